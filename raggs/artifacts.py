@@ -1,0 +1,197 @@
+"""The records that stages hand to each other: what each line of each artifact means.
+
+Every record is frozen, versioned (`v`) and complete in itself; a reader needs nothing but the line. A run's
+artifacts are sorted by query id, then as the record says, so equal inputs give equal bytes. An identifier is
+any non-empty text without white space, since TREC files separate columns by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+VERSION = 1
+MIN_GRADE, MAX_GRADE = 1, 5
+
+Identifier = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
+Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
+Rank = Annotated[int, Field(ge=1)]
+
+
+class Frozen(BaseModel):
+    """A value: unchangeable, no unknown fields, no NaN and no infinity."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+
+# --- inputs ---------------------------------------------------------------------------------------------------
+
+
+class Nugget(Frozen):
+    """One fact that an answer needs. A passage holds it when any of the patterns is found in its text."""
+
+    any: tuple[str, ...] = Field(min_length=1, description="alternative regular expressions, case ignored")
+    vital: bool = Field(True, description="vital nuggets weigh 1, others 0.5")
+
+
+class Reference(Frozen):
+    """An excerpt of the corpus that answers a question."""
+
+    text: str = Field(min_length=1, description="the excerpt, word for word")
+    doc_id: str | None = Field(None, description="the passage that holds it, where known")
+
+
+class Query(Frozen):
+    """A question as its author gave it."""
+
+    qid: Identifier
+    text: str = Field(min_length=1)
+    language: str | None = Field(None, description="ISO 639-1 code; detected when absent")
+    answer: str | None = Field(None, description="the expected answer")
+    references: tuple[Reference, ...] = ()
+    nuggets: tuple[Nugget, ...] = ()
+    metadata: Mapping[str, Any] = Field(default_factory=dict)
+
+
+class Passage(Frozen):
+    """A piece of the corpus: what a retriever returns and a judge reads."""
+
+    doc_id: Identifier
+    text: str = Field(min_length=1)
+    title: str = ""
+    metadata: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def content(self) -> str:
+        """Title and text, as retrievers index them and judges read them."""
+        return f"{self.title}\n{self.text}" if self.title else self.text
+
+
+# --- artifacts ------------------------------------------------------------------------------------------------
+
+
+class Record(Frozen):
+    """A line of an artifact."""
+
+    ORDER: ClassVar[tuple[str, ...]] = ("qid",)
+    v: Literal[1] = Field(1, description="version of the record's form")
+    qid: Identifier = Field(description="query id")
+
+
+class EmbedRecord(Record):
+    """embed.jsonl: a query, cleaned, rewritten and embedded. One line a query."""
+
+    text: str = Field(description="the question after Unicode hygiene")
+    rewrite: str = Field(description="what is searched for; equals `text` where nothing was rewritten")
+    bm25_text: str = Field(description="the words handed to lexical retrievers")
+    language: str = Field(description="ISO 639-1 code")
+    embedding: tuple[float, ...] = Field(description="float32 values of the query vector; empty without an embedder")
+    embedder: str = Field(description="name, version and dimensions of the embedder; empty without one")
+
+
+class RetrieveRecord(Record):
+    """retrieve.jsonl: one hit of one retriever. Sorted by qid, retriever, rank."""
+
+    ORDER = ("qid", "retriever", "rank")
+    retriever: str = Field(description="the retriever's name in the configuration")
+    rank: Rank
+    doc_id: Identifier
+    score: float = Field(description="the retriever's own score, higher is better")
+
+
+class Source(Frozen):
+    """Where one retriever placed a passage."""
+
+    rank: Rank
+    score: float
+
+
+class MergeRecord(Record):
+    """merge.jsonl: one passage of a query's pool. Sorted by qid, rank."""
+
+    ORDER = ("qid", "rank")
+    rank: Rank = Field(description="fused rank, 1 = best")
+    doc_id: Identifier
+    score: float = Field(description="fused score")
+    sources: Mapping[str, Source] = Field(description="rank and score by retriever")
+    duplicate_of: str | None = Field(None, description="the representative of its group of near-duplicates")
+    title: str = ""
+    text: str
+    metadata: Mapping[str, Any] = Field(default_factory=dict)
+
+    @property
+    def passage(self) -> Passage:
+        return Passage(doc_id=self.doc_id, title=self.title, text=self.text, metadata=self.metadata)
+
+
+class JudgeRecord(Record):
+    """judge.jsonl: the grade of one passage of the pool. Sorted by qid, rank (fused)."""
+
+    ORDER = ("qid", "rank")
+    rank: Rank = Field(description="fused rank in the pool")
+    doc_id: Identifier
+    grade: Grade | None = Field(description="1 (not relevant) to 5 (answers); null where the judge failed")
+    grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the median of")
+    reason: str = Field("", description="the judge's words, where it gave any")
+    judge: str = Field(description="who judged: name, model, prompt")
+    duplicate_of: str | None = Field(None, description="the representative whose grade this is")
+    error: str | None = Field(None, description="why there is no grade")
+    raw: str | None = Field(None, description="the answer that could not be used")
+
+
+class PruneRecord(Record):
+    """prune.jsonl: what is ranked and what is not, and why. Sorted by qid, rank (fused)."""
+
+    ORDER = ("qid", "rank")
+    rank: Rank = Field(description="fused rank in the pool")
+    doc_id: Identifier
+    grade: Grade | None
+    kept: bool
+    why: str = Field(description="the rule that kept it or cut it")
+    duplicate_of: str | None = None
+
+
+class RankRecord(Record):
+    """rank.jsonl: the golden order of a query. Sorted by qid, rank."""
+
+    ORDER = ("qid", "rank")
+    rank: Rank = Field(description="final rank, 1 = best")
+    doc_id: Identifier
+    grade: Grade
+    score: float = Field(description="the ranker's score, on the grade scale for engines that start from grades")
+    sigma: float = Field(ge=0, description="standard error of the score")
+    confidence: float = Field(ge=0, le=1, description="probability that it truly stands above the next one")
+    exposures: int = Field(ge=0, description="in how many judged batches it was shown")
+    locks_out: tuple[str, ...] = Field((), description="passages locked below it")
+    locks_in: tuple[str, ...] = Field((), description="passages locked above it")
+    duplicate_of: str | None = None
+
+
+class JournalRecord(Record):
+    """rank.journal.jsonl: one batch that the judge ordered, or failed to. Appended as it happens."""
+
+    ORDER = ("qid", "round", "slot")
+    state: str = Field(description="hash of all that the query's ranking starts from; entries of another state are void")
+    round: int = Field(ge=0)
+    slot: int = Field(ge=0, description="place of the batch in its round")
+    shown: tuple[Identifier, ...] = Field(description="in the order of presentation")
+    order: tuple[Identifier, ...] | None = Field(description="best first; null where the judge failed")
+    error: str | None = None
+
+
+ARTIFACTS: dict[str, type[Record]] = {
+    "embed": EmbedRecord,
+    "retrieve": RetrieveRecord,
+    "merge": MergeRecord,
+    "judge": JudgeRecord,
+    "prune": PruneRecord,
+    "rank": RankRecord,
+    "rank.journal": JournalRecord,
+}
+
+
+def artifact_file(name: str) -> str:
+    """The file name of artifact `name` in a run directory."""
+    return f"{name}.jsonl"

@@ -1,0 +1,57 @@
+"""Files appear whole or not at all.
+
+A write goes to a temporary file in the same folder, is flushed to the disk, and is renamed over its target;
+the folder's entry is flushed too. A kill at any moment leaves the old file or the new one. The price is one
+fsync of the file and one of the folder for each write, so this is for whole artifacts, not for single lines.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+PREFIX = ".tmp-"
+
+
+@contextmanager
+def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
+    """A binary file that replaces `path` when the block ends well and vanishes when it does not."""
+    handle, name = tempfile.mkstemp(prefix=PREFIX, suffix="-" + path.name, dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`, whole or not at all."""
+    with atomic_writer(path) as file:
+        file.write(data)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in `folder` survive a power cut; a no-op where folders cannot be opened (Windows)."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete temporary files that a killed process left in `folder`."""
+    for path in folder.glob(f"{PREFIX}*"):
+        path.unlink(missing_ok=True)

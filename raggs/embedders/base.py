@@ -1,0 +1,33 @@
+"""What an embedder is: texts in, float32 vectors out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Built as ``cls(config)``; loads its model at first use."""
+
+    @property
+    def identity(self) -> str:
+        """Name, version and dimensions: vectors of equal identity may be compared. Cheap: loads no model."""
+        ...
+
+    @property
+    def dims(self) -> int:
+        """Length of a vector. Cheap: loads no model."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Vectors of unit length, shape (len(texts), dims), float32; a text without any known word gives zeros.
+
+        Raises:
+            ProviderError: the model gave a wrong shape, NaN or infinity.
+        """
+        ...

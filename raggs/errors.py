@@ -1,0 +1,93 @@
+"""Every error a user can meet, and the exit code it means.
+
+    RaggsError
+    ├── UsageError              2  the command line asks for something that does not exist
+    ├── PrerequisiteError       3  an extra, a key or a server is missing
+    │   └── AuthenticationError 3  the provider refused the key
+    ├── NotFoundError           4  a file, a run or a record is not there
+    ├── DataError               5  a file holds something that cannot be right
+    │   ├── ConfigError         5  the configuration does
+    │   └── AuditError          5  a run's artifacts disagree with its manifest
+    ├── ProviderError           6  a provider, a disk or a network failed
+    │   └── BusyError           6  another run holds this directory
+    └── PartialError            7  the work stopped in good order before its end
+        └── BudgetError         7  the money or the calls ran out
+
+An error is one sentence for a person: what is wrong, where (file and line), and what to do about it. Only
+the command line catches them; a stack trace is shown with ``--debug`` alone.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+class RaggsError(Exception):
+    """The root. `where` and `line` locate the cause, `remedy` says what to do next."""
+
+    exit_code = 6
+
+    def __init__(
+        self, message: str, *, where: Path | str | None = None, line: int | None = None, remedy: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = None if where is None else str(where)
+        self.line = line
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        place = self.where or ""
+        if self.line is not None:
+            place = f"{place}:{self.line}" if place else f"line {self.line}"
+        text = f"{place}: {self.message}" if place else self.message
+        return f"{text} — {self.remedy}" if self.remedy else text
+
+
+class UsageError(RaggsError):
+    exit_code = 2
+
+
+class PrerequisiteError(RaggsError):
+    exit_code = 3
+
+
+class AuthenticationError(PrerequisiteError):
+    pass
+
+
+class NotFoundError(RaggsError):
+    exit_code = 4
+
+
+class DataError(RaggsError):
+    exit_code = 5
+
+
+class ConfigError(DataError):
+    pass
+
+
+class AuditError(DataError):
+    pass
+
+
+class ProviderError(RaggsError):
+    exit_code = 6
+
+
+class BusyError(ProviderError):
+    pass
+
+
+class PartialError(RaggsError):
+    exit_code = 7
+
+
+class BudgetError(PartialError):
+    pass
+
+
+def missing_extra(package: str, extra: str) -> PrerequisiteError:
+    """The one sentence for an optional dependency that is not installed."""
+    return PrerequisiteError(f"{package} is not installed", remedy=f'run: pip install "raggs[{extra}]"')

@@ -1,0 +1,158 @@
+"""JSON lines in and out, with the place of every fault.
+
+Writing is by whole files (see `raggs.atomic`) or by appending single flushed lines to a journal. Reading checks
+each line: UTF-8, JSON, then the record's model; whatever is wrong is said with file and line.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from raggs.atomic import atomic_writer
+from raggs.errors import DataError, NotFoundError
+
+M = TypeVar("M", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a finished file holds: its sha256, its lines, its bytes, and the CRC-32 of each line."""
+
+    sha256: str
+    rows: int
+    bytes: int
+    line_sums: bytes
+
+
+def dump_line(record: BaseModel) -> bytes:
+    """One record as one line: fields in the model's order, defaults included, UTF-8."""
+    return record.model_dump_json().encode() + b"\n"
+
+
+def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
+    """Write all records to `path`, whole or not at all, in one pass and constant memory."""
+    digest, rows, size, sums = hashlib.sha256(), 0, 0, array("I")
+    with atomic_writer(path) as file:
+        for record in records:
+            line = dump_line(record)
+            file.write(line)
+            digest.update(line)
+            sums.append(zlib.crc32(line))
+            rows += 1
+            size += len(line)
+    return Written(digest.hexdigest(), rows, size, sums.tobytes())
+
+
+def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The non-blank lines of a UTF-8 text file with their numbers, from 1.
+
+    Raises:
+        NotFoundError: the file is missing or may not be read.
+        DataError: a line is not UTF-8.
+    """
+    try:
+        file = path.open("rb")
+    except FileNotFoundError as error:
+        raise NotFoundError("no such file", where=path, remedy="check the path") from error
+    except OSError as error:
+        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check its permissions") from error
+    with file:
+        for number, line in enumerate(file, start=1):
+            try:
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"not UTF-8 (byte {error.start + 1} of the line)", where=path, line=number, remedy="convert the file to UTF-8"
+                ) from error
+            if text.strip():
+                yield number, text
+
+
+def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file with their line numbers.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`, and where a line is not a JSON object.
+    """
+    for number, text in raw_lines(path):
+        try:
+            value = json.loads(text, parse_constant=_refuse_constant)
+        except ValueError as error:
+            raise DataError(f"not valid JSON ({error})", where=path, line=number, remedy="each line is one JSON object") from error
+        if not isinstance(value, dict):
+            raise DataError("not a JSON object", where=path, line=number, remedy="each line is one JSON object")
+        yield number, value
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def read_records(path: Path, model: type[M]) -> Iterator[M]:
+    """The records of an artifact, validated line by line.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`, and where a line does not fit `model`.
+    """
+    for number, text in raw_lines(path):
+        try:
+            yield model.model_validate_json(text)
+        except ValidationError as error:
+            raise DataError(explain(error), where=path, line=number, remedy=f"expected a {model.__name__}") from error
+
+
+def explain(error: ValidationError) -> str:
+    """The first fault of a validation, in one phrase."""
+    first = error.errors(include_url=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
+class Appender:
+    """An append-only file of records: each line is with the operating system before `append` returns.
+
+    A kill in mid-write leaves at most one torn last line, which `read_torn` drops. There is no fsync for each
+    line: a power cut may lose the newest lines, whose paid answers the language-model cache still holds.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("ab")
+
+    def append(self, record: BaseModel) -> None:
+        self._file.write(dump_line(record))
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Appender:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def read_torn(path: Path, model: type[M]) -> list[M]:
+    """The records of an append-only file; a torn last line is dropped, a fault before it is an error."""
+    if not path.exists():
+        return []
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    records = []
+    for number, line in enumerate(whole.splitlines(), start=1):
+        try:
+            records.append(model.model_validate_json(line))
+        except ValidationError as error:
+            raise DataError(explain(error), where=path, line=number, remedy="delete the file to start this stage afresh") from error
+    return records

@@ -1,0 +1,78 @@
+"""What a judge is: someone who grades one passage, and orders a few.
+
+The same judge serves both stages. A judge that fails says so in its answer; it never invents a grade or an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+from raggs.artifacts import Passage, Query
+from raggs.llm import LLM
+from raggs.prompts import Prompt
+
+Task = Literal["grade", "order"]
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """One graded passage: `grade` in 1..5, or None with `error`."""
+
+    grade: int | None
+    reason: str = ""
+    error: str | None = None
+    raw: str | None = None
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """A batch, best first, as positions in the order of presentation; or None with `error`."""
+
+    order: tuple[int, ...] | None
+    error: str | None = None
+    raw: str | None = None
+
+
+@dataclass(frozen=True)
+class JudgeContext:
+    """What a judge may use. `llm` and the prompts are there for judges with `USES_LLM`."""
+
+    llm: LLM
+    grade_prompt: Prompt
+    order_prompt: Prompt
+
+
+class Judge(Protocol):
+    """Grades and orders. Built as ``cls(config, context)``; cheap to build.
+
+    `USES_LLM`: whether calls cost money, so that prompts belong to the fingerprint and the dry run counts calls.
+    """
+
+    USES_LLM: ClassVar[bool]
+
+    @property
+    def name(self) -> str:
+        """Who judges, for the record: type and model or file."""
+        ...
+
+    def causes(self, task: Task) -> dict[str, Any]:
+        """All that can change this judge's answers to `task`: settings, content of files, prompt, model."""
+        ...
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        """The utility of one passage for the query; samples of the same pair may differ.
+
+        Raises:
+            BudgetError, AuthenticationError: the run must stop.
+        """
+        ...
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        """All passages from best to worst, as a full permutation of their positions.
+
+        Raises:
+            BudgetError, AuthenticationError: the run must stop.
+        """
+        ...

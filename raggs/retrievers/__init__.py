@@ -1,0 +1,14 @@
+"""Retrievers by name: one file and one line each (see `base.Retriever`)."""
+
+from __future__ import annotations
+
+from raggs.registry import Adapter, Registry
+
+REGISTRY: Registry[Adapter] = Registry(
+    "retriever",
+    {
+        "bm25": "raggs.retrievers.bm25:Bm25Retriever",
+        "dense": "raggs.retrievers.dense:DenseRetriever",
+        "runfile": "raggs.retrievers.runfile:RunFileRetriever",
+    },
+)

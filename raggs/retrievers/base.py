@@ -1,0 +1,45 @@
+"""What a retriever is: embedded queries in, the best k passages of each out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.artifacts import EmbedRecord
+from raggs.indexes.passages import PassageStore
+
+
+class Hit(NamedTuple):
+    """A passage and the retriever's score for it, higher is better."""
+
+    doc_id: str
+    score: float
+
+
+@dataclass(frozen=True)
+class RetrieverContext:
+    """What a retriever may use: the passages, the embedder, a folder for indexes."""
+
+    passages: PassageStore
+    embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    embedder: str
+    dims: int
+    cache: Path
+    progress: Callable[[str, int, int], None]  # what is being built, done, of
+
+
+class Retriever(Protocol):
+    """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at first search."""
+
+    def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        """For each query its hits, best first: score descending, then doc_id ascending; at most `k`.
+
+        Raises:
+            DataError: a score is NaN, or a query's vector does not fit the index.
+        """
+        ...

@@ -1,0 +1,19 @@
+"""What a rewriter is: a question in, what should be searched for out."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from raggs.artifacts import Query
+
+
+class Rewriter(Protocol):
+    """Restates a question's information need. Built as ``cls(config, context)``."""
+
+    async def rewrite(self, query: Query, text: str, language: str) -> str:
+        """The core of `text` (already cleaned), in `language`; never empty.
+
+        Raises:
+            ProviderError: a language model was needed and gave no usable answer.
+        """
+        ...

@@ -1,0 +1,90 @@
+"""The base of every configuration model, and what of it counts as the result's cause.
+
+A setting belongs to a fingerprint when changing it can change the bytes of an artifact. Two things do not:
+
+- how the work is done: the fields marked `Effort` (concurrency, time-outs, retries);
+- where a file lies: a field of type `InputPath` counts by the content of the file, not by its path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+
+from raggs.hashing import hash_file, hash_value
+
+BASE_FOLDER = "base_folder"
+
+T = TypeVar("T")
+
+
+class _Effort:
+    """Marker: the field changes how fast or how long, never what comes out."""
+
+
+EFFORT = _Effort()
+Effort = Annotated[T, EFFORT]
+
+
+def _anchor(path: Path, info: ValidationInfo) -> Path:
+    base = (info.context or {}).get(BASE_FOLDER)
+    expanded = path.expanduser()
+    return expanded if base is None or expanded.is_absolute() else Path(base) / expanded
+
+
+class _Input:
+    """Marker: the path names an input, which counts by its content."""
+
+
+INPUT = _Input()
+AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
+InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
+
+
+class Settings(BaseModel):
+    """Frozen, and strict about keys: a key that nobody reads is an error, not a surprise."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+
+def causes(settings: BaseModel) -> dict[str, Any]:
+    """The fields of `settings` that can change a result, as plain JSON values, nested models included.
+
+    An `InputPath` is replaced by the sha256 of the file (of a folder: of all its files, by relative name);
+    a missing file by None, since whoever reads it will say so better.
+    """
+    found: dict[str, Any] = {}
+    for name, field in type(settings).model_fields.items():
+        if any(mark is EFFORT for mark in field.metadata):
+            continue
+        value = getattr(settings, name)
+        if any(mark is INPUT for mark in field.metadata):
+            value = None if value is None else hash_path(value)
+        found[name] = _plain(value)
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return causes(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Path):
+        return str(value)
+    return value
+
+
+def hash_path(path: Path) -> str | None:
+    """The content hash of a file, or of all files below a folder; None where nothing can be read."""
+    try:
+        if path.is_dir():
+            files = sorted(entry for entry in path.rglob("*") if entry.is_file())
+            return hash_value([[entry.relative_to(path).as_posix(), hash_file(entry)] for entry in files])
+        return hash_file(path)
+    except OSError:
+        return None
