@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
-from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Written:
-    """What a finished file holds: its sha256, its lines, its bytes, and the CRC-32 of each line."""
+    """What a finished file holds: its sha256, its lines, its bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
 
     sha256: str
     rows: int
@@ -41,16 +40,16 @@ def dump_line(record: BaseModel) -> bytes:
 
 def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
     """Write all records to `path`, whole or not at all, in one pass and constant memory."""
-    digest, rows, size, sums = hashlib.sha256(), 0, 0, array("I")
+    digest, rows, size, sums = hashlib.sha256(), 0, 0, bytearray()
     with atomic_writer(path) as file:
         for record in records:
             line = dump_line(record)
             file.write(line)
             digest.update(line)
-            sums.append(zlib.crc32(line))
+            sums += zlib.crc32(line).to_bytes(4, "little")
             rows += 1
             size += len(line)
-    return Written(digest.hexdigest(), rows, size, sums.tobytes())
+    return Written(digest.hexdigest(), rows, size, bytes(sums))
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -1,0 +1,1 @@
+"""The configuration: one YAML file, checked as a whole, and the wiring that it asks for."""

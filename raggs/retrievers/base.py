@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from raggs.artifacts import EmbedRecord
 from raggs.indexes.passages import PassageStore
+from raggs.settings import Settings
 
 
 class Hit(NamedTuple):
@@ -19,6 +20,11 @@ class Hit(NamedTuple):
 
     doc_id: str
     score: float
+
+
+def name_of(config: Settings) -> str:
+    """The name of a configured retriever in records and weights: its `name`, else its `type`."""
+    return str(getattr(config, "name", None) or getattr(config, "type"))  # noqa: B009 - every Config has it
 
 
 @dataclass(frozen=True)

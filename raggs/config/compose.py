@@ -1,0 +1,222 @@
+"""The wiring: from a configuration to working parts. The only place that puts adapters together.
+
+Each part is made when it is first asked for, so that a run with nothing to do opens no index, loads no model and
+imports no provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, cast
+
+from raggs import corpora, embedders, judges, queries, retrievers, rewriters
+from raggs.artifacts import Query
+from raggs.config.models import RunConfig
+from raggs.corpora.base import Corpus
+from raggs.embedders.base import Embedder, Vectors
+from raggs.errors import DataError, PrerequisiteError
+from raggs.hashing import hash_value
+from raggs.indexes.passages import PassageStore
+from raggs.judges.base import Judge, JudgeContext, Task
+from raggs.llm import LLM
+from raggs.manifests.models import Cost
+from raggs.manifests.store import RunJournal
+from raggs.pipeline.events import Building, Listener, Progress, silent
+from raggs.prompts import load_prompt
+from raggs.queries.load import load_queries
+from raggs.registry import adapter_causes
+from raggs.retrievers.base import Retriever, RetrieverContext, name_of
+from raggs.rewriters.base import Rewriter, RewriterContext
+from raggs.settings import causes
+
+CACHE = ".cache"
+
+
+class RunServices:
+    """The parts that a configuration asks for (see `raggs.pipeline.runner.RunServices`).
+
+    Args:
+        config: the configuration.
+        base: the folder of the configuration file, for prompts named by a path.
+    """
+
+    def __init__(self, config: RunConfig, base: Path) -> None:
+        self.config = config
+        self.base = base
+        self.cache = config.workspace / CACHE
+        self._journal: RunJournal | None = None
+        self._listen: Listener = silent
+        self._stage = ""
+
+    # --- what stages see ---
+
+    @cached_property
+    def queries(self) -> Mapping[str, Query]:
+        spec: Any = self.config.queries
+        reader: Any = queries.REGISTRY.load(spec.type)
+        return load_queries(reader(spec), getattr(spec, "path", spec.type))
+
+    @cached_property
+    def passages(self) -> PassageStore:
+        spec: Any = self.config.corpus
+        adapter = corpora.REGISTRY.load(spec.type)
+        corpus = cast(Corpus, cast(Any, adapter)(spec))
+        source = corpus.source_hash()
+        key = hash_value([adapter_causes(adapter, spec), source])[:24]
+        path = self.cache / "corpora" / f"{spec.type}-{key}.sqlite"
+        if path.exists():
+            return PassageStore.open(path)
+        make_folder(path.parent)
+        store = PassageStore.build(path, corpus.passages(), source, progress=self._building)
+        if corpus.source_hash() != source:
+            store.close()
+            path.unlink()
+            raise DataError("the corpus changed while it was read", where=getattr(spec, "path", spec.type), remedy="run again")
+        return store
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        spec: Any = self.config.embed.embedder
+        return None if spec is None else cast(Embedder, cast(Any, embedders.REGISTRY.load(spec.type))(spec))
+
+    @cached_property
+    def rewriter(self) -> Rewriter:
+        spec: Any = self.config.embed.rewrite
+        return cast(Rewriter, cast(Any, rewriters.REGISTRY.load(spec.type))(spec, RewriterContext(self.llm)))
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        context = RetrieverContext(
+            passages=self.passages,
+            embed=self._embed,
+            embedder="" if self.embedder is None else self.embedder.identity,
+            dims=0 if self.embedder is None else self.embedder.dims,
+            cache=self.cache,
+            progress=self._building,
+        )
+        specs: Any = self.config.retrieve.retrievers
+        return {
+            name_of(spec): cast(Retriever, cast(Any, retrievers.REGISTRY.load(spec.type))(spec, context)) for spec in specs
+        }
+
+    @cached_property
+    def judge(self) -> Judge:
+        spec: Any = self.config.judge.judge
+        context = JudgeContext(
+            llm=self.llm,
+            grade_prompt=load_prompt(self.config.judge.prompt, "grade", self.base),
+            order_prompt=load_prompt(self.config.rank.prompt, "order", self.base),
+        )
+        return cast(Judge, cast(Any, judges.REGISTRY.load(spec.type))(spec, context))
+
+    @property
+    def journal(self) -> RunJournal:
+        if self._journal is None:
+            raise PrerequisiteError("no stage with a journal is running")
+        return self._journal
+
+    @cached_property
+    def loop(self) -> asyncio.Runner:
+        return asyncio.Runner()
+
+    @property
+    def concurrency(self) -> int:
+        return self.config.llm.concurrency
+
+    def progress(self, done: int, total: int) -> None:
+        self._listen(Progress(self._stage, done, total, 0.0, 0, 0))
+
+    def causes(self, part: str, task: Task | None = None) -> Any:
+        match part:
+            case "queries":
+                return hash_value([query.model_dump(mode="json") for query in self.queries.values()])
+            case "corpus":
+                return self.passages.content_hash
+            case "embedder":
+                return None if self.embedder is None else self.embedder.identity
+            case "rewriter":
+                return self._adapter(rewriters.REGISTRY, self.config.embed.rewrite)
+            case "retrievers":
+                return {
+                    f"retriever {name_of(spec)}": self._adapter(retrievers.REGISTRY, spec)
+                    for spec in self.config.retrieve.retrievers
+                }
+            case "judge":
+                found = {**self.judge.causes(task or "grade")}
+                return {**found, "llm": causes(self.config.llm)} if self.judge.USES_LLM else found
+        raise ValueError(f"no part {part!r}")
+
+    # --- what the runner sees ---
+
+    def spent(self) -> Cost:
+        if "llm" not in self.__dict__:
+            return Cost()
+        usage = self.llm.usage
+        return Cost(
+            calls=usage.calls,
+            cached=usage.cached,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            usd=usage.usd,
+            saved_usd=usage.saved_usd,
+            repaired=usage.repaired,
+        )
+
+    def attach(self, journal: RunJournal | None, progress: Listener, stage: str) -> None:
+        self._journal, self._listen, self._stage = journal, progress, stage
+
+    def check(self) -> None:
+        """Find what is wrong with the inputs before anything is paid for.
+
+        Raises:
+            DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
+        """
+        self.judge.check(self.queries.values())
+        wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
+        if wanted:
+            self.passages.get(wanted)
+        if self.embedder is None and any(getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers):
+            raise DataError("retriever dense needs embed.embedder, which is null", remedy="name an embedder, or leave dense out")
+
+    def close(self) -> None:
+        """Close what is open; a closed set of services is not used again."""
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.close())
+        if "loop" in self.__dict__:
+            self.loop.close()
+        if "passages" in self.__dict__:
+            self.passages.close()
+
+    # --- inside ---
+
+    @cached_property
+    def llm(self) -> LLM:
+        make_folder(self.cache)
+        return LLM(self.config.llm, self.config.budget, self.cache / "llm")
+
+    def _embed(self, texts: Sequence[str]) -> Vectors:
+        if self.embedder is None:
+            raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
+        return self.embedder.embed(texts)
+
+    def _building(self, what: str, done: int, total: int) -> None:
+        self._listen(Building(what, done, total))
+
+    @staticmethod
+    def _adapter(registry: Any, spec: Any) -> dict[str, Any]:
+        return adapter_causes(registry.load(spec.type), spec)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents.
+
+    Raises:
+        PrerequisiteError: the place cannot be written.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise PrerequisiteError(f"cannot be written ({error.strerror})", where=path, remedy="choose another workspace") from error

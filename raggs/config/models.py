@@ -1,0 +1,55 @@
+"""Every setting of a run and its default. This is the only place where a default is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from raggs import corpora, queries
+from raggs.artifacts import Identifier
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.registry import spec_type
+from raggs.settings import AnchoredPath, Settings
+from raggs.stages.embed import EmbedConfig
+from raggs.stages.judge import JudgeConfig
+from raggs.stages.merge import MergeConfig
+from raggs.stages.prune import PruneConfig
+from raggs.stages.rank import RankConfig
+from raggs.stages.retrieve import RetrieveConfig
+
+if TYPE_CHECKING:
+    CorpusSpec = Settings
+    QueriesSpec = Settings
+else:
+    CorpusSpec = spec_type(corpora.REGISTRY)
+    QueriesSpec = spec_type(queries.REGISTRY)
+
+
+class RunConfig(Settings):
+    """A whole run. Paths are relative to the file that they stand in."""
+
+    name: Identifier = Field(description="the run's name; its directory is <workspace>/<name>", pattern=r"^[\w.-]+$")
+    workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="where runs and caches lie")
+    corpus: CorpusSpec = Field(description="the passages")
+    queries: QueriesSpec = Field(description="the questions")
+    embed: EmbedConfig = EmbedConfig()
+    retrieve: RetrieveConfig = RetrieveConfig()
+    merge: MergeConfig = MergeConfig()
+    judge: JudgeConfig
+    prune: PruneConfig = PruneConfig()
+    rank: RankConfig = RankConfig()
+    budget: BudgetSettings = BudgetSettings()
+    llm: LLMSettings = LLMSettings()
+
+    def stage_configs(self) -> dict[str, Settings]:
+        """Each stage's configuration by stage."""
+        return {
+            "embed": self.embed,
+            "retrieve": self.retrieve,
+            "merge": self.merge,
+            "judge": self.judge,
+            "prune": self.prune,
+            "rank": self.rank,
+        }

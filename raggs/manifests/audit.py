@@ -1,0 +1,251 @@
+"""Is a run what its manifest says? Everything that can be derived is derived again and compared.
+
+1. Every file has the hash in its lock; where it has not, the lines that differ are named by their own checksums.
+2. Every line is a valid record, sorted and unique.
+3. Each lock's fingerprint is the hash of its components, and its inputs are the outputs of the stages before it.
+4. Merge, prune and rank are computed again from their inputs (rank by replaying the journal) and compared line by
+   line.
+5. The invariants of a golden set hold: every ranked passage has a grade and comes from the pool, ranks are 1..n,
+   the locks have no cycle, and the order is a topological order of the locks.
+
+Nothing is written and nobody is asked: no network, no corpus, no key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any
+
+from raggs.artifacts import ARTIFACTS, JournalRecord, MergeRecord, Passage, PruneRecord, RankRecord, Record, artifact_file
+from raggs.errors import RaggsError
+from raggs.hashing import hash_value
+from raggs.jsonl import dump_line
+from raggs.manifests.models import StageLock
+from raggs.manifests.opened import Run
+from raggs.stages import ORDER, load_stage
+from raggs.stages.base import Inputs
+from raggs.stages.rank import RankConfig, fold, rank_records, task_of
+from raggs.text import plural, shorten
+
+SHOWN_LINES = 3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One lie: where, and what was expected."""
+
+    file: str
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"
+
+
+def audit(run: Run) -> Iterator[Finding]:
+    """Every finding of a run; none means that the run is what it says."""
+    damaged: set[str] = set()
+    for name in ORDER:
+        lock = run.manifest.stages.get(name)
+        if lock is None:
+            yield Finding("manifest.json", None, f"stage {name} has no lock: it has not finished")
+            continue
+        yield from _chain(run, lock)
+        for file, findings in _files(run, lock):
+            found = list(findings)
+            yield from found
+            if found:
+                damaged.add(file)
+    yield from _derivations(run, damaged)
+
+
+# --- files and lines ------------------------------------------------------------------------------------------
+
+
+def _files(run: Run, lock: StageLock) -> Iterator[tuple[str, Iterable[Finding]]]:
+    for file, output in lock.outputs.items():
+        artifact = file.removesuffix(".jsonl")
+        found = run.store.file_hash(file)
+        if found is None:
+            yield file, [Finding(file, None, "the file is missing")]
+        elif found != output.sha256:
+            message = f"sha256 is {found[:12]}, the manifest says {output.sha256[:12]}"
+            yield file, [Finding(file, None, message), *_changed_lines(run, artifact, output.rows)]
+        else:
+            yield file, _records(run, artifact)
+
+
+def _changed_lines(run: Run, artifact: str, rows: int) -> Iterator[Finding]:
+    file, sums = artifact_file(artifact), run.store.line_sums(artifact)
+    if sums is None or len(sums) != 4 * rows:
+        return
+    shown = count = number = 0
+    with run.store.path(artifact).open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            expected = sums[4 * (number - 1) : 4 * number]
+            if zlib.crc32(line).to_bytes(4, "little") != expected:
+                count += 1
+                if shown < SHOWN_LINES:
+                    shown += 1
+                    stage = artifact.partition(".")[0]
+                    yield Finding(file, number, f"differs from the line that {stage} wrote: {shorten(line.decode('utf-8', 'replace'), 80)}")
+    if count > shown:
+        yield Finding(file, None, f"and {plural(count - shown, 'more line')} differ")
+    if number != rows:
+        yield Finding(file, None, f"has {plural(number, 'line')}, the manifest says {rows:,}")
+
+
+def _records(run: Run, artifact: str) -> Iterator[Finding]:
+    file, model = artifact_file(artifact), ARTIFACTS[artifact]
+    previous: tuple[Any, ...] | None = None
+    try:
+        for number, record in enumerate(run.records(artifact), start=1):
+            key = tuple(getattr(record, field) for field in model.ORDER)
+            if previous is not None and key <= previous:
+                yield Finding(file, number, f"is not sorted by {', '.join(model.ORDER)}: {key} follows {previous}")
+            previous = key
+    except RaggsError as error:
+        yield Finding(file, error.line, error.message)
+
+
+def _chain(run: Run, lock: StageLock) -> Iterator[Finding]:
+    if lock.fingerprint != hash_value(lock.components):
+        yield Finding("manifest.json", None, f"stage {lock.stage}: the fingerprint is not the hash of its components")
+    if lock.components.get("inputs", {}) != lock.inputs:
+        yield Finding("manifest.json", None, f"stage {lock.stage}: its components name other inputs than its lock")
+    for file, expected in lock.inputs.items():
+        writer = run.manifest.stages.get(file.removesuffix(".jsonl"))
+        written = None if writer is None else writer.outputs.get(file)
+        if written is None or written.sha256 != expected:
+            yield Finding("manifest.json", None, f"stage {lock.stage} was made from another {file} than the one here")
+
+
+# --- derivations ----------------------------------------------------------------------------------------------
+
+
+def _derivations(run: Run, damaged: set[str]) -> Iterator[Finding]:
+    for name, derive in (("merge", _merge), ("prune", _prune), ("rank", _rank)):
+        lock = run.manifest.stages.get(name)
+        if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
+            continue
+        try:
+            yield from derive(run, lock)
+        except RaggsError as error:
+            yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
+
+
+def _compare(run: Run, artifact: str, derived: Iterable[Record]) -> Iterator[Finding]:
+    file = artifact_file(artifact)
+    for number, (expected, found) in enumerate(zip_longest(derived, run.records(artifact)), start=1):
+        if expected is None or found is None or dump_line(expected) != dump_line(found):
+            yield Finding(file, number, _difference(expected, found))
+            return
+
+
+def _difference(expected: Record | None, found: Record | None) -> str:
+    if expected is None or found is None:
+        return "there are more lines than can be derived" if expected is None else "lines are missing from here on"
+    before, after = expected.model_dump(), found.model_dump()
+    field = next(name for name in before if before[name] != after[name])
+    return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
+
+
+class _PoolTexts:
+    """Gives merge the passages of its own artifact, a query at a time: the corpus is not needed for an audit."""
+
+    def __init__(self, pools: Iterator[tuple[str, list[MergeRecord]]]) -> None:
+        self._pools = pools
+
+    def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]:
+        _, pool = next(self._pools, ("", []))
+        known = {record.doc_id: record.passage for record in pool}
+        return {doc_id: known.get(doc_id) or Passage(doc_id=doc_id, text="(not in merge.jsonl)") for doc_id in doc_ids}
+
+
+class _AuditServices:
+    """The little that the deterministic stages need; anything else is an attribute error, on purpose."""
+
+    concurrency = 1
+
+    def __init__(self, run: Run) -> None:
+        self.passages = _PoolTexts(_inputs(run).by_query("merge", MergeRecord))
+        self.queries: Mapping[str, Any] = {}
+        self.loop: asyncio.Runner | None = None
+
+    def progress(self, done: int, total: int) -> None:
+        """Nobody watches."""
+
+
+def _inputs(run: Run) -> Inputs:
+    def reader(artifact: str) -> Callable[[], Iterator[Record]]:
+        return lambda: run.records(artifact)
+
+    return Inputs({name: reader(name) for name in ARTIFACTS})
+
+
+def _rerun(run: Run, lock: StageLock) -> Iterator[Finding]:
+    stage = load_stage(lock.stage)
+    config = stage.Config.model_validate(lock.params)
+    services: Any = _AuditServices(run)
+    yield from _compare(run, lock.stage, stage.run(_inputs(run), config, services))
+
+
+def _merge(run: Run, lock: StageLock) -> Iterator[Finding]:
+    yield from _rerun(run, lock)
+
+
+def _prune(run: Run, lock: StageLock) -> Iterator[Finding]:
+    yield from _rerun(run, lock)
+    pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
+    pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
+    for number, (expected, found) in enumerate(zip_longest(pool, pruned), start=1):
+        if expected != found:
+            yield Finding("prune.jsonl", number, f"is {found}, the pool has {expected} here")
+            return
+
+
+def _rank(run: Run, lock: StageLock) -> Iterator[Finding]:
+    config = RankConfig.model_validate(lock.params)
+    problems: list[Finding] = []
+    yield from _compare(run, "rank", _replayed(run, config, problems))
+    yield from problems
+    lines = 0
+    for qid, records in run.golden():
+        yield from _invariants(qid, records, lines)
+        lines += len(records)
+
+
+def _replayed(run: Run, config: RankConfig, problems: list[Finding]) -> Iterator[RankRecord]:
+    inputs = _inputs(run)
+    journal = inputs.by_query("rank.journal", JournalRecord)
+    qid, entries = next(journal, ("", []))
+    for name, records in inputs.by_query("prune", PruneRecord):
+        task = task_of(name, records)
+        mine = entries if qid == name else []
+        if qid == name:
+            qid, entries = next(journal, ("", []))
+        ranking, problem = fold(task, config, {(entry.round, entry.slot): entry for entry in mine})
+        if len({entry.state for entry in mine}) > 1:
+            problem = "entries of more than one state"
+        if problem:
+            problems.append(Finding("rank.journal.jsonl", None, f"query {name}: {problem}"))
+        yield from rank_records(task, ranking)
+    if qid:
+        problems.append(Finding("rank.journal.jsonl", None, f"query {qid} is not in prune.jsonl"))
+
+
+def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Finding]:
+    """What must hold for any golden order, whoever made it."""
+    position = {record.doc_id: number for number, record in enumerate(records)}
+    for number, record in enumerate(records):
+        line = before + number + 1
+        if record.rank != number + 1:
+            yield Finding("rank.jsonl", line, f"query {qid}: rank {record.rank} stands at place {number + 1}")
+        for loser in record.locks_out:
+            # Winners above losers for every lock: the order is topological, so the locks cannot have a cycle.
+            if position.get(loser, -1) <= number:
+                yield Finding("rank.jsonl", line, f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it")

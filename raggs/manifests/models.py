@@ -1,0 +1,78 @@
+"""The manifest of a run: what was done, from what, with which result, at which price.
+
+`manifest.json` holds one lock for each finished stage. A lock names everything that the stage's artifact was
+made from (`components`), so a change can be told by name, and the hash of everything that it wrote, so that an
+edit by hand can be found. It never holds keys, texts or host names.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from pydantic import Field
+
+from raggs import __version__
+from raggs.artifacts import Frozen
+from raggs.registry import installed
+
+SCHEMA = 1
+STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
+
+
+class Output(Frozen):
+    """One file that a stage wrote."""
+
+    sha256: str
+    rows: int = Field(ge=0)
+    bytes: int = Field(ge=0)
+
+
+class Cost(Frozen):
+    """What a stage's latest attempt spent with providers, and what the cache saved."""
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    usd: float = 0.0
+    saved_usd: float = 0.0
+    repaired: int = Field(0, description="answers that became valid only after a corrective message")
+
+
+class StageLock(Frozen):
+    """A finished stage."""
+
+    stage: str
+    fingerprint: str = Field(description="hash of `components`")
+    components: Mapping[str, Any] = Field(description="everything the result depends on, by name")
+    params: Mapping[str, Any] = Field(description="the stage's configuration in full")
+    inputs: Mapping[str, str] = Field(description="sha256 of each artifact read")
+    outputs: Mapping[str, Output] = Field(description="each file written")
+    failed: int = Field(0, ge=0, description="records without a result because the judge failed")
+    cost: Cost = Cost()
+    started: datetime
+    ended: datetime
+    versions: Mapping[str, str | None] = Field(default_factory=dict)
+
+
+class RunManifest(Frozen):
+    """manifest.json: the run and its locks."""
+
+    schema_version: Literal[1] = SCHEMA
+    name: str
+    created: datetime
+    raggs: str = __version__
+    config: Mapping[str, Any] = Field(description="the effective configuration of the latest run, without secrets")
+    stages: Mapping[str, StageLock] = Field(default_factory=dict)
+
+
+def now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def versions() -> dict[str, str | None]:
+    """Versions of raggs, Python and the packages that results lean on."""
+    return {"raggs": __version__, "python": platform.python_version(), **{name: installed(name) for name in STATED_PACKAGES}}

@@ -1,0 +1,174 @@
+"""A run's folder: the manifest, the artifacts, the journal, and who may write them.
+
+Order of a commit: the incomplete marker, the artifact (temporary file, fsync, rename), its line sums, the lock in
+the manifest, then the marker goes. Whatever moment a kill chooses, the manifest never names a file that is not
+there whole.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from raggs.artifacts import ARTIFACTS, JournalRecord, Record, artifact_file
+from raggs.atomic import remove_leftovers, write_atomic
+from raggs.errors import BusyError, DataError, NotFoundError, ProviderError
+from raggs.hashing import hash_file
+from raggs.jsonl import Appender, Written, explain, read_records, read_torn, write_records
+from raggs.manifests.models import SCHEMA, Output, RunManifest
+
+MANIFEST = "manifest.json"
+LOCK = ".lock"
+SUMS = ".sums"
+JOURNAL = artifact_file("rank.journal")
+
+
+class RunStore:
+    """Reads and writes one run directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    # --- the manifest ---
+
+    @property
+    def exists(self) -> bool:
+        return (self.folder / MANIFEST).is_file()
+
+    def manifest(self) -> RunManifest:
+        """The manifest as it is on disk.
+
+        Raises:
+            NotFoundError: there is no run here.
+            DataError: the manifest is damaged, or of a later version of raggs.
+        """
+        path = self.folder / MANIFEST
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise NotFoundError("there is no run here", where=self.folder, remedy="raggs run --config CONFIG makes one") from error
+        try:
+            raw = json.loads(data)
+            if isinstance(raw, dict) and raw.get("schema_version") not in (None, SCHEMA):
+                raise DataError(f"made by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs")
+            return RunManifest.model_validate(raw)
+        except ValidationError as error:
+            raise DataError(explain(error), where=path, remedy="restore the file, or delete it to run afresh") from error
+        except ValueError as error:
+            raise DataError(f"not valid JSON ({error})", where=path, remedy="restore the file, or delete it to run afresh") from error
+
+    def save(self, manifest: RunManifest) -> None:
+        text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False)
+        write_atomic(self.folder / MANIFEST, text.encode() + b"\n")
+
+    # --- artifacts ---
+
+    def path(self, artifact: str) -> Path:
+        return self.folder / artifact_file(artifact)
+
+    def read(self, artifact: str) -> Iterator[Record]:
+        """The records of an artifact (see `raggs.jsonl.read_records` for the errors)."""
+        return read_records(self.path(artifact), ARTIFACTS[artifact])
+
+    def write(self, artifact: str, records: Iterable[Record]) -> Output:
+        """Replace an artifact, whole or not at all, with the checksum of each of its lines beside it."""
+        written = write_records(self.path(artifact), records)
+        self._write_sums(artifact, written)
+        return Output(sha256=written.sha256, rows=written.rows, bytes=written.bytes)
+
+    def _write_sums(self, artifact: str, written: Written) -> None:
+        folder = self.folder / SUMS
+        folder.mkdir(exist_ok=True)
+        write_atomic(folder / f"{artifact}.crc32", written.line_sums)
+
+    def line_sums(self, artifact: str) -> bytes | None:
+        """CRC-32 of each line as it was written, four bytes each, little-endian; None if not kept."""
+        path = self.folder / SUMS / f"{artifact}.crc32"
+        return path.read_bytes() if path.is_file() else None
+
+    def file_hash(self, name: str) -> str | None:
+        """sha256 of a file of the run, None if it is not there."""
+        path = self.folder / name
+        return hash_file(path) if path.is_file() else None
+
+    # --- the incomplete marker ---
+
+    def marker(self, stage: str) -> Path:
+        return self.folder / f".incomplete-{stage}"
+
+    def begin(self, stage: str) -> None:
+        write_atomic(self.marker(stage), b"")
+
+    def finish(self, stage: str) -> None:
+        self.marker(stage).unlink(missing_ok=True)
+
+    # --- ownership ---
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Hold the directory for writing; made if missing, cleaned of a killed run's leftovers.
+
+        Raises:
+            BusyError: another process holds it.
+            ProviderError: the directory cannot be made or written.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / LOCK, timeout=0)
+            lock.acquire()
+        except Timeout as error:
+            raise BusyError("another raggs run is using this directory", where=self.folder, remedy="wait for it, or pass --run-id") from error
+        except OSError as error:
+            raise ProviderError(f"cannot be written ({error.strerror})", where=self.folder, remedy="choose another workspace") from error
+        try:
+            remove_leftovers(self.folder)
+            yield
+        finally:
+            lock.release()
+
+
+class RunJournal:
+    """The journal of judged batches while the rank stage runs.
+
+    Entries are appended as they come. When a query is done, `settle` says which of its entries its ranking is
+    the fold of; `settled` gives them all in their final order for the commit, so that the journal of a resumed
+    run has the same bytes as that of an undisturbed one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        known = read_torn(path, JournalRecord)
+        self._known: dict[str, list[JournalRecord]] = {}
+        for entry in known:
+            self._known.setdefault(entry.qid, []).append(entry)
+        self._settled: dict[str, list[JournalRecord]] = {}
+        # A torn last line would corrupt what is appended next, so the whole lines are written again.
+        write_records(path, known)
+        self._appender = Appender(path)
+
+    def entries(self, qid: str) -> list[JournalRecord]:
+        return self._known.get(qid, [])
+
+    def append(self, record: JournalRecord) -> None:
+        self._appender.append(record)
+
+    def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
+        self._known.pop(qid, None)
+        self._settled[qid] = list(used)
+
+    def settled(self) -> Iterator[JournalRecord]:
+        for qid in sorted(self._settled):
+            yield from sorted(self._settled[qid], key=lambda entry: (entry.round, entry.slot))
+
+    def close(self) -> None:
+        self._appender.close()
+
+
+def dump_json(value: Any) -> str:
+    """Readable JSON for people and pipes."""
+    return json.dumps(value, indent=2, ensure_ascii=False, default=str)

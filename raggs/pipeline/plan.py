@@ -1,0 +1,112 @@
+"""What has to run, and why: pure decisions over locks and hashes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from raggs.errors import UsageError
+from raggs.hashing import canonical_json, hash_value
+from raggs.manifests.models import StageLock
+from raggs.manifests.reasons import (
+    FailuresLeft,
+    Forced,
+    Interrupted,
+    NeverRun,
+    OutputEdited,
+    OutputMissing,
+    Reason,
+    differences,
+)
+from raggs.settings import Settings, causes
+from raggs.stages import ORDER
+from raggs.stages.base import Services, Stage
+from raggs.text import nearest
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The part of the pipeline that is asked for; `force` runs it even where nothing changed."""
+
+    stages: tuple[str, ...] = ORDER
+    force: bool = False
+
+
+def select(start: str | None = None, stop: str | None = None, only: str | None = None, force: bool = False) -> Selection:
+    """A selection from the three ways to name it.
+
+    Raises:
+        UsageError: an unknown stage, `only` beside another, or a start after the stop.
+    """
+    for name in (start, stop, only):
+        if name is not None and name not in ORDER:
+            close = nearest(name, ORDER)
+            hint = f"did you mean {close!r}? " if close else ""
+            raise UsageError(f"there is no stage {name!r}", remedy=f"{hint}stages: {', '.join(ORDER)}")
+    if only is not None:
+        if start is not None or stop is not None:
+            raise UsageError("--only stands alone", remedy="leave out --from and --to")
+        return Selection((only,), force)
+    first = ORDER.index(start) if start else 0
+    last = ORDER.index(stop) if stop else len(ORDER) - 1
+    if first > last:
+        raise UsageError(f"--from {start} comes after --to {stop}", remedy="swap them")
+    return Selection(ORDER[first : last + 1], force)
+
+
+def components(
+    stage: Stage[Any, Any], config: Settings, services: Services, inputs: Mapping[str, str]
+) -> dict[str, Any]:
+    """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
+    parts = {
+        "code": f"{stage.NAME}/{stage.VERSION}",
+        "config": causes(config),
+        **stage.causes(config, services),
+        **({"inputs": dict(inputs)} if inputs else {}),
+    }
+    tree: dict[str, Any] = json.loads(canonical_json(parts))  # as a manifest would give it back
+    return tree
+
+
+def fingerprint(parts: Mapping[str, Any]) -> str:
+    """The hash that stands for a component tree."""
+    return hash_value(parts)
+
+
+def decide(
+    lock: StageLock | None,
+    parts: Mapping[str, Any],
+    outputs: Mapping[str, str | None],
+    *,
+    forced: bool = False,
+    interrupted: bool = False,
+) -> tuple[Reason, ...]:
+    """Why a stage has to run; empty if it need not.
+
+    Args:
+        lock: the stage's lock, if it has finished before.
+        parts: the components of today.
+        outputs: sha256 of each file that the lock names, as it is on disk now.
+    """
+    if lock is None:
+        return (Interrupted() if interrupted else NeverRun(),)
+    return tuple(_causes(lock, parts, outputs, forced))
+
+
+def _causes(
+    lock: StageLock, parts: Mapping[str, Any], outputs: Mapping[str, str | None], forced: bool
+) -> Iterator[Reason]:
+    if lock.fingerprint != fingerprint(parts):
+        yield from differences(lock.components, parts)
+    for name, output in lock.outputs.items():
+        found = outputs.get(name)
+        if found is None:
+            yield OutputMissing(name)
+        elif found != output.sha256:
+            yield OutputEdited(name)
+    if lock.failed:
+        yield FailuresLeft(lock.failed)
+    if forced:
+        yield Forced()

@@ -1,0 +1,235 @@
+"""Runs what the plan asks for: decide, run, validate, commit, stage after stage."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from raggs.artifacts import Record, artifact_file
+from raggs.errors import DataError, ProviderError
+from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
+from raggs.manifests.reasons import FailuresLeft, Reason, Upstream
+from raggs.manifests.store import RunJournal, RunStore
+from raggs.pipeline.events import Event, Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
+from raggs.pipeline.plan import Selection, components, decide, fingerprint
+from raggs.settings import Settings
+from raggs.stages import ORDER, load_stage
+from raggs.stages.base import Inputs, Services, Stage
+
+
+class RunServices(Services, Protocol):
+    """What a run needs of the world besides what stages need."""
+
+    def spent(self) -> Cost:
+        """Money and calls since the services were made."""
+        ...
+
+    def attach(self, journal: RunJournal | None, progress: Listener, stage: str) -> None:
+        """Say which stage runs now and who listens."""
+        ...
+
+    def check(self) -> None:
+        """Find what is wrong with the inputs before anything is paid for."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished call of `run`: what was done, and what each stage's lock says now."""
+
+    store: RunStore
+    manifest: RunManifest
+    ran: Mapping[str, tuple[Reason, ...]]
+    seconds: float
+
+    @property
+    def failed(self) -> int:
+        """Judgments without a result, over all stages."""
+        return sum(lock.failed for lock in self.manifest.stages.values())
+
+
+@dataclass
+class Runner:
+    """One run directory and the configuration that is to be true for it.
+
+    Args:
+        store: the run directory.
+        name: the run's name.
+        config: the whole effective configuration, for the manifest.
+        configs: each stage's own configuration.
+        services: the world.
+        listen: hears every event.
+    """
+
+    store: RunStore
+    name: str
+    config: Mapping[str, Any]
+    configs: Mapping[str, Settings]
+    services: RunServices
+    listen: Listener = silent
+    _hashes: dict[str, str | None] = field(default_factory=dict)
+
+    def plan(self, selection: Selection) -> dict[str, tuple[Reason, ...]]:
+        """For each selected stage why it would run now (empty: it would not). Touches nothing."""
+        locks = self.store.manifest().stages if self.store.exists else {}
+        planned: dict[str, tuple[Reason, ...]] = {}
+        for name in ORDER:
+            stage = load_stage(name)
+            waits = [Upstream(before) for before in stage.READS if planned.get(before)]
+            lock = locks.get(name)
+            if waits and lock is not None:
+                reasons: tuple[Reason, ...] = tuple(waits)
+            elif lock is None:
+                reasons = decide(None, {}, {}, interrupted=self.store.marker(name).exists())
+            else:
+                reasons = self._reasons(stage, lock, forced=selection.force and name in selection.stages)
+            planned[name] = reasons
+        return {name: planned[name] for name in selection.stages}
+
+    def run(self, selection: Selection) -> RunResult:
+        """Run the selected stages that have a reason to.
+
+        Raises:
+            DataError: a stage that was not selected is out of date.
+            PartialError, PrerequisiteError, ProviderError: the run stopped; what was paid for is kept.
+        """
+        began = time.perf_counter()
+        ran: dict[str, tuple[Reason, ...]] = {}
+        with self.store.owned(), _sentences(self.store):
+            manifest = self._manifest()
+            for name in ORDER[: ORDER.index(selection.stages[-1]) + 1]:
+                stage, lock = load_stage(name), manifest.stages.get(name)
+                chosen = name in selection.stages
+                reasons = self._reasons(stage, lock, forced=selection.force and chosen)
+                blocking = [reason for reason in reasons if chosen or not isinstance(reason, FailuresLeft)]
+                if not blocking and lock is not None:
+                    self.listen(StageSkipped(name, lock))
+                    self.store.finish(name)
+                    continue
+                if not chosen:
+                    raise DataError(
+                        f"stage {name} is out of date: {blocking[0]}", where=self.store.folder, remedy=f"run with --from {name}"
+                    )
+                if not ran:
+                    self.services.check()
+                ran[name] = reasons
+                manifest = self._execute(stage, reasons, manifest)
+            if dict(manifest.config) != dict(self.config):
+                manifest = manifest.model_copy(update={"config": self.config})
+                self.store.save(manifest)
+        return RunResult(self.store, manifest, ran, time.perf_counter() - began)
+
+    # --- one stage ---
+
+    def _execute(self, stage: Stage[Any, Any], reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
+        config, name = self.configs[stage.NAME], stage.NAME
+        self.listen(StageStarted(name, reasons))
+        self.store.begin(name)
+        journal = RunJournal(self.store.path(stage.JOURNAL)) if stage.JOURNAL else None
+        self.services.attach(journal, self._heard, name)
+        started, clock, before = now(), time.perf_counter(), self.services.spent()
+        inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
+        parts = components(stage, config, self.services, inputs)
+        failures = _Counter(stage)
+        try:
+            records = stage.run(Inputs({read: self._reader(read) for read in stage.READS}), config, self.services)
+            outputs = {artifact_file(name): self.store.write(name, failures.watch(records))}
+            if journal is not None and stage.JOURNAL:
+                settled = list(journal.settled())
+                outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, settled)
+                failures.count += sum(entry.order is None for entry in settled)
+        finally:
+            if journal is not None:
+                journal.close()
+        lock = StageLock(
+            stage=name,
+            fingerprint=fingerprint(parts),
+            components=parts,
+            params=config.model_dump(mode="json"),
+            inputs=inputs,
+            outputs=outputs,
+            failed=failures.count,
+            cost=_difference(self.services.spent(), before),
+            started=started,
+            ended=now(),
+            versions=versions(),
+        )
+        return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
+
+    def _commit(
+        self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, Output], seconds: float
+    ) -> RunManifest:
+        stages = {name: entry for name in ORDER if (entry := {**manifest.stages, lock.stage: lock}.get(name))}
+        updated = manifest.model_copy(update={"stages": stages, "config": self.config})
+        self.store.save(updated)
+        self.store.finish(lock.stage)
+        for file, output in outputs.items():
+            self._hashes[file] = output.sha256
+        self.listen(StageFinished(lock.stage, lock, seconds))
+        return updated
+
+    # --- helpers ---
+
+    def _manifest(self) -> RunManifest:
+        if self.store.exists:
+            return self.store.manifest()
+        fresh = RunManifest(name=self.name, created=now(), config=self.config)
+        self.store.save(fresh)
+        return fresh
+
+    def _reasons(self, stage: Stage[Any, Any], lock: StageLock | None, *, forced: bool) -> tuple[Reason, ...]:
+        interrupted = self.store.marker(stage.NAME).exists()
+        if lock is None:
+            return decide(None, {}, {}, interrupted=interrupted)
+        inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
+        parts = components(stage, self.configs[stage.NAME], self.services, inputs)
+        found = {file: self._hash(file) for file in lock.outputs}
+        return decide(lock, parts, found, forced=forced, interrupted=interrupted)
+
+    def _hash(self, file: str) -> str | None:
+        if file not in self._hashes:
+            self._hashes[file] = self.store.file_hash(file)
+        return self._hashes[file]
+
+    def _reader(self, artifact: str) -> Any:
+        return lambda: self.store.read(artifact)
+
+    def _heard(self, event: Event) -> None:
+        if isinstance(event, Progress):
+            spent = self.services.spent()
+            event = Progress(event.stage, event.done, event.total, spent.usd, spent.calls, spent.cached)
+        self.listen(event)
+
+
+class _Counter:
+    """Counts a stage's failed records while they pass."""
+
+    def __init__(self, stage: Stage[Any, Any]) -> None:
+        self._stage = stage
+        self.count = 0
+
+    def watch(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            self.count += self._stage.failed(record)
+            yield record
+
+
+def _difference(after: Cost, before: Cost) -> Cost:
+    old = before.model_dump()
+    return Cost(**{name: value - old[name] for name, value in after.model_dump().items()})
+
+
+@contextmanager
+def _sentences(store: RunStore) -> Iterator[None]:
+    """Faults of the disk as sentences."""
+    try:
+        yield
+    except OSError as error:
+        remedy = "free some space and run again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose another workspace"
+        raise ProviderError(f"cannot be written ({error.strerror or error})", where=store.folder, remedy=remedy) from error

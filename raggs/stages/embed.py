@@ -1,0 +1,79 @@
+"""Stage 1: each question cleaned, its language found, rewritten, and embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from raggs import embedders, rewriters
+from raggs.artifacts import EmbedRecord, Query
+from raggs.languages import detect_language
+from raggs.registry import spec_type
+from raggs.settings import Settings
+from raggs.stages.base import Inputs, Services, Stage, run_ordered
+from raggs.text import clean_unicode, one_line
+
+BATCH = 256
+
+if TYPE_CHECKING:
+    EmbedderSpec = Settings
+    RewriterSpec = Settings
+else:
+    EmbedderSpec = spec_type(embedders.REGISTRY)
+    RewriterSpec = spec_type(rewriters.REGISTRY)
+
+
+class EmbedConfig(Settings):
+    """How questions are prepared."""
+
+    embedder: EmbedderSpec | None = Field({"type": "wordllama"}, validate_default=True, description="null: no query vectors")
+    rewrite: RewriterSpec = Field({"type": "none"}, validate_default=True)
+    language: str = Field("en", description="assumed where a question's own language cannot be told")
+
+
+class Embed(Stage[EmbedConfig, EmbedRecord]):
+    NAME = "embed"
+    Config = EmbedConfig
+    Record = EmbedRecord
+
+    def causes(self, config: EmbedConfig, services: Services) -> dict[str, Any]:
+        return {
+            "queries": services.causes("queries"),
+            "embedder": services.causes("embedder"),
+            "rewriter": services.causes("rewriter"),
+        }
+
+    def run(self, inputs: Inputs, config: EmbedConfig, services: Services) -> Iterator[EmbedRecord]:
+        total = len(services.queries)
+
+        async def prepare(query: Query) -> EmbedRecord:
+            text = one_line(clean_unicode(query.text))
+            language = query.language or detect_language(text, config.language)
+            rewrite = await services.rewriter.rewrite(query, text, language)
+            return EmbedRecord(
+                qid=query.qid, text=text, rewrite=rewrite, bm25_text=rewrite, language=language, embedding=(), embedder=""
+            )
+
+        prepared = run_ordered(services, services.queries.values(), prepare)
+        done = 0
+        while batch := list(islice(prepared, BATCH)):
+            yield from self._embed(batch, services)
+            done += len(batch)
+            services.progress(done, total)
+
+    def _embed(self, batch: list[EmbedRecord], services: Services) -> Iterator[EmbedRecord]:
+        embedder = services.embedder
+        if embedder is None:
+            yield from batch
+            return
+        vectors = embedder.embed([record.rewrite for record in batch])
+        for record, vector in zip(batch, vectors, strict=True):
+            # The shortest decimal that reads back as the same float32.
+            values = tuple(float(str(value)) for value in vector)
+            yield record.model_copy(update={"embedding": values, "embedder": embedder.identity})
+
+
+STAGE = Embed()

@@ -1,0 +1,85 @@
+"""Stage 3: the retrievers' lists fused into one pool, near-duplicates grouped, texts attached."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from raggs.artifacts import MergeRecord, RetrieveRecord, Source
+from raggs.fusion import fuse
+from raggs.fusion.duplicates import group_duplicates
+from raggs.settings import Settings
+from raggs.stages.base import Inputs, Services, Stage
+
+
+class TextDuplicates(Settings):
+    """Passages whose texts agree to at least `threshold` are one group; the best fused one represents it."""
+
+    type: Literal["text"] = "text"
+    threshold: float = Field(0.95, gt=0, le=1)
+
+
+class MergeConfig(Settings):
+    """How lists become a pool."""
+
+    type: Literal["rrf", "combsum", "combmnz"] = "rrf"
+    k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
+    depth: int = Field(100, ge=1, description="passages a pool holds at most")
+    weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(None, description="by retriever; 1 where not named")
+    duplicates: TextDuplicates | None = Field(default_factory=TextDuplicates, description="null: no grouping")
+
+    @field_validator("weights")
+    @classmethod
+    def _some_weight(cls, weights: Mapping[str, float] | None) -> Mapping[str, float] | None:
+        if weights and not any(weights.values()):
+            raise ValueError("all weights are 0, so nothing would be retrieved; give at least one retriever a weight above 0")
+        return weights
+
+
+class Merge(Stage[MergeConfig, MergeRecord]):
+    NAME = "merge"
+    READS = ("retrieve",)
+    Config = MergeConfig
+    Record = MergeRecord
+
+    def causes(self, config: MergeConfig, services: Services) -> dict[str, Any]:
+        return {"corpus": services.causes("corpus")}
+
+    def run(self, inputs: Inputs, config: MergeConfig, services: Services) -> Iterator[MergeRecord]:
+        total = len(services.queries)
+        for done, (qid, records) in enumerate(inputs.by_query("retrieve", RetrieveRecord), start=1):
+            yield from self._pool(qid, records, config, services)
+            services.progress(done, total)
+
+    def _pool(
+        self, qid: str, records: list[RetrieveRecord], config: MergeConfig, services: Services
+    ) -> Iterator[MergeRecord]:
+        lists = {
+            name: [(record.doc_id, record.score) for record in hits]
+            for name, hits in groupby(records, key=lambda record: record.retriever)
+        }
+        fused = fuse(lists, method=config.type, k=config.k, weights=config.weights, depth=config.depth)
+        found = services.passages.get([item.doc_id for item in fused])
+        passages = [found[item.doc_id] for item in fused]
+        leaders = list(range(len(fused)))
+        if config.duplicates is not None:
+            leaders = group_duplicates([passage.content for passage in passages], config.duplicates.threshold)
+        for position, (item, passage) in enumerate(zip(fused, passages, strict=True)):
+            leader = leaders[position]
+            yield MergeRecord(
+                qid=qid,
+                rank=position + 1,
+                doc_id=item.doc_id,
+                score=item.score,
+                sources={name: Source(rank=rank, score=score) for name, (rank, score) in sorted(item.sources.items())},
+                duplicate_of=None if leader == position else fused[leader].doc_id,
+                title=passage.title,
+                text=passage.text,
+                metadata=passage.metadata,
+            )
+
+
+STAGE = Merge()

@@ -1,0 +1,59 @@
+"""Stage 5: the pool cut to what is worth ranking, by whole grades from the best down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from raggs.artifacts import JudgeRecord, PruneRecord
+from raggs.pruning import prune
+from raggs.settings import Settings
+from raggs.stages.base import Inputs, Services, Stage
+
+
+class PruneConfig(Settings):
+    """How many passages are ranked."""
+
+    min_keep: int = Field(35, ge=1, description="whole grades are kept until there are at least this many")
+    max_keep: int = Field(60, ge=1, description="the last grade is cut here, by fused rank")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> PruneConfig:
+        if self.min_keep > self.max_keep:
+            raise ValueError(f"min_keep ({self.min_keep}) is above max_keep ({self.max_keep})")
+        return self
+
+
+class Prune(Stage[PruneConfig, PruneRecord]):
+    NAME = "prune"
+    READS = ("judge",)
+    Config = PruneConfig
+    Record = PruneRecord
+
+    def causes(self, config: PruneConfig, services: Services) -> dict[str, Any]:
+        return {}
+
+    def run(self, inputs: Inputs, config: PruneConfig, services: Services) -> Iterator[PruneRecord]:
+        total = len(services.queries)
+        for done, (_, pool) in enumerate(inputs.by_query("judge", JudgeRecord), start=1):
+            leaders = [record for record in pool if record.duplicate_of is None]
+            grades, ranks = [record.grade for record in leaders], [record.rank for record in leaders]
+            decisions = prune(grades, ranks, min_keep=config.min_keep, max_keep=config.max_keep)
+            decided = {record.doc_id: decision for record, decision in zip(leaders, decisions, strict=True)}
+            for record in pool:
+                decision = decided[record.duplicate_of or record.doc_id]
+                yield PruneRecord(
+                    qid=record.qid,
+                    rank=record.rank,
+                    doc_id=record.doc_id,
+                    grade=record.grade,
+                    kept=decision.kept,
+                    why=decision.why,
+                    duplicate_of=record.duplicate_of,
+                )
+            services.progress(done, total)
+
+
+STAGE = Prune()

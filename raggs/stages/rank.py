@@ -1,0 +1,214 @@
+"""Stage 6: the kept passages of each query put in order by many small judgments.
+
+The ranker chooses rounds of batches; the judge orders each batch; the ranker learns from the answers in the
+round's order, whatever order they arrived in. Every answer is noted in the journal at once, and the ranker's
+state is a fold over the journal: resuming and auditing are replays of the same code path (`fold`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+
+from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
+from raggs.hashing import hash_value
+from raggs.ranking import Ranker, Ranking, make_ranker
+from raggs.seeds import derive_seed
+from raggs.settings import Settings
+from raggs.stages.base import Inputs, Services, Stage, run_ordered
+
+
+class RankConfig(Settings):
+    """How the golden order is found."""
+
+    engine: Literal["online"] = "online"
+    top: int = Field(20, ge=1, description="the part of the order that must be stable")
+    batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
+    max_calls: int = Field(80, ge=0, description="judge calls a query may use")
+    parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
+    prompt: str = Field("order@1", description="a prompt's name, or the path of a Markdown file")
+    seed: int = Field(7, ge=0)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What the ranking of one query starts from."""
+
+    qid: str
+    ids: tuple[str, ...]
+    grades: tuple[int, ...]
+    followers: Mapping[str, tuple[str, ...]]  # near-duplicates by representative
+
+    def state(self, config: RankConfig, judge: Any) -> str:
+        """A hash of all that decides the ranking's course; journal entries of another state say nothing here."""
+        return hash_value([self.qid, self.ids, self.grades, config.model_dump(mode="json"), judge])[:16]
+
+    def ranker(self, config: RankConfig) -> Ranker:
+        return make_ranker(
+            config.engine,
+            self.ids,
+            self.grades,
+            top=config.top,
+            batch_size=config.batch_size,
+            seed=derive_seed(config.seed, "rank", self.qid),
+            max_calls=config.max_calls,
+        )
+
+
+def task_of(qid: str, records: Iterable[PruneRecord]) -> Task:
+    """The task of a query from its pruned pool."""
+    kept = [record for record in records if record.kept and record.grade is not None]
+    leaders = [(record.doc_id, record.grade) for record in kept if record.duplicate_of is None and record.grade]
+    followers: dict[str, tuple[str, ...]] = {}
+    for record in kept:
+        if record.duplicate_of is not None:
+            followers[record.duplicate_of] = (*followers.get(record.duplicate_of, ()), record.doc_id)
+    return Task(qid, tuple(doc_id for doc_id, _ in leaders), tuple(grade for _, grade in leaders), followers)
+
+
+Answers = dict[tuple[int, int], JournalRecord]
+
+
+def known_answers(entries: Iterable[JournalRecord], state: str) -> Answers:
+    """The journal's answers for one state, by round and slot."""
+    return {(entry.round, entry.slot): entry for entry in entries if entry.state == state}
+
+
+def learn(ranker: Ranker, round_entries: Sequence[JournalRecord]) -> None:
+    """Give a whole round's answers to the ranker, in the round's order."""
+    for entry in round_entries:
+        if entry.order is None:
+            ranker.skip(entry.shown)
+        else:
+            ranker.observe(entry.order)
+
+
+def fold(task: Task, config: RankConfig, answers: Answers) -> tuple[Ranking | None, str | None]:
+    """Replay a complete journal.
+
+    Returns:
+        The ranking, or None for an empty pool; and what the journal lacks or has too much, or None.
+    """
+    if not task.ids:
+        return None, f"{len(answers)} entries for an empty pool" if answers else None
+    ranker, used, number = task.ranker(config), 0, 0
+    while not ranker.done:
+        batches = ranker.next_batches(config.parallel)
+        entries = [answers.get((number, slot)) for slot in range(len(batches))]
+        for slot, (batch, entry) in enumerate(zip(batches, entries, strict=True)):
+            if entry is None:
+                return None, f"round {number}, slot {slot} is missing"
+            if entry.shown != tuple(batch):
+                return None, f"round {number}, slot {slot} shows other passages than the ranker asks for"
+        learn(ranker, [entry for entry in entries if entry is not None])
+        used += len(batches)
+        number += 1
+    return ranker.ranking(), None if used == len(answers) else f"{len(answers) - used} entries beyond the end"
+
+
+def rank_records(task: Task, ranking: Ranking | None) -> Iterator[RankRecord]:
+    """The ranking as records; near-duplicates follow their representative and share its numbers."""
+    if ranking is None:
+        return
+    grades = dict(zip(task.ids, task.grades, strict=True))
+    above: dict[str, list[str]] = {}
+    below: dict[str, list[str]] = {}
+    for lock in ranking.locks:
+        below.setdefault(lock.winner, []).append(lock.loser)
+        above.setdefault(lock.loser, []).append(lock.winner)
+    rank = 0
+    for position, doc_id in enumerate(ranking.order):
+        for member in (doc_id, *task.followers.get(doc_id, ())):
+            rank += 1
+            yield RankRecord(
+                qid=task.qid,
+                rank=rank,
+                doc_id=member,
+                grade=grades[doc_id],
+                score=ranking.scores[position],
+                sigma=ranking.sigma[position],
+                confidence=ranking.position_confidence[position],
+                exposures=ranking.exposures[position],
+                locks_out=tuple(sorted(below.get(doc_id, ()))),
+                locks_in=tuple(sorted(above.get(doc_id, ()))),
+                duplicate_of=None if member == doc_id else doc_id,
+            )
+
+
+class Rank(Stage[RankConfig, RankRecord]):
+    NAME = "rank"
+    READS = ("merge", "prune")
+    JOURNAL = "rank.journal"
+    Config = RankConfig
+    Record = RankRecord
+
+    def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
+        return {"queries": services.causes("queries"), "judge": services.causes("judge", "order")}
+
+    def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
+        total, done = len(services.queries), 0
+        judge = services.causes("judge", "order")
+
+        async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
+            task, pool = pair
+            ranking = await self._rank(task, pool, task.state(config, judge), config, services)
+            return list(rank_records(task, ranking))
+
+        window = max(4, services.concurrency)
+        for records in run_ordered(services, _tasks(inputs), rank, window=window):
+            yield from records
+            done += 1
+            services.progress(done, total)
+
+    async def _rank(
+        self, task: Task, pool: Mapping[str, MergeRecord], state: str, config: RankConfig, services: Services
+    ) -> Ranking | None:
+        if not task.ids:
+            return None
+        query = services.queries[task.qid]
+        answers = known_answers(services.journal.entries(task.qid), state)
+        ranker, number = task.ranker(config), 0
+        used: list[JournalRecord] = []
+        while not ranker.done:
+            pending = []
+            for slot, batch in enumerate(ranker.next_batches(config.parallel)):
+                blank = JournalRecord(
+                    qid=task.qid, state=state, round=number, slot=slot, shown=tuple(batch), order=None
+                )
+                pending.append(_answer(blank, answers.get((number, slot)), query, pool, services))
+            entries = await asyncio.gather(*pending)
+            learn(ranker, entries)
+            used += entries
+            number += 1
+        services.journal.settle(task.qid, used)
+        return ranker.ranking()
+
+
+async def _answer(
+    blank: JournalRecord, known: JournalRecord | None, query: Query, pool: Mapping[str, MergeRecord], services: Services
+) -> JournalRecord:
+    """The journal's answer where it has one that succeeded, else the judge's, noted in the journal."""
+    if known is not None and known.shown == blank.shown and known.order is not None:
+        return known
+    ordering = await services.judge.order(query, [pool[doc_id].passage for doc_id in blank.shown])
+    order = None if ordering.order is None else tuple(blank.shown[place] for place in ordering.order)
+    entry = blank.model_copy(update={"order": order, "error": ordering.error})
+    services.journal.append(entry)
+    return entry
+
+
+def _tasks(inputs: Inputs) -> Iterator[tuple[Task, Mapping[str, MergeRecord]]]:
+    """Each query's task with the passages that it shows. Both artifacts are sorted by qid, so one pass is enough."""
+    pools = inputs.by_query("merge", MergeRecord)
+    for qid, records in inputs.by_query("prune", PruneRecord):
+        task = task_of(qid, records)
+        pool = next(pool for name, pool in pools if name == qid)
+        needed = set(task.ids)
+        yield task, {record.doc_id: record for record in pool if record.doc_id in needed}
+
+
+STAGE = Rank()

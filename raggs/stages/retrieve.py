@@ -1,0 +1,66 @@
+"""Stage 2: every retriever's best passages for every query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field, field_validator
+
+from raggs import retrievers
+from raggs.artifacts import EmbedRecord, RetrieveRecord
+from raggs.registry import spec_type
+from raggs.retrievers.base import name_of
+from raggs.settings import Settings
+from raggs.stages.base import Inputs, Services, Stage
+
+BATCH = 64
+
+if TYPE_CHECKING:
+    RetrieverSpec = Settings
+else:
+    RetrieverSpec = spec_type(retrievers.REGISTRY)
+
+
+class RetrieveConfig(Settings):
+    """Which retrievers fill the pool."""
+
+    retrievers: tuple[RetrieverSpec, ...] = Field(({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1)
+
+    @field_validator("retrievers")
+    @classmethod
+    def _unique_names(cls, specs: tuple[Settings, ...]) -> tuple[Settings, ...]:
+        names = [name_of(spec) for spec in specs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two retrievers are called {name!r}; give each a `name` of its own")
+        return specs
+
+
+class Retrieve(Stage[RetrieveConfig, RetrieveRecord]):
+    NAME = "retrieve"
+    READS = ("embed",)
+    Config = RetrieveConfig
+    Record = RetrieveRecord
+
+    def causes(self, config: RetrieveConfig, services: Services) -> dict[str, Any]:
+        return {"corpus": services.causes("corpus"), **services.causes("retrievers")}
+
+    def run(self, inputs: Inputs, config: RetrieveConfig, services: Services) -> Iterator[RetrieveRecord]:
+        total, done = len(services.queries), 0
+        queries = inputs.read("embed", EmbedRecord)
+        named = sorted(services.retrievers.items())
+        while batch := list(islice(queries, BATCH)):
+            found = {name: list(retriever.search(batch)) for name, retriever in named}
+            for position, query in enumerate(batch):
+                for name, lists in found.items():
+                    for rank, hit in enumerate(lists[position], start=1):
+                        yield RetrieveRecord(
+                            qid=query.qid, retriever=name, rank=rank, doc_id=hit.doc_id, score=float(hit.score)
+                        )
+            done += len(batch)
+            services.progress(done, total)
+
+
+STAGE = Retrieve()
