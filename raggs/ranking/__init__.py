@@ -1,0 +1,72 @@
+"""Ranking a pool from small judged batches: engines by name, behind one interface.
+
+A pure library: identifiers and grades in, batches out, orders in, a `Ranking` out. It reads no file, no clock
+and no environment, logs nothing, and knows nothing of judges. The state of a ranker is a fold over what it
+observed, so replaying the same observations rebuilds it bit for bit.
+
+    ranker = make_ranker("online", ids, grades, top=20, batch_size=5, seed=1, max_calls=80)
+    while not ranker.done:
+        for batch in ranker.next_batches(4):
+            ranker.observe(order_of(batch))      # best first; ranker.skip(batch) when the judge failed
+    ranking = ranker.ranking()
+
+Importing this module is cheap: numpy, scipy and networkx arrive with the first engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from raggs.ranking.base import Lock, Ranker, Ranking
+
+ENGINES: Mapping[str, str] = MappingProxyType({"online": "raggs.ranking.online:OnlineRanker"})
+
+__all__ = ["ENGINES", "Lock", "Ranker", "Ranking", "engine_class", "make_ranker"]
+
+
+def engine_class(engine: str) -> type[Ranker]:
+    """The class of an engine.
+
+    Raises:
+        ValueError: no such engine; the message lists the known ones.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"unknown ranking engine {engine!r}; known: {', '.join(sorted(ENGINES))}")
+    module, _, name = ENGINES[engine].partition(":")
+    found: type[Ranker] = getattr(import_module(module), name)
+    return found
+
+
+def make_ranker(
+    engine: str,
+    ids: Sequence[str],
+    grades: Sequence[float | None],
+    *,
+    top: int = 20,
+    batch_size: int = 5,
+    seed: int = 1,
+    max_calls: int = 80,
+    **options: Any,
+) -> Ranker:
+    """A fresh ranker over `ids`, started from `grades`.
+
+    Args:
+        engine: a name in `ENGINES`.
+        ids: the pool; distinct, in any order (the order has no influence).
+        grades: one for each id, 1 (worst) to 5; NaN or None where the judge gave none.
+        top: how many leading positions matter.
+        batch_size: passages shown in one call; smaller pools are shown whole.
+        seed: of the choice of batches and the order of presentation. Derive one for each query.
+        max_calls: how many batches may be asked, failed ones included.
+        **options: the engine's own settings (see its class).
+
+    Raises:
+        ValueError: an argument cannot be right; the message says which and why.
+        TypeError: the engine has no such option.
+    """
+    factory: Any = engine_class(engine)
+    ranker: Ranker = factory(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls, **options)
+    return ranker

@@ -1,0 +1,112 @@
+"""What a ranker is and what it answers: the only types that callers need.
+
+Kept free of numpy so that naming an engine costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A settled pair: `winner` stands above `loser`.
+
+    Attributes:
+        z: gap of the scores in standard errors when the lock was made; negative where confirmations alone made it.
+        evidence: judged batches that had placed the winner above the loser by then.
+        call: the observed call, from 1, that made it.
+    """
+
+    winner: str
+    loser: str
+    z: float
+    evidence: int
+    call: int
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A ranker's answer. All tuples but the locks are aligned with `order`.
+
+    Attributes:
+        order: the whole pool, best first; a topological order of the locks.
+        scores: on the scale of the grades.
+        sigma: standard errors of the scores, > 0.
+        exposures: in how many observed batches each was shown.
+        position_confidence: probability that the passage truly stands above the next one; 1 for the last.
+        rank_low, rank_high: best and worst plausible rank (95 %), from 1, always around the actual one.
+        membership: probability of truly belonging to the top.
+        locks: in the order in which they were made.
+        released: locks taken back on contrary evidence.
+        expected_inversions: expected number of wrongly ordered pairs inside the top.
+        calls: batches observed.
+        skipped: batches that the judge failed on.
+        stop_reason: why nothing more is asked; None while more would be.
+        sharpness: of the judge, where the engine estimates it.
+    """
+
+    order: tuple[str, ...]
+    scores: tuple[float, ...]
+    sigma: tuple[float, ...]
+    exposures: tuple[int, ...]
+    position_confidence: tuple[float, ...]
+    rank_low: tuple[int, ...]
+    rank_high: tuple[int, ...]
+    membership: tuple[float, ...]
+    locks: tuple[Lock, ...]
+    released: tuple[Lock, ...]
+    expected_inversions: float
+    calls: int
+    skipped: int
+    stop_reason: str | None
+    sharpness: float | None = None
+
+
+class Ranker(Protocol):
+    """Asks for small batches to be ordered and folds the answers into a ranking.
+
+    `VERSION` is raised whenever the same observations would give another ranking or other batches.
+    """
+
+    VERSION: ClassVar[int]
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing is left to ask and no answer is awaited."""
+        ...
+
+    def next_batches(self, count: int) -> tuple[tuple[str, ...], ...]:
+        """The next round: up to `count` batches in their order of presentation; none when `done`.
+
+        All are chosen before any is judged, so they may be judged side by side.
+
+        Raises:
+            ValueError: `count` < 1, or batches of the last round are neither observed nor skipped.
+        """
+        ...
+
+    def observe(self, order: Sequence[str]) -> None:
+        """Take in a judged batch, best first.
+
+        Answers may arrive in any order within a round: they are folded in the round's order. Batches of the
+        same passages are told apart by their order of arrival only.
+
+        Raises:
+            ValueError: `order` is not a permutation of an outstanding batch.
+        """
+        ...
+
+    def skip(self, batch: Sequence[str]) -> None:
+        """Give up an outstanding batch: it counts as asked and teaches nothing.
+
+        Raises:
+            ValueError: `batch` is not outstanding.
+        """
+        ...
+
+    def ranking(self) -> Ranking:
+        """The ranking by all answers folded so far; may be asked at any time."""
+        ...

@@ -1,0 +1,60 @@
+"""How sure a ranking is, from scores with independent standard errors.
+
+Engines that know the covariance of their scores should use it instead: independence overstates the spread of
+differences between passages that were shown together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+Z95 = 1.959964
+STEPS = 80  # bisections: the bracket shrinks below any float's resolution
+
+
+def above(scores: Floats, sigma: Floats) -> Floats:
+    """P[i, j]: the probability that i truly stands above j; 0.5 on the diagonal. Needs sigma > 0."""
+    spread = np.sqrt(sigma[:, None] ** 2 + sigma[None, :] ** 2)
+    return np.asarray(ndtr((scores[:, None] - scores[None, :]) / spread))
+
+
+def membership(scores: Floats, sigma: Floats, top: int) -> Floats:
+    """q[i] = Phi((s_i - t) / sigma_i), with the threshold t such that the q sum to `top`; all 1 in small pools."""
+    if scores.size <= top:
+        return np.ones(scores.size)
+    low, high = float((scores - 40 * sigma).min()), float((scores + 40 * sigma).max())
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        if ndtr((scores - middle) / sigma).sum() > top:
+            low = middle
+        else:
+            high = middle
+    return np.asarray(ndtr((scores - (low + high) / 2) / sigma))
+
+
+def rank_interval(scores: Floats, sigma: Floats) -> tuple[Ints, Ints]:
+    """Best and worst plausible rank of each item, from 1: its expected rank if its score were 1.96 sigma off.
+
+    The others keep their uncertainty. Scores come in ranked order, and the interval always holds the actual rank.
+    """
+    positions = np.arange(1, scores.size + 1)
+    best = np.floor(_expected_rank(scores + Z95 * sigma, scores, sigma)).astype(np.int64)
+    worst = np.ceil(_expected_rank(scores - Z95 * sigma, scores, sigma)).astype(np.int64)
+    return np.minimum(best, positions), np.maximum(worst, positions)
+
+
+def _expected_rank(supposed: Floats, scores: Floats, sigma: Floats) -> Floats:
+    beaten_by = ndtr((scores[None, :] - supposed[:, None]) / sigma[None, :])
+    np.fill_diagonal(beaten_by, 0.0)
+    return np.asarray(1.0 + beaten_by.sum(axis=1))
+
+
+def expected_inversions(probability: Floats, top: int) -> float:
+    """Expected number of pairs inside the first `top` that stand the wrong way, for P = `above` in ranked order."""
+    head = probability[:top, :top]
+    return float(np.tril(head, k=-1).sum())

@@ -1,0 +1,68 @@
+"""The lock-DAG: which pairs are settled, what follows from them, and the orders that respect them.
+
+Invariant: the graph is acyclic at every moment, because a lock whose reverse path exists is refused. The
+transitive closure is kept as a boolean matrix, so that asking for a path costs one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+Flags = npt.NDArray[np.bool_]
+
+
+class LockGraph:
+    """Locks over items 0..size-1.
+
+    Attributes:
+        edges[w, l]: w is locked above l.
+        reach[w, l]: some path of locks leads from w down to l; never reflexive.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.edges: Flags = np.zeros((size, size), dtype=np.bool_)
+        self.reach: Flags = np.zeros((size, size), dtype=np.bool_)
+        self._graph: nx.DiGraph[int] = nx.DiGraph()
+        self._graph.add_nodes_from(range(size))
+
+    def add(self, winner: int, loser: int) -> None:
+        """Lock `winner` above `loser`.
+
+        Raises:
+            ValueError: the lock would close a cycle.
+        """
+        if winner == loser or self.reach[loser, winner]:
+            raise ValueError(f"locking {winner} above {loser} would close a cycle")
+        self.edges[winner, loser] = True
+        self._graph.add_edge(winner, loser)
+        if not self.reach[winner, loser]:
+            above = np.append(np.flatnonzero(self.reach[:, winner]), winner)
+            below = np.append(np.flatnonzero(self.reach[loser]), loser)
+            self.reach[np.ix_(above, below)] = True
+
+    def twice_implied(self, winner: int, loser: int) -> bool:
+        """Whether two paths that share no item between them, each through others, lead from `winner` to `loser`.
+
+        By Menger's theorem that holds unless one item lies on every path. With the items between sorted
+        topologically, an item lies on every path exactly when no edge jumps over it.
+        """
+        between = np.flatnonzero(self.reach[winner] & self.reach[:, loser])
+        if between.size < 2:
+            return False
+        heights = self.reach[:, between].sum(axis=0)  # ancestors strictly grow along every edge
+        line = np.concatenate(([winner], between[np.argsort(heights, kind="stable")], [loser]))
+        edges = self.edges[np.ix_(line, line)].copy()
+        edges[0, -1] = False
+        tails, heads = np.nonzero(edges)
+        jumps = np.zeros(line.size + 1, dtype=np.int64)
+        np.add.at(jumps, tails + 1, 1)
+        np.add.at(jumps, heads, -1)
+        return bool((np.cumsum(jumps)[1 : line.size - 1] > 0).all())
+
+    def order(self, scores: Sequence[float]) -> list[int]:
+        """A topological order: of the items that no lock holds back, always the highest score next, ties by number."""
+        return list(nx.lexicographical_topological_sort(self._graph, key=lambda item: (-scores[item], item)))

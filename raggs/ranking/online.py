@@ -1,0 +1,162 @@
+"""Engine `online`: the listwise, uncertainty-aware refinement of rag-gs (Algorithm 1, stage S6).
+
+Scores start from the grades. Each judged batch moves them a small clipped step along the Plackett-Luce gradient of
+its stages, adds to each item's information, and locks the pairs that are statistically clear or were confirmed
+often enough. The order is a topological order of the locks, ties by score. It ends when the ordered top
+stays the same for a number of calls.
+
+It is the baseline that better engines are measured against, so it stays faithful to the algorithm, also
+where that is weak: confirmations lock pairs by luck, a lock is never released, and a top may be stable because it
+is frozen.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from raggs.ranking import confidence, pl
+from raggs.ranking.base import Lock, Ranking
+from raggs.ranking.locks import LockGraph
+from raggs.ranking.rounds import Floats, Ints, RoundRanker
+
+MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wider than the scale of grades
+
+
+class OnlineRanker(RoundRanker):
+    """Algorithm 1. Common arguments as `raggs.ranking.make_ranker`.
+
+    Args:
+        eta: step size of the score updates, > 0, divided by sqrt(call).
+        z: width of the confidence bounds in standard errors, >= 0: lock when s_w - z sigma_w > s_l + z sigma_l.
+        confirmations: net confirmations (wins less defeats) that lock a pair, >= 1.
+        clip: largest move of a score in one call, > 0.
+        stability: calls without a change of the ordered top that end the ranking, >= 1.
+
+    Raises:
+        ValueError: an argument cannot be right.
+    """
+
+    VERSION: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        grades: Sequence[float | None],
+        *,
+        top: int = 20,
+        batch_size: int = 5,
+        seed: int = 1,
+        max_calls: int = 80,
+        eta: float = 0.3,
+        z: float = 1.0,
+        confirmations: int = 2,
+        clip: float = 0.2,
+        stability: int = 15,
+    ) -> None:
+        super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
+        _check_options(eta, z, confirmations, clip, stability)
+        self.eta, self.z, self.confirmations, self.clip, self.stability = eta, z, confirmations, clip, stability
+        size = len(self.ids)
+        self.scores: Floats = self.prior.copy()
+        self.info: Floats = np.full(size, MIN_INFORMATION)
+        self.exposures: Ints = np.zeros(size, dtype=np.int64)
+        self.wins: Ints = np.zeros((size, size), dtype=np.int64)
+        self.graph = LockGraph(size)
+        self.locks: list[Lock] = []
+        self._mean = float(self.prior.mean())
+        self._order = self.graph.order(self.scores.tolist())
+        self._stable = 0
+
+    @property
+    def sigma(self) -> Floats:
+        """Standard errors of the scores: 1 / sqrt(max(I, eps))."""
+        return np.asarray(1.0 / np.sqrt(np.maximum(self.info, MIN_INFORMATION)))
+
+    def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
+        """Weighted samples without replacement (exponential races) that favour low exposure and low information."""
+        planned = self.exposures.astype(np.float64)
+        batches = []
+        for _ in range(count):
+            race = rng.exponential(size=planned.size) * (1.0 + planned) * (1.0 + self.info)
+            members = np.argsort(race, kind="stable")[: self.size]
+            planned[members] += 1.0
+            batches.append(members)
+        return batches
+
+    def _learn(self, order: Ints) -> None:
+        self._step(order)
+        self.exposures[order] += 1
+        rows, columns = np.triu_indices(order.size, k=1)
+        self.wins[order[rows], order[columns]] += 1
+        sigma = self.sigma.tolist()
+        for winner, loser in itertools.combinations(order.tolist(), 2):
+            self._consider(winner, loser, sigma)
+        before = self._order[: self.top]
+        self._order = self.graph.order(self.scores.tolist())
+        self._stable = self._stable + 1 if self._order[: self.top] == before else 0
+
+    def _step(self, order: Ints) -> None:
+        """The stage-wise update: clipped, decayed steps; information; the mean stays that of the grades."""
+        stages = pl.stage_probabilities(self.scores[order])
+        step = self.eta / math.sqrt(self.calls) * pl.gradient(stages)
+        self.scores[order] += np.clip(step, -self.clip, self.clip)
+        self.info[order] += pl.information(stages)
+        self.scores += self._mean - self.scores.mean()
+
+    def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:
+        """Lock the pair if its time has come. A pair that locks imply is no longer pending; a contrary one is refused."""
+        if self.graph.reach[loser, winner] or self.graph.edges[winner, loser]:
+            return
+        gap = float(self.scores[winner] - self.scores[loser])
+        deviation = math.hypot(sigma[winner], sigma[loser])
+        if self.graph.reach[winner, loser]:
+            ripe = gap > self.z * deviation and self.graph.twice_implied(winner, loser)
+        else:
+            confirmed = int(self.wins[winner, loser] - self.wins[loser, winner])
+            ripe = gap > self.z * (sigma[winner] + sigma[loser]) or confirmed >= self.confirmations
+        if ripe:
+            self.graph.add(winner, loser)
+            evidence = int(self.wins[winner, loser])
+            self.locks.append(Lock(self.ids[winner], self.ids[loser], gap / deviation, evidence, self.calls))
+
+    def _settled(self) -> str | None:
+        return "stable" if self._stable >= self.stability else None
+
+    def ranking(self) -> Ranking:
+        """See `Ranker.ranking`. Errors of different scores are taken as independent."""
+        order = np.array(self._order)
+        scores, sigma = self.scores[order], self.sigma[order]
+        above = confidence.above(scores, sigma)
+        low, high = confidence.rank_interval(scores, sigma)
+        return Ranking(
+            order=tuple(self.ids[item] for item in self._order),
+            scores=tuple(scores.tolist()),
+            sigma=tuple(sigma.tolist()),
+            exposures=tuple(self.exposures[order].tolist()),
+            position_confidence=(*np.diagonal(above, offset=1).tolist(), 1.0),
+            rank_low=tuple(low.tolist()),
+            rank_high=tuple(high.tolist()),
+            membership=tuple(confidence.membership(scores, sigma, self.top).tolist()),
+            locks=tuple(self.locks),
+            released=(),
+            expected_inversions=confidence.expected_inversions(above, self.top),
+            calls=self.calls,
+            skipped=self.skipped,
+            stop_reason=self.stop_reason,
+        )
+
+
+def _check_options(eta: float, z: float, confirmations: int, clip: float, stability: int) -> None:
+    for what, value in (("eta", eta), ("clip", clip)):
+        if not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{what} must be a finite number above 0, not {value}")
+    if not (z >= 0 and math.isfinite(z)):
+        raise ValueError(f"z must be a finite number from 0, not {z}")
+    for what, count in (("confirmations", confirmations), ("stability", stability)):
+        if count < 1:
+            raise ValueError(f"{what} must be at least 1, not {count}")

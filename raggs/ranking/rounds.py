@@ -1,0 +1,189 @@
+"""What all engines share: checking the input, handing out rounds, folding answers in their order.
+
+Passages are numbered by the sorted order of their ids, so the order in which a pool was listed never matters.
+Renaming passages without changing their sorted order changes nothing but names; any other renaming changes
+which random numbers meet which passage and how exact ties fall. Randomness comes from (seed, round, slot) alone.
+
+The same presentation is not asked twice as long as a new one can be found: a cached or deterministic judge would
+repeat itself, and a repetition is no second opinion. A pool that fits in one batch is therefore done once
+every order of presentation was shown.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.ranking.base import Ranking
+from raggs.seeds import generator
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LOWEST, HIGHEST = 1.0, 5.0
+TRIES = 200  # draws for a presentation that was not shown before
+
+
+class RoundRanker(ABC):
+    """The bookkeeping of a `Ranker`. An engine adds `_choose`, `_learn`, `_settled` and `ranking`.
+
+    Attributes:
+        ids: the pool, sorted.
+        prior: starting scores aligned with `ids`: the grades; ungraded passages start at the mean of the others,
+            or in the middle of the scale where nothing is graded.
+        size: passages in a batch.
+        calls, skipped: answers folded so far, by kind.
+
+    Raises:
+        ValueError: an argument cannot be right.
+    """
+
+    VERSION: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        grades: Sequence[float | None],
+        *,
+        top: int,
+        batch_size: int,
+        seed: int,
+        max_calls: int,
+    ) -> None:
+        _check(ids, grades, top, batch_size, max_calls)
+        by_id = sorted(range(len(ids)), key=lambda position: ids[position])
+        self.ids: tuple[str, ...] = tuple(ids[position] for position in by_id)
+        self.prior = start_scores([grades[position] for position in by_id])
+        self.top = top
+        self.size = min(batch_size, len(self.ids))
+        self.max_calls = max_calls
+        self.calls = 0
+        self.skipped = 0
+        self._seed = seed
+        self._rounds = 0
+        self._number = {name: index for index, name in enumerate(self.ids)}
+        self._shown: set[tuple[int, ...]] = set()
+        self._waiting: list[frozenset[str] | None] = []  # by slot of the round; None once answered
+        self._answers: dict[int, Ints | None] = {}  # answered, not folded yet: an earlier slot is still awaited
+
+    @abstractmethod
+    def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
+        """`count` batches of `size` distinct passage numbers each, in any order."""
+
+    @abstractmethod
+    def _learn(self, order: Ints) -> None:
+        """Fold one answer, passage numbers from best to worst. `calls` counts it already."""
+
+    @abstractmethod
+    def _settled(self) -> str | None:
+        """The engine's own reason to stop, if any."""
+
+    @abstractmethod
+    def ranking(self) -> Ranking:
+        """See `Ranker.ranking`."""
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why nothing more would be asked, judged by the answers folded so far."""
+        if len(self.ids) == 1:
+            return "nothing to judge"
+        if self.calls and (reason := self._settled()):
+            return reason
+        if not self._unshown():
+            return "every presentation was shown"
+        return "cap" if self.calls + self.skipped >= self.max_calls else None
+
+    @property
+    def done(self) -> bool:
+        """See `Ranker.done`."""
+        return not self._waiting and self.stop_reason is not None
+
+    def next_batches(self, count: int) -> tuple[tuple[str, ...], ...]:
+        """See `Ranker.next_batches`."""
+        if count < 1:
+            raise ValueError(f"a round needs at least one batch, not {count}")
+        if self._waiting:
+            open_slots = sum(batch is not None for batch in self._waiting)
+            raise ValueError(f"{open_slots} batches of the last round are neither observed nor skipped")
+        if self.done:
+            return ()
+        count = min(count, self.max_calls - self.calls - self.skipped, self._unshown())
+        chosen = self._choose(count, generator(self._seed, "choice", self._rounds))
+        batches = [self._present(members, slot) for slot, members in enumerate(chosen)]
+        self._rounds += 1
+        self._waiting = [frozenset(batch) for batch in batches]
+        return tuple(batches)
+
+    def observe(self, order: Sequence[str]) -> None:
+        """See `Ranker.observe`."""
+        self._answer(order, np.array([self._number.get(name, -1) for name in order], dtype=np.int64))
+
+    def skip(self, batch: Sequence[str]) -> None:
+        """See `Ranker.skip`."""
+        self._answer(batch, None)
+
+    def _answer(self, names: Sequence[str], answer: Ints | None) -> None:
+        members = frozenset(names)
+        if len(members) != len(names) or members not in self._waiting:
+            raise ValueError(f"not a permutation of an outstanding batch: {', '.join(map(str, names)) or 'nothing'}")
+        slot = self._waiting.index(members)
+        self._waiting[slot] = None
+        self._answers[slot] = answer
+        self._fold()
+
+    def _fold(self) -> None:
+        """Fold the answers that no earlier slot holds up; close the round after the last."""
+        awaited = next((slot for slot, batch in enumerate(self._waiting) if batch is not None), len(self._waiting))
+        for slot in sorted(slot for slot in self._answers if slot < awaited):
+            answer = self._answers.pop(slot)
+            if answer is None:
+                self.skipped += 1
+            else:
+                self.calls += 1
+                self._learn(answer)
+        if awaited == len(self._waiting):
+            self._waiting = []
+
+    def _present(self, members: Ints, slot: int) -> tuple[str, ...]:
+        rng = generator(self._seed, "presentation", self._rounds, slot)
+        for _ in range(TRIES):
+            shown = tuple(rng.permutation(members).tolist())
+            if shown not in self._shown:
+                break
+        self._shown.add(shown)
+        return tuple(self.ids[index] for index in shown)
+
+    def _unshown(self) -> int:
+        """How many presentations are left, as far as that can bound anything: pools of one batch."""
+        if len(self.ids) > self.size:
+            return self.max_calls + 1
+        return math.factorial(self.size) - len(self._shown)
+
+
+def start_scores(grades: Sequence[float | None]) -> Floats:
+    """Grades as scores; missing ones at the mean of the others, or at 3 where there are none."""
+    scores = np.array([math.nan if grade is None else float(grade) for grade in grades])
+    missing = np.isnan(scores)
+    scores[missing] = (LOWEST + HIGHEST) / 2 if missing.all() else scores[~missing].mean()
+    return scores
+
+
+def _check(ids: Sequence[str], grades: Sequence[float | None], top: int, batch_size: int, max_calls: int) -> None:
+    if not ids:
+        raise ValueError("there is nothing to rank: the pool is empty")
+    if len(set(ids)) != len(ids):
+        twice = sorted(name for name in set(ids) if list(ids).count(name) > 1)
+        raise ValueError(f"ids must be distinct; given more than once: {', '.join(twice[:5])}")
+    if len(grades) != len(ids):
+        raise ValueError(f"each id needs a grade or None: {len(ids)} ids, {len(grades)} grades")
+    for name, grade in zip(ids, grades, strict=True):
+        if grade is not None and not math.isnan(grade) and not LOWEST <= grade <= HIGHEST:
+            raise ValueError(f"the grade of {name} must lie in {LOWEST:g} to {HIGHEST:g} or be NaN, not {grade}")
+    for what, value, least in (("top", top, 1), ("batch_size", batch_size, 2), ("max_calls", max_calls, 0)):
+        if value < least:
+            raise ValueError(f"{what} must be at least {least}, not {value}")
