@@ -1,0 +1,253 @@
+"""The passages of a corpus in one sqlite file, so that any of them is a lookup away and none lives in memory.
+
+A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id.
+The file appears whole or not at all and is never changed afterwards: a changed corpus makes a new file. Two
+hashes go with it: `source_hash` of the bytes the corpus was read from (is the file up to date?), and
+`content_hash` of the passages themselves in order (do two indexes speak of the same passages?).
+
+A store belongs to the thread that opened it. It must not interpret passages: no cleaning, no chunking.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.artifacts import Passage
+from raggs.errors import DataError, NotFoundError, ProviderError
+from raggs.hashing import canonical_json
+from raggs.indexes.publish import building
+
+FORMAT = "raggs-passages-1"
+SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE passages (
+    position INTEGER PRIMARY KEY,
+    doc_id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    metadata TEXT NOT NULL
+);
+"""
+COLUMNS = "doc_id, title, text, metadata"
+REPORT_EVERY = 1000
+LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
+
+Progress = Callable[[str, int, int], None]
+
+
+class PassageStore:
+    """A corpus, ready to be read by position or by id. Made by `build` or `open`."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, meta: dict[str, str]) -> None:
+        self.path = path
+        self.content_hash = meta["content_hash"]
+        self.source_hash = meta["source_hash"]
+        self._count = int(meta["count"])
+        self._connection = connection
+
+    @classmethod
+    def build(
+        cls, path: Path, source: Iterable[Passage], source_hash: str, progress: Progress | None = None
+    ) -> PassageStore:
+        """Read `source` to its end into a new file at `path`, replacing what was there, and open it.
+
+        Args:
+            progress: called with ("passages", done, 0) now and then, since the total is not known before the end.
+
+        Raises:
+            DataError: no passage at all, or two with the same id.
+            ProviderError: the file cannot be written.
+        """
+        try:
+            with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
+                connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
+                content_hash, count = _ingest(connection, source, progress)
+                meta = {"format": FORMAT, "content_hash": content_hash, "source_hash": source_hash, "count": str(count)}
+                connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
+                connection.execute("COMMIT")
+        except (OSError, sqlite3.Error) as error:
+            remedy = "check the free space and the permissions of the folder"
+            raise ProviderError(f"the passages cannot be stored ({error})", where=path, remedy=remedy) from error
+        return cls.open(path)
+
+    @classmethod
+    def open(cls, path: Path) -> PassageStore:
+        """Open an existing file, read-only. Reads two pages of it.
+
+        Raises:
+            NotFoundError: there is no such file.
+            DataError: it is damaged, cut short or of another kind.
+        """
+        if not path.is_file():
+            raise NotFoundError("no such passage store", where=path, remedy="run again to build it")
+        with _faults(path):
+            # `immutable` skips locking: the file is replaced by renaming, never written in place.
+            connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
+            try:
+                meta = _checked_meta(connection, path)
+            except BaseException:
+                connection.close()
+                raise
+        return cls(path, connection, meta)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Passage]:
+        with _faults(self.path):
+            for row in self._connection.execute(f"SELECT {COLUMNS} FROM passages ORDER BY position"):  # noqa: S608
+                yield _passage(row)
+
+    def ids(self) -> list[str]:
+        """Every doc_id, in position order."""
+        with _faults(self.path):
+            return [row[0] for row in self._connection.execute("SELECT doc_id FROM passages ORDER BY position")]
+
+    def get(self, doc_ids: Iterable[str]) -> dict[str, Passage]:
+        """The passages with these ids, in the order asked for.
+
+        Raises:
+            NotFoundError: the corpus has no passage with one of the ids.
+        """
+        wanted = list(dict.fromkeys(doc_ids))
+        found = {row[0]: row for row in self._lookup(COLUMNS, "doc_id", wanted)}
+        for doc_id in wanted:
+            if doc_id not in found:
+                remedy = "the corpus changed, or the id belongs to another corpus"
+                raise NotFoundError(f"the corpus has no passage {doc_id!r}", where=self.path, remedy=remedy)
+        return {doc_id: _passage(found[doc_id]) for doc_id in wanted}
+
+    def known(self, doc_ids: Iterable[str]) -> set[str]:
+        """Those of `doc_ids` that the corpus has."""
+        return {row[0] for row in self._lookup("doc_id", "doc_id", list(dict.fromkeys(doc_ids)))}
+
+    def ids_at(self, positions: Iterable[int]) -> list[str]:
+        """The doc_ids at these positions, in the order asked for.
+
+        Raises:
+            DataError: the corpus has no such position.
+        """
+        wanted = [int(position) for position in positions]
+        found = dict(self._lookup("position, doc_id", "position", list(dict.fromkeys(wanted))))
+        try:
+            return [found[position] for position in wanted]
+        except KeyError as error:
+            raise DataError(f"there is no passage at position {error}", where=self.path) from error
+
+    def id_ranks(self) -> NDArray[np.int32]:
+        """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,)."""
+        ranks = np.empty(len(self), dtype=np.int32)
+        with _faults(self.path):
+            rows = self._connection.execute("SELECT position FROM passages ORDER BY doc_id")
+            order = np.fromiter((row[0] for row in rows), dtype=np.int32, count=len(self))
+        ranks[order] = np.arange(len(self), dtype=np.int32)
+        return ranks
+
+    def contents(self, start: int, stop: int) -> list[str]:
+        """`Passage.content` at the positions start <= position < stop."""
+        with _faults(self.path):
+            rows = self._connection.execute(
+                f"SELECT {COLUMNS} FROM passages WHERE position >= ? AND position < ? ORDER BY position",  # noqa: S608
+                (start, stop),
+            )
+            return [_passage(row).content for row in rows]
+
+    def close(self) -> None:
+        """Let go of the file. May be called twice."""
+        self._connection.close()
+
+    def __enter__(self) -> PassageStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _lookup(self, columns: str, key: str, values: Sequence[str | int]) -> Iterator[tuple[Any, ...]]:
+        with _faults(self.path):
+            for start in range(0, len(values), LOOKUP):
+                part = values[start : start + LOOKUP]
+                marks = ",".join("?" * len(part))
+                yield from self._connection.execute(
+                    f"SELECT {columns} FROM passages WHERE {key} IN ({marks})",  # noqa: S608 - names from this module
+                    part,
+                )
+
+
+def _ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: Progress | None) -> tuple[str, int]:
+    """Insert every passage; the hash of all rows and their number."""
+    digest, count = hashlib.sha256(), 0
+    for position, passage in enumerate(source):
+        row = (passage.doc_id, passage.title, passage.text, canonical_json(dict(passage.metadata)))
+        try:
+            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", (position, *row))
+        except sqlite3.IntegrityError as error:
+            raise _duplicate(connection, passage.doc_id, position) from error
+        digest.update(canonical_json(row).encode() + b"\n")
+        count = position + 1
+        if progress is not None and count % REPORT_EVERY == 0:
+            progress("passages", count, 0)
+    if count == 0:
+        raise DataError(
+            "the corpus is empty", remedy="point corpus at a file or a folder that holds at least one passage"
+        )
+    if progress is not None:
+        progress("passages", count, count)
+    return digest.hexdigest(), count
+
+
+def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> DataError:
+    first = connection.execute("SELECT position FROM passages WHERE doc_id = ?", (doc_id,)).fetchone()[0]
+    return DataError(
+        f"two passages have the id {doc_id!r}: number {first + 1} and number {position + 1} of the corpus",
+        remedy="give each passage an id of its own",
+    )
+
+
+def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
+    """The meta table of a store that has the length its header claims.
+
+    Raises:
+        DataError, sqlite3.Error: it is none, or damaged.
+    """
+    meta: dict[str, str] = dict(connection.execute("SELECT key, value FROM meta"))
+    pages, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
+    last = connection.execute("SELECT max(position) FROM passages").fetchone()[0]
+    if meta.get("format") != FORMAT or last is None or meta.get("count") != str(last + 1):
+        raise _damaged(path, "not a passage store of this version")
+    if pages * size != path.stat().st_size:
+        raise _damaged(path, "the file is cut short")
+    return meta
+
+
+def _passage(row: tuple[str, str, str, str]) -> Passage:
+    doc_id, title, text, metadata = row
+    return Passage(doc_id=doc_id, title=title, text=text, metadata=json.loads(metadata))
+
+
+def _damaged(path: Path, why: str) -> DataError:
+    return DataError(
+        f"the passage store is damaged ({why})", where=path, remedy="delete it; it is built again from the corpus"
+    )
+
+
+@contextmanager
+def _faults(path: Path) -> Iterator[None]:
+    """sqlite's own errors as ours; a ValueError is a metadata column that is not JSON, or a row that is no passage."""
+    try:
+        yield
+    except sqlite3.ProgrammingError:
+        raise  # a closed store or a foreign thread is a fault of the caller
+    except (sqlite3.Error, ValueError) as error:
+        raise _damaged(path, str(error)) from error
