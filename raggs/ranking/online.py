@@ -109,7 +109,7 @@ class OnlineRanker(RoundRanker):
         self.scores += self._mean - self.scores.mean()
 
     def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:
-        """Lock the pair if its time has come. A pair that locks imply is no longer pending; a contrary one is refused."""
+        """Lock the pair if its time has come; implied pairs are no longer pending, contrary ones are refused."""
         if self.graph.reach[loser, winner] or self.graph.edges[winner, loser]:
             return
         gap = float(self.scores[winner] - self.scores[loser])

@@ -1,0 +1,63 @@
+"""Files that exporters write: lines streamed into a file that appears whole, and the sidecar that says whence.
+
+Formats of the field have no room for comments (many readers split every line on its columns), so a golden set's
+provenance stands in a `.meta.json` beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.atomic import atomic_writer
+from raggs.errors import ProviderError
+from raggs.exporters.base import Golden
+
+SCALE = {
+    "minimum": MIN_GRADE,
+    "maximum": MAX_GRADE,
+    "meaning": "utility for answering the query; 1 = not relevant, 5 = answers it",
+    "note": "grade 1 is a judgment, not relevance: give binary measures a threshold, as in P(rel=3)@10",
+}
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> int:
+    """Write `lines` (each without its end) to `path`, whole or not at all, and count them.
+
+    Folders are made where missing.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    count = 0
+    with _disk(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_writer(path) as file:
+            for line in lines:
+                file.write(line.encode() + b"\n")
+                count += 1
+    return count
+
+
+def write_meta(path: Path, golden: Golden, facts: Mapping[str, Any]) -> None:
+    """Write the sidecar: `facts` about the export, the scale of the grades, and the run's provenance."""
+    meta = {"name": golden.name, **facts, "grades": SCALE, "provenance": dict(golden.provenance)}
+    write_lines(path, [json.dumps(meta, indent=2, ensure_ascii=False)])
+
+
+def json_line(**fields: Any) -> str:
+    """One JSON object on one line, fields in the order given."""
+    return json.dumps(fields, ensure_ascii=False, allow_nan=False)
+
+
+@contextmanager
+def _disk(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ProviderError(f"cannot be written ({reason})", where=path, remedy="export to another folder") from error
