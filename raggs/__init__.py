@@ -1,5 +1,30 @@
-"""raggs builds golden sets for retrieval-augmented generation, and scores retrieval against them."""
+"""raggs builds golden sets for retrieval-augmented generation, and scores retrieval against them.
+
+    from raggs import load_config, open_run, run
+
+    result = run(load_config("raggs.yaml"))
+    for qid, ranking in open_run("runs/demo").golden():
+        print(qid, [record.doc_id for record in ranking[:3]])
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raggs.config.api import run as run
+    from raggs.config.load import load_config as load_config
+    from raggs.manifests.opened import open_run as open_run
+
 __version__ = "0.1.0"
+__all__ = ["__version__", "load_config", "open_run", "run"]
+
+# Names that cost an import are fetched when they are first used: `import raggs` itself loads nothing.
+_LAZY = {"load_config": "raggs.config.load", "open_run": "raggs.manifests.opened", "run": "raggs.config.api"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'raggs' has no attribute {name!r}")
+    return getattr(import_module(_LAZY[name]), name)

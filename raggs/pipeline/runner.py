@@ -92,6 +92,10 @@ class Runner:
             planned[name] = reasons
         return {name: planned[name] for name in selection.stages}
 
+    def plan_stage(self, name: str) -> tuple[Reason, ...]:
+        """Why one stage would run now."""
+        return self.plan(Selection())[name]
+
     def run(self, selection: Selection) -> RunResult:
         """Run the selected stages that have a reason to.
 

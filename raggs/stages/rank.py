@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
 from raggs.hashing import hash_value
-from raggs.ranking import Ranker, Ranking, make_ranker
+from raggs.ranking import ENGINES, Ranker, Ranking, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import Settings
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
@@ -25,13 +25,20 @@ from raggs.stages.base import Inputs, Services, Stage, run_ordered
 class RankConfig(Settings):
     """How the golden order is found."""
 
-    engine: Literal["online"] = "online"
+    engine: str = Field("online", description="see: raggs list engines")
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
     batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
     max_calls: int = Field(80, ge=0, description="judge calls a query may use")
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     prompt: str = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0)
+
+    @field_validator("engine")
+    @classmethod
+    def _known(cls, engine: str) -> str:
+        if engine not in ENGINES:
+            raise ValueError(f"unknown engine {engine!r}; known: {', '.join(sorted(ENGINES))}")
+        return engine
 
 
 @dataclass(frozen=True)

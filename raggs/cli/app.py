@@ -1,0 +1,70 @@
+"""The `raggs` command and its table of subcommands.
+
+Each subcommand is a function in a module of this package, which imports what it needs when it runs: `raggs --help`
+loads neither numpy nor a provider.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from raggs import __version__
+from raggs.cli import configs, outputs, runs, setup
+from raggs.cli.boundary import BoundaryGroup
+
+HELP = """
+Golden sets for retrieval-augmented generation: graded, ranked, audited, and paid for once.
+
+  raggs init demo && raggs run --config demo/raggs.yaml     a first run, offline
+
+  raggs run --config raggs.yaml --dry-run                   calls, tokens and money, without spending
+
+  raggs status runs/demo                                    where a run stands, and what to do next
+"""
+
+app = typer.Typer(
+    name="raggs",
+    help=HELP,
+    cls=BoundaryGroup,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"auto_envvar_prefix": "RAGGS", "help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"raggs {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+) -> None:
+    """Options of raggs itself; see HELP."""
+
+
+app.command("init")(setup.init)
+app.command("run")(runs.run)
+app.command("status")(runs.status)
+app.command("why")(runs.why)
+app.command("audit")(runs.audit)
+app.command("export")(outputs.export)
+app.command("validate")(configs.validate)
+app.command("doctor")(setup.doctor)
+app.command("list")(outputs.list_)
+app.command("schema")(outputs.schema)
+
+config_app = typer.Typer(help="Look at a configuration.", no_args_is_help=True, rich_markup_mode=None)
+config_app.command("show")(configs.show)
+app.add_typer(config_app, name="config")
+
+cache_app = typer.Typer(help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None)
+cache_app.command("stats")(setup.cache_stats)
+cache_app.command("clear")(setup.cache_clear)
+app.add_typer(cache_app, name="cache")

@@ -1,0 +1,57 @@
+"""`raggs validate` and `raggs config show`."""
+
+from __future__ import annotations
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import ConfigFile, Json, Overrides
+
+
+def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
+    """Check a configuration and all its inputs, without running anything.
+
+    Example: raggs validate --config raggs.yaml
+    """
+    from raggs.config.compose import RunServices
+    from raggs.config.load import load_config
+    from raggs.manifests.store import dump_json
+    from raggs.text import plural
+
+    loaded = load_config(config, overrides or ())
+    services = RunServices(loaded.run)
+    try:
+        services.check()
+        counts = {"queries": len(services.queries), "passages": len(services.passages)}
+        causes = list(services.retrievers)
+    finally:
+        services.close()
+    if as_json:
+        typer.echo(dump_json({"valid": True, **counts, "retrievers": causes}))
+        return
+    typer.echo(f"{config} is valid: {plural(counts['queries'], 'query')}, {plural(counts['passages'], 'passage')}, retrievers {', '.join(causes)}")
+    typer.echo(f"next: raggs run --config {config}")
+
+
+def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
+    """Print the effective configuration, each value with its origin.
+
+    Example: raggs config show --config raggs.yaml --set rank.max_calls=40
+    """
+    from raggs.config.load import load_config
+    from raggs.manifests.store import dump_json
+
+    loaded = load_config(config, overrides or ())
+    rows = [(name, value, origin) for name, value, origin in loaded.with_origins()]
+    if as_json:
+        typer.echo(dump_json({name: {"value": value, "origin": origin} for name, value, origin in rows}))
+        return
+    width = max(len(name) for name, _, _ in rows)
+    for name, value, origin in rows:
+        typer.echo(f"{name:<{width}}  {_yaml(value):<28}  # {origin}")
+
+
+def _yaml(value: object) -> str:
+    import json
+
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,130 @@
+"""Progress on stderr: a live display on a terminal, plain lines elsewhere. Both listen to the runner's events."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from raggs.pipeline.events import Building, Event, Progress, StageFinished, StageSkipped, StageStarted
+from raggs.stages import ORDER
+
+PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
+
+
+class LiveProgress:
+    """One bar a stage, with rate, time left and money."""
+
+    def __init__(self, console: Console) -> None:
+        self._bars = Bars(
+            SpinnerColumn(),
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=28),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]:>10}"),
+            TimeRemainingColumn(compact=True),
+            TextColumn("{task.fields[note]}"),
+            console=console,
+        )
+        self._tasks: dict[str, TaskID] = {}
+        self._began = 0.0
+
+    def __enter__(self) -> LiveProgress:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def _task(self, stage: str) -> TaskID:
+        if stage not in self._tasks:
+            self._tasks[stage] = self._bars.add_task(stage, total=None, rate="", note="")
+        return self._tasks[stage]
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case StageSkipped(stage, lock):
+                rows = next(iter(lock.outputs.values())).rows
+                self._bars.update(self._task(stage), total=1, completed=1, note=f"unchanged, {rows:,} records")
+            case StageStarted(stage, reasons):
+                self._began = time.monotonic()
+                self._bars.update(self._task(stage), note=str(reasons[0]))
+            case Building(what, done, total):
+                running = next(reversed(self._tasks.values()), None)
+                if running is not None:
+                    self._bars.update(running, note=f"building {what}: {done:,}/{total:,}")
+            case Progress(stage, done, total, usd, calls, cached):
+                rate = done / max(time.monotonic() - self._began, 1e-9)
+                note = money(usd, calls, cached)
+                self._bars.update(self._task(stage), completed=done, total=total, rate=f"{rate:,.1f}/s", note=note)
+            case StageFinished(stage, lock, seconds):
+                rows = next(iter(lock.outputs.values())).rows
+                task = self._task(stage)
+                total = self._bars.tasks[task].total or 1
+                self._bars.update(task, total=total, completed=total, note=f"{rows:,} records in {seconds:.1f} s")
+
+
+class PlainProgress:
+    """A line when a stage starts and ends, and every ten seconds between."""
+
+    def __init__(self) -> None:
+        self._last = self._began = 0.0
+
+    def __enter__(self) -> PlainProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Nothing to put away."""
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case StageSkipped(stage, _):
+                self._say(f"{self._number(stage)} unchanged")
+            case StageStarted(stage, reasons):
+                self._last = self._began = time.monotonic()
+                self._say(f"{self._number(stage)} starts: {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""))
+            case StageFinished(stage, lock, seconds):
+                rows = next(iter(lock.outputs.values())).rows
+                self._say(f"{self._number(stage)} done: {rows:,} records in {seconds:.1f} s")
+            case Progress(stage, done, total, usd, calls, cached):
+                passed = time.monotonic() - self._began
+                if self._due() and done:
+                    left = passed / done * (total - done)
+                    self._say(f"{self._number(stage)} {done:,}/{total:,} queries, {left:,.0f} s left{money(usd, calls, cached, ', ')}")
+            case Building(what, done, total):
+                if self._due():
+                    self._say(f"      building {what}: {done:,}/{total:,}")
+
+    def _due(self) -> bool:
+        if time.monotonic() - self._last < PLAIN_INTERVAL:
+            return False
+        self._last = time.monotonic()
+        return True
+
+    @staticmethod
+    def _number(stage: str) -> str:
+        return f"[{ORDER.index(stage) + 1}/{len(ORDER)}] {stage}"
+
+    @staticmethod
+    def _say(line: str) -> None:
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+
+
+def money(usd: float, calls: int, cached: int, before: str = "") -> str:
+    """What was spent so far, or nothing where nothing is paid for."""
+    if not calls and not cached:
+        return ""
+    return f"{before}${usd:,.4f}, {calls:,} calls, {cached:,} cached"
+
+
+def listener(quiet: bool) -> LiveProgress | PlainProgress | None:
+    """The right display for where stderr goes; None with --quiet."""
+    if quiet:
+        return None
+    console = Console(stderr=True)
+    return LiveProgress(console) if console.is_terminal else PlainProgress()

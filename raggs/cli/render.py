@@ -1,0 +1,231 @@
+"""Results on the screen: tables for people, JSON for pipes. Everything here goes to stdout and computes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from raggs.artifacts import EmbedRecord, MergeRecord
+from raggs.config.estimate import Estimate
+from raggs.config.models import RunConfig
+from raggs.manifests.models import RunManifest, StageLock
+from raggs.manifests.opened import Run
+from raggs.manifests.reasons import Reason
+from raggs.manifests.store import dump_json
+from raggs.pipeline.runner import RunResult
+from raggs.stages import ORDER
+from raggs.text import plural, shorten
+
+SHOWN_PASSAGES = 3
+Plan = Mapping[str, Sequence[Reason]]
+
+
+def _console() -> Console:
+    return Console(highlight=False, soft_wrap=False)
+
+
+def table(*columns: str) -> Table:
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        number = column in {"grade", "score", "conf.", "records", "calls", "cached", "failed", "USD", "tokens in", "tokens out", "#"}
+        made.add_column(column, justify="right" if number else "left", no_wrap=column != "passage", overflow="ellipsis")
+    return made
+
+
+# --- raggs run ------------------------------------------------------------------------------------------------
+
+
+def run_summary(result: RunResult, config: Path, show: int) -> None:
+    """What a finished run found, did, cost, and what to do next."""
+    console = _console()
+    run = Run(result.store, result.manifest)
+    if not result.ran:
+        console.print(f"Nothing to do: all stages are up to date ({result.seconds:.2f} s).")
+    elif "rank" in result.manifest.stages:
+        _top_passages(console, run, show)
+    _stages(console, result)
+    folder = result.store.folder
+    console.print(f"run: {folder}")
+    console.print(f"next: {_next(folder, result.manifest, config, result.failed)}", soft_wrap=True)
+
+
+def _top_passages(console: Console, run: Run, show: int) -> None:
+    texts = _texts(run, show)
+    rows = table("query", "#", "grade", "score", "conf.", "passage")
+    total = 0
+    for number, (qid, ranking) in enumerate(run.golden()):
+        total += 1
+        if number >= show:
+            continue
+        for record in ranking[:SHOWN_PASSAGES]:
+            words, title = texts.get((qid, ""), ""), texts.get((qid, record.doc_id), "")
+            rows.add_row(
+                Text(shorten(f"{qid} {words}", 34)) if record.rank == 1 else "",
+                str(record.rank),
+                str(record.grade),
+                f"{record.score:.2f}",
+                f"{record.confidence:.0%}",
+                Text(shorten(f"{record.doc_id} {title}", 60)),
+            )
+    console.print(rows)
+    asked = run.manifest.stages["embed"].outputs["embed.jsonl"].rows
+    if total > show:
+        console.print(f"… and {plural(total - show, 'query')} more in rank.jsonl")
+    if asked > total:
+        console.print(f"{plural(asked - total, 'query')} found no passage worth ranking")
+    console.print()
+
+
+def _texts(run: Run, show: int) -> dict[tuple[str, str], str]:
+    """Question texts and passage openings of the queries that are shown."""
+    shown = {qid: {record.doc_id for record in ranking[:SHOWN_PASSAGES]} for qid, ranking in islice(run.golden(), show)}
+    found = {(record.qid, ""): record.text for record in run.typed("embed", EmbedRecord) if record.qid in shown}
+    last = max(shown, default="")
+    for record in run.typed("merge", MergeRecord):
+        if record.qid > last:
+            break
+        if record.doc_id in shown.get(record.qid, ()):
+            found[record.qid, record.doc_id] = record.title or record.text
+    return found
+
+
+def _stages(console: Console, result: RunResult) -> None:
+    rows = table("stage", "what", "records", "calls", "cached", "failed", "USD")
+    for name in ORDER:
+        lock = result.manifest.stages.get(name)
+        if lock is None:
+            continue
+        done = "ran" if name in result.ran else "unchanged"
+        cost = lock.cost if name in result.ran else None
+        rows.add_row(
+            name,
+            done,
+            f"{_rows(lock):,}",
+            f"{cost.calls:,}" if cost and (cost.calls or cost.cached) else "",
+            f"{cost.cached:,}" if cost and (cost.calls or cost.cached) else "",
+            f"{lock.failed:,}" if lock.failed else "",
+            f"{cost.usd:,.4f}" if cost and (cost.calls or cost.cached) else "",
+        )
+    console.print(rows)
+    spent = sum(result.manifest.stages[name].cost.usd for name in result.ran)
+    saved = sum(result.manifest.stages[name].cost.saved_usd for name in result.ran)
+    console.print(f"{result.seconds:.1f} s, ${spent:,.4f} spent" + (f", ${saved:,.4f} saved by the cache" if saved else ""))
+
+
+def run_json(result: RunResult) -> str:
+    return dump_json(
+        {
+            "run": str(result.store.folder),
+            "ran": {name: [str(reason) for reason in reasons] for name, reasons in result.ran.items()},
+            "failed": result.failed,
+            "seconds": round(result.seconds, 3),
+            "stages": {name: lock.model_dump(mode="json") for name, lock in result.manifest.stages.items()},
+        }
+    )
+
+
+def _rows(lock: StageLock) -> int:
+    return next(iter(lock.outputs.values())).rows
+
+
+def _next(folder: Path, manifest: RunManifest, config: Path | None, failed: int) -> str:
+    again = f"raggs run --config {config or 'CONFIG'}"
+    if any(name not in manifest.stages for name in ORDER):
+        return again
+    if failed:
+        return f"{again}   (tries the failed judgments again)"
+    return f"raggs audit {folder} && raggs export {folder} --format beir --out golden"
+
+
+# --- raggs run --dry-run --------------------------------------------------------------------------------------
+
+
+def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: bool) -> None:
+    running = {name for name, reasons in plan.items() if reasons}
+    lines = [line for line in lines if line.stage in running]
+    total = None if any(line.usd is None for line in lines) else sum(line.usd or 0.0 for line in lines)
+    if as_json:
+        rows = [vars(line) for line in lines]
+        reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
+        typer.echo(dump_json({"plan": reasons, "estimates": rows, "usd": total, "max_usd": config.budget.max_usd}))
+        return
+    console = _console()
+    for name, found in plan.items():
+        console.print(f"{name:<9} {'would run: ' + str(found[0]) if found else 'unchanged'}", soft_wrap=True)
+    if not running:
+        console.print("Nothing to do.")
+        return
+    rows = table("stage", "calls", "tokens in", "tokens out", "USD", "by")
+    for line in lines:
+        rows.add_row(
+            line.stage,
+            f"{'' if line.exact else '≤ '}{line.calls:,}",
+            f"{line.input_tokens:,}",
+            f"{line.output_tokens:,}",
+            "unknown price" if line.usd is None else f"{line.usd:,.4f}",
+            line.who,
+        )
+    console.print(rows)
+    cap = "no cap" if config.budget.max_usd is None else f"cap ${config.budget.max_usd:,.2f}"
+    amount = "unknown: set llm.prices" if total is None else f"at most ${total:,.4f}"
+    console.print(f"estimated cost: {amount} ({cap}); answers in the cache cost nothing")
+
+
+# --- raggs status, raggs why ----------------------------------------------------------------------------------
+
+
+def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | None, as_json: bool) -> None:
+    failed = sum(lock.failed for lock in manifest.stages.values())
+    if as_json:
+        stages = {
+            name: {
+                "done": name in manifest.stages,
+                "reasons": [str(reason) for reason in plan[name]],
+                "lock": manifest.stages[name].model_dump(mode="json") if name in manifest.stages else None,
+            }
+            for name in ORDER
+        }
+        typer.echo(dump_json({"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}))
+        return
+    console = _console()
+    rows = table("stage", "state", "records", "failed", "USD", "ended")
+    for name in ORDER:
+        lock = manifest.stages.get(name)
+        state = "up to date" if not plan[name] else f"would run: {plan[name][0]}"
+        rows.add_row(
+            name,
+            Text(shorten(state, 64)),
+            f"{_rows(lock):,}" if lock else "",
+            f"{lock.failed:,}" if lock and lock.failed else "",
+            f"{lock.cost.usd:,.4f}" if lock and lock.cost.calls else "",
+            f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
+        )
+    console.print(rows)
+    stale = any(plan.values())
+    command = f"raggs run --config {config or 'CONFIG'}" if stale else _next(folder, manifest, config, failed)
+    console.print(f"next: {command}", soft_wrap=True)
+
+
+def why(stage: str, manifest: RunManifest, reasons: Sequence[Reason], as_json: bool) -> None:
+    lock = manifest.stages.get(stage)
+    if as_json:
+        components = dict(lock.components) if lock else None
+        typer.echo(dump_json({"stage": stage, "reasons": [str(reason) for reason in reasons], "components": components}))
+        return
+    console = _console()
+    if reasons:
+        console.print(f"{stage} would run again, because", soft_wrap=True)
+        for reason in reasons:
+            console.print(f"  {reason}", soft_wrap=True, markup=False)
+    else:
+        console.print(f"{stage} would not run again: nothing that it depends on has changed.", soft_wrap=True)
+    if lock is not None:
+        console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
+        console.print(dump_json(lock.components), markup=False, soft_wrap=True)

@@ -1,0 +1,97 @@
+"""`raggs init`, `doctor` and `cache`: the workplace around runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json, MaybeConfig, Yes
+
+STARTER = Path(__file__).parent / "starter"
+Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Where the runs lie.")]
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.")],
+    force: Annotated[bool, typer.Option("--force", help="Write over files of the same names.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Make a folder with a commented configuration, a small corpus and questions. It runs offline at once.
+
+    Example: raggs init demo && raggs run --config demo/raggs.yaml
+    """
+    from raggs.atomic import write_atomic
+    from raggs.config.compose import make_folder
+    from raggs.errors import UsageError
+
+    files = sorted(path for path in STARTER.iterdir() if path.is_file())
+    taken = [file.name for file in files if (folder / file.name).exists()]
+    if taken and not force:
+        raise UsageError(f"{', '.join(taken)} already there", where=folder, remedy="choose another folder, or pass --force")
+    make_folder(folder)
+    for file in files:
+        write_atomic(folder / file.name, file.read_bytes())
+        typer.echo(f"{folder / file.name}")
+    typer.echo(f"next: raggs run --config {folder / 'raggs.yaml'}")
+
+
+def doctor(config: MaybeConfig = None, as_json: Json = False, debug: Debug = False) -> None:
+    """Check keys, extras, prices, disk and, with a configuration, its inputs and its server. Nothing is paid for.
+
+    Example: raggs doctor --config raggs.yaml
+    """
+    from raggs.config.doctor import examine
+    from raggs.errors import PrerequisiteError
+    from raggs.manifests.store import dump_json
+
+    checks = examine(config)
+    if as_json:
+        typer.echo(dump_json([{"name": check.name, "ok": check.ok, "note": check.note} for check in checks]))
+    else:
+        for check in checks:
+            sign = {True: "ok  ", False: "FAIL", None: "-   "}[check.ok]
+            typer.echo(f"{sign} {check.name:<22} {check.note}")
+    failed = [check for check in checks if check.ok is False]
+    if failed:
+        raise PrerequisiteError(f"{failed[0].name}: {failed[0].note}")
+
+
+def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debug: Debug = False) -> None:
+    """What the caches of a workspace hold.
+
+    Example: raggs cache stats --workspace runs
+    """
+    from raggs.config.caches import survey
+    from raggs.manifests.store import dump_json
+
+    found = survey(workspace)
+    if as_json:
+        typer.echo(dump_json({part.name: {"entries": part.entries, "bytes": part.bytes} for part in found}))
+        return
+    for part in found:
+        typer.echo(f"{part.name:<10} {part.entries:>9,} entries {part.bytes / 1e6:>10,.1f} MB  {part.note}")
+
+
+def cache_clear(
+    workspace: Workspace = Path("runs"),
+    what: Annotated[str, typer.Option("--what", metavar="PART", help="llm, corpora, vectors, bm25 or all.")] = "all",
+    yes: Yes = False,
+    debug: Debug = False,
+) -> None:
+    """Empty the caches of a workspace. Clearing `llm` throws paid answers away, so it asks first.
+
+    Example: raggs cache clear --what corpora
+    """
+    from raggs.config.caches import clear
+    from raggs.errors import UsageError
+
+    if not yes and what in ("llm", "all"):
+        try:
+            typer.confirm(f"Throw away the paid answers in {workspace}?", abort=True)
+        except typer.Abort as error:
+            raise UsageError("nothing was cleared", remedy="pass --yes to clear without asking") from error
+    for name in clear(workspace, what):
+        typer.echo(f"cleared {name}")

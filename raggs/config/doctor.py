@@ -1,0 +1,107 @@
+"""What a machine and a configuration need, checked without a paid call."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from raggs import __version__
+from raggs.config.compose import RunServices
+from raggs.config.load import load_config
+from raggs.errors import RaggsError
+from raggs.registry import installed
+from raggs.text import plural
+
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
+EXTRAS = {"local": "sentence_transformers", "distributed": "dask", "review": "starlette", "ann": "faiss"}
+LOW_DISK = 1 << 30
+CONNECT_TIMEOUT = 3.0
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing looked at: ok, not ok, or (None) merely told."""
+
+    name: str
+    ok: bool | None
+    note: str
+
+
+def examine(config: Path | None) -> list[Check]:
+    """All checks of the machine, and of a configuration where one is given."""
+    checks = [*_machine()]
+    if config is not None:
+        checks += _configuration(config)
+    return checks
+
+
+def _machine() -> Iterator[Check]:
+    yield Check("raggs", True, f"{__version__} on Python {platform.python_version()}")
+    for package in ("litellm", "bm25s", "wordllama", "numpy"):
+        found = installed(package)
+        yield Check(package, found is not None, found or "not installed; run: pip install --force-reinstall raggs")
+    for extra, module in EXTRAS.items():
+        there = importlib.util.find_spec(module) is not None
+        yield Check(f"extra {extra}", True if there else None, "installed" if there else f'not installed; pip install "raggs[{extra}]"')
+    for key in KEYS:
+        yield Check(key, True if os.environ.get(key) else None, "set" if os.environ.get(key) else "not set")
+
+
+def _configuration(path: Path) -> Iterator[Check]:
+    try:
+        config = load_config(path).run
+    except RaggsError as error:
+        yield Check("configuration", False, str(error))
+        return
+    yield Check("configuration", True, str(path))
+    services = RunServices(config)
+    try:
+        yield from _disk(config.workspace)
+        services.check()
+        yield Check("inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}")
+        if services.judge.USES_LLM:
+            yield from _provider(config, services)
+    except RaggsError as error:
+        yield Check("inputs", False, str(error))
+    finally:
+        services.close()
+
+
+def _disk(workspace: Path) -> Iterator[Check]:
+    existing = next(folder for folder in (workspace, *workspace.resolve().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    yield Check("disk", free > LOW_DISK, f"{free / 1e9:,.1f} GB free for {workspace}")
+    yield Check("workspace", os.access(existing, os.W_OK), "can be written" if os.access(existing, os.W_OK) else f"{existing} cannot be written")
+
+
+def _provider(config: Any, services: RunServices) -> Iterator[Check]:
+    model = config.judge.judge.model
+    try:
+        price = services.llm.price(model)
+    except RaggsError as error:
+        yield Check("price", False, str(error))
+    else:
+        note = f"{model}: ${price.input:g} in, ${price.output:g} out per million tokens" if price else f"{model} has no known price; set llm.prices"
+        yield Check("price", price is not None or config.budget.max_usd is None, note)
+    base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
+    if base:
+        yield _server(base)
+
+
+def _server(url: str) -> Check:
+    """Whether something listens there; nothing is sent."""
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        with socket.create_connection((parts.hostname or "", port), timeout=CONNECT_TIMEOUT):
+            return Check("server", True, f"{parts.hostname}:{port} answers")
+    except OSError as error:
+        return Check("server", False, f"{parts.hostname}:{port} does not answer ({error.strerror or error})")
