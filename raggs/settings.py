@@ -35,12 +35,18 @@ def _anchor(path: Path, info: ValidationInfo) -> Path:
     return expanded if base is None or expanded.is_absolute() else Path(base) / expanded
 
 
+def _anchor_prompt(name: str, info: ValidationInfo) -> str:
+    return str(_anchor(Path(name), info)) if name.endswith(".md") or "/" in name else name
+
+
 class _Input:
     """Marker: the path names an input, which counts by its content."""
 
 
 INPUT = _Input()
 AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
+# A prompt's name, or the path of a Markdown file. It counts by its text, which whoever uses it states as a cause.
+PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
 
 

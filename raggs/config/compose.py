@@ -40,12 +40,10 @@ class RunServices:
 
     Args:
         config: the configuration.
-        base: the folder of the configuration file, for prompts named by a path.
     """
 
-    def __init__(self, config: RunConfig, base: Path) -> None:
+    def __init__(self, config: RunConfig) -> None:
         self.config = config
-        self.base = base
         self.cache = config.workspace / CACHE
         self._journal: RunJournal | None = None
         self._listen: Listener = silent
@@ -107,8 +105,8 @@ class RunServices:
         spec: Any = self.config.judge.judge
         context = JudgeContext(
             llm=self.llm,
-            grade_prompt=load_prompt(self.config.judge.prompt, "grade", self.base),
-            order_prompt=load_prompt(self.config.rank.prompt, "order", self.base),
+            grade_prompt=load_prompt(self.config.judge.prompt, "grade"),
+            order_prompt=load_prompt(self.config.rank.prompt, "order"),
         )
         return cast(Judge, cast(Any, judges.REGISTRY.load(spec.type))(spec, context))
 

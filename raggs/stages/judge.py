@@ -17,7 +17,7 @@ from raggs import judges
 from raggs.artifacts import JudgeRecord, MergeRecord
 from raggs.judges.base import Judgment
 from raggs.registry import spec_type
-from raggs.settings import Settings
+from raggs.settings import PromptName, Settings
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class JudgeConfig(Settings):
     """Who grades, by which prompt, how often."""
 
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
-    prompt: str = Field("grade@1", description="a prompt's name, or the path of a Markdown file")
+    prompt: PromptName = Field("grade@1", description="a prompt's name, or the path of a Markdown file")
     samples: int = Field(1, ge=1, description="grades asked for each passage; the lower median counts")
 
 

@@ -16,9 +16,9 @@ from pydantic import Field, field_validator
 
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
 from raggs.hashing import hash_value
-from raggs.ranking import ENGINES, Ranker, Ranking, make_ranker
+from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, make_ranker
 from raggs.seeds import derive_seed
-from raggs.settings import Settings
+from raggs.settings import PromptName, Settings, causes
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
 
 
@@ -30,7 +30,7 @@ class RankConfig(Settings):
     batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
     max_calls: int = Field(80, ge=0, description="judge calls a query may use")
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
-    prompt: str = Field("order@1", description="a prompt's name, or the path of a Markdown file")
+    prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0)
 
     @field_validator("engine")
@@ -52,7 +52,7 @@ class Task:
 
     def state(self, config: RankConfig, judge: Any) -> str:
         """A hash of all that decides the ranking's course; journal entries of another state say nothing here."""
-        return hash_value([self.qid, self.ids, self.grades, config.model_dump(mode="json"), judge])[:16]
+        return hash_value([self.qid, self.ids, self.grades, causes(config), _engine(config), judge])[:16]
 
     def ranker(self, config: RankConfig) -> Ranker:
         return make_ranker(
@@ -64,6 +64,10 @@ class Task:
             seed=derive_seed(config.seed, "rank", self.qid),
             max_calls=config.max_calls,
         )
+
+
+def _engine(config: RankConfig) -> str:
+    return f"{config.engine}/{engine_class(config.engine).VERSION}"
 
 
 def task_of(qid: str, records: Iterable[PruneRecord]) -> Task:
@@ -154,7 +158,7 @@ class Rank(Stage[RankConfig, RankRecord]):
     Record = RankRecord
 
     def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
-        return {"queries": services.causes("queries"), "judge": services.causes("judge", "order")}
+        return {"queries": services.causes("queries"), "engine": _engine(config), "judge": services.causes("judge", "order")}
 
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total, done = len(services.queries), 0

@@ -1,0 +1,75 @@
+"""Writes docs/artifacts.md from the models, so that the page cannot drift from the code.
+
+Run ``python docs/generate.py`` after a change of `raggs/artifacts.py`; a test compares the page with the models.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from raggs.artifacts import ARTIFACTS, Source, artifact_file
+from raggs.manifests.models import Cost, Output, RunManifest, StageLock
+
+PAGE = Path(__file__).parent / "artifacts.md"
+HEAD = """# Artifacts
+
+<!-- Written by docs/generate.py from the models; edit those instead. -->
+
+A run directory holds one file for each stage, the journal of the ranking, and the manifest. Each JSONL file has one
+record a line, UTF-8, sorted by query id; equal inputs give equal bytes. `raggs schema NAME` prints the JSON Schema.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    for name, model in ARTIFACTS.items():
+        parts += [f"## {artifact_file(name)}", _text(model), _table(model)]
+    parts += ["### Source", _text(Source), _table(Source), "## manifest.json", _text(RunManifest), _table(RunManifest)]
+    for part in (StageLock, Output, Cost):
+        parts += [f"### {part.__name__}", _text(part), _table(part)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _text(model: type[BaseModel]) -> str:
+    return (inspect.getdoc(model) or "").partition(": ")[2] or (inspect.getdoc(model) or "")
+
+
+def _table(model: type[BaseModel]) -> str:
+    rows = ["| field | type | meaning |", "|---|---|---|"]
+    rows += [f"| `{name}` | {kind} | {meaning} |" for name, kind, meaning in _fields(model)]
+    return "\n".join(rows)
+
+
+def _fields(model: type[BaseModel]) -> Iterator[tuple[str, str, str]]:
+    schema = model.model_json_schema()
+    for name, field in schema["properties"].items():
+        yield name, _kind(field), str(field.get("description", "")).replace("|", "\\|")
+
+
+def _kind(field: dict[str, Any]) -> str:
+    if "anyOf" in field:
+        return " or ".join(_kind(option) for option in field["anyOf"])
+    if "$ref" in field:
+        return str(field["$ref"].rpartition("/")[2])
+    if "const" in field:
+        return str(field["const"])
+    kind = str(field.get("type", "any"))
+    if kind == "array":
+        return f"list of {_kind(field.get('items', {}))}"
+    if kind == "object" and isinstance(field.get("additionalProperties"), dict):
+        return f"map to {_kind(field['additionalProperties'])}"
+    low, high = field.get("minimum"), field.get("maximum")
+    bounds = f" {low}..{high}" if high is not None else f" ≥ {low}" if low is not None else ""
+    return kind + bounds
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n")
