@@ -78,11 +78,15 @@ class OnlineRanker(RoundRanker):
         return np.asarray(1.0 / np.sqrt(np.maximum(self.info, MIN_INFORMATION)))
 
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
-        """Weighted samples without replacement (exponential races) that favour low exposure and low information."""
+        """Weighted samples without replacement that favour low exposure and low information.
+
+        The chance of being picked next is proportional to 1 / ((1 + exposures)^2 (1 + I)), by a race of
+        exponential clocks; exposures count those planned in the same round.
+        """
         planned = self.exposures.astype(np.float64)
         batches = []
         for _ in range(count):
-            race = rng.exponential(size=planned.size) * (1.0 + planned) * (1.0 + self.info)
+            race = rng.exponential(size=planned.size) * (1.0 + planned) ** 2 * (1.0 + self.info)
             members = np.argsort(race, kind="stable")[: self.size]
             planned[members] += 1.0
             batches.append(members)

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from raggs.ranking import confidence
+from raggs.seeds import generator
+
+
+@st.composite
+def beliefs(draw):
+    size = draw(st.integers(1, 30))
+    scores = np.sort(draw(arrays(np.float64, size, elements=st.floats(-10, 10))))[::-1].copy()
+    return scores, draw(arrays(np.float64, size, elements=st.floats(0.05, 10)))
+
+
+@given(beliefs())
+def test_a_pair_has_one_winner(belief):
+    above = confidence.above(*belief)
+    np.testing.assert_allclose(above + above.T, 1)
+    assert ((above >= 0) & (above <= 1)).all()
+
+
+@given(beliefs(), st.integers(1, 35))
+def test_membership_fills_the_top(belief, top):
+    q = confidence.membership(*belief, top)
+    assert q.sum() == pytest.approx(min(top, q.size))
+    assert ((q >= 0) & (q <= 1)).all()
+
+
+@given(beliefs())
+def test_rank_intervals_hold_the_rank_and_stay_in_the_pool(belief):
+    low, high = confidence.rank_interval(*belief)
+    ranks = np.arange(1, low.size + 1)
+    assert (low >= 1).all() and (high <= low.size).all()
+    assert (low <= ranks).all() and (ranks <= high).all()
+
+
+def test_rank_intervals_cover_the_truth_under_their_own_model():
+    rng, inside = generator(5, "coverage"), []
+    for _ in range(150):
+        sigma = rng.uniform(0.2, 0.8, 25)
+        scores = np.sort(rng.normal(3, 1, 25))[::-1]
+        truth = scores + sigma * rng.normal(size=25)
+        ranks = 1 + (truth[None, :] > truth[:, None]).sum(axis=1)
+        low, high = confidence.rank_interval(scores, sigma)
+        inside.append(((low <= ranks) & (ranks <= high)).mean())
+    assert 0.92 <= np.mean(inside) <= 0.995
+
+
+def test_expected_inversions_count_wrong_pairs_of_the_top():
+    rng, scores, sigma = generator(6, "inversions"), np.linspace(4, 1, 12), np.full(12, 0.6)
+    expected = confidence.expected_inversions(confidence.above(scores, sigma), top=5)
+    draws = scores + sigma * rng.normal(size=(4000, 12))
+    wrong = sum((draws[:, i] < draws[:, j]).mean() for i in range(5) for j in range(i + 1, 5))
+    assert expected == pytest.approx(wrong, rel=0.03)

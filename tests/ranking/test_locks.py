@@ -1,0 +1,71 @@
+import itertools
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.ranking.locks import LockGraph
+
+SIZE = 8
+PAIRS = st.lists(st.tuples(st.integers(0, SIZE - 1), st.integers(0, SIZE - 1)), max_size=40)
+
+
+def grow(pairs) -> tuple[LockGraph, nx.DiGraph]:
+    """Add every pair that closes no cycle, to ours and to an oracle."""
+    graph, oracle = LockGraph(SIZE), nx.DiGraph()
+    oracle.add_nodes_from(range(SIZE))
+    for winner, loser in pairs:
+        if winner != loser and not graph.reach[loser, winner]:
+            graph.add(winner, loser)
+            oracle.add_edge(winner, loser)
+    return graph, oracle
+
+
+@given(PAIRS)
+def test_reach_is_the_transitive_closure_of_an_acyclic_graph(pairs):
+    graph, oracle = grow(pairs)
+    assert nx.is_directed_acyclic_graph(oracle)
+    closure = nx.to_numpy_array(nx.transitive_closure_dag(oracle), nodelist=range(SIZE), dtype=bool)
+    np.testing.assert_array_equal(graph.reach, closure)
+    np.testing.assert_array_equal(graph.edges, nx.to_numpy_array(oracle, nodelist=range(SIZE), dtype=bool))
+
+
+@given(PAIRS)
+def test_every_cycle_is_refused(pairs):
+    graph, oracle = grow(pairs)
+    for winner, loser in itertools.product(range(SIZE), repeat=2):
+        if nx.has_path(oracle, loser, winner):
+            with pytest.raises(ValueError, match="cycle"):
+                graph.add(winner, loser)
+
+
+@given(PAIRS)
+def test_twice_implied_means_two_disjoint_paths(pairs):
+    graph, oracle = grow(pairs)
+    for winner, loser in itertools.permutations(range(SIZE), 2):
+        indirect = oracle.copy()
+        indirect.remove_edges_from([(winner, loser)])
+        disjoint = (
+            nx.has_path(indirect, winner, loser) and len(list(nx.node_disjoint_paths(indirect, winner, loser))) >= 2
+        )
+        assert graph.twice_implied(winner, loser) == disjoint
+
+
+@given(PAIRS, st.lists(st.integers(0, 3), min_size=SIZE, max_size=SIZE))
+def test_the_order_respects_locks_then_scores_then_numbers(pairs, scores):
+    graph, _ = grow(pairs)
+    order = graph.order(scores)
+    left = set(range(SIZE))
+    for item in order:
+        free = [candidate for candidate in left if not graph.reach[list(left), candidate].any()]
+        assert item == min(free, key=lambda candidate: (-scores[candidate], candidate))
+        left.remove(item)
+    assert not left
+
+
+def test_a_lock_may_stand_against_the_scores():
+    graph = LockGraph(3)
+    graph.add(2, 0)
+    assert graph.order([5.0, 4.0, 1.0]) == [1, 2, 0]

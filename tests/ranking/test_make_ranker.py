@@ -1,0 +1,19 @@
+import subprocess
+import sys
+
+import pytest
+
+from raggs.ranking import ENGINES, make_ranker
+
+
+def test_an_unknown_engine_names_the_known_ones():
+    with pytest.raises(ValueError, match=f"unknown ranking engine 'elo'; known: {', '.join(sorted(ENGINES))}"):
+        make_ranker("elo", ["a"], [1])
+
+
+def test_naming_engines_loads_nothing_heavy():
+    code = (
+        "import sys, raggs.ranking; print([m for m in ('numpy', 'scipy', 'networkx', 'pydantic') if m in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"

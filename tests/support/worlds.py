@@ -1,0 +1,67 @@
+"""Simulated pools and judges, for anything that ranks.
+
+A world has true utilities and the grades that a first judge gave; orders come from Plackett-Luce noise around
+beta times the utility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raggs.ranking import Ranker, Ranking
+from raggs.seeds import generator
+
+Order = Callable[[Sequence[str]], list[str]]
+
+
+@dataclass(frozen=True)
+class World:
+    utility: dict[str, float]
+    grades: dict[str, float]
+
+    @property
+    def ids(self) -> list[str]:
+        return list(self.utility)
+
+    @property
+    def truth(self) -> list[str]:
+        return sorted(self.utility, key=lambda name: -self.utility[name])
+
+    def judge(self, beta: float, seed: int = 0) -> Order:
+        rng = generator(seed, "judge", beta)
+
+        def order(batch: Sequence[str]) -> list[str]:
+            keys = {name: beta * self.utility[name] + rng.gumbel() for name in batch}
+            return sorted(batch, key=lambda name: -keys[name])
+
+        return order
+
+
+def make_world(seed: int, size: int = 40) -> World:
+    """Two thirds of the pool are irrelevant, as in pools of human judgments; a quarter of the grades are off by one."""
+    rng = generator(seed, "world")
+    true_grades = rng.choice([1, 2, 3, 4, 5], p=[0.67, 0.07, 0.13, 0.07, 0.06], size=size)
+    slips = rng.choice([-1, 0, 1], p=[0.125, 0.75, 0.125], size=size)
+    names = [f"d{number:03d}" for number in rng.permutation(size)]
+    utility = true_grades + rng.normal(0, 0.35, size)
+    grades = np.clip(true_grades + slips, 1, 5)
+    return World(dict(zip(names, utility.tolist(), strict=True)), dict(zip(names, grades.tolist(), strict=True)))
+
+
+def play(ranker: Ranker, order: Order, parallel: int = 4) -> Ranking:
+    """Run a ranker to its end."""
+    while not ranker.done:
+        for batch in ranker.next_batches(parallel):
+            ranker.observe(order(batch))
+    return ranker.ranking()
+
+
+def tau(order: Sequence[str], truth: Sequence[str]) -> float:
+    """Kendall's tau between two orders of the same items."""
+    place = {name: position for position, name in enumerate(truth)}
+    positions = np.array([place[name] for name in order])
+    rising = np.sign(positions[None, :] - positions[:, None])
+    return float(rising[np.triu_indices(len(order), k=1)].mean())
