@@ -7,40 +7,44 @@ import unicodedata
 from collections.abc import Iterable
 
 WHITESPACE = re.compile(r"\s+")
-KEPT_CONTROLS = frozenset("\n\t")
-# Format characters (category Cf) that change the meaning of a text rather than its looks: joiners between
-# letters of Indic and Arabic scripts and inside emoji.
-KEPT_FORMATS = frozenset("\u200c\u200d")
+# Format characters that change the meaning of a text rather than its looks: they shape letters of Indic and
+# Arabic scripts and hold emoji together. Between anything else they are noise.
+JOINERS = "\u200c\u200d"
+JOINED = f"[^\\s\u0000-\u024f{JOINERS}]"
+SUSPECT = re.compile(f"[^\\w\\n\\t -~{JOINERS}]")  # all that may be noise; what is kept at sight is not looked at
+MEANT = re.compile(f"(?<={JOINED})([{JOINERS}])[{JOINERS}]*(?={JOINED})|[{JOINERS}]+")
 
 
 def clean_unicode(text: str) -> str:
-    """NFKC, without control, zero-width and unassigned-surrogate characters, odd spaces made plain.
+    """NFKC, without control, zero-width and surrogate characters, every kind of space made plain.
 
-    Line breaks and tabs stay. Joiners (U+200C, U+200D) stay only between two non-space characters outside
-    Latin script, where they carry meaning.
+    Line breaks and tabs stay. A joiner (U+200C, U+200D) stays only between two non-space characters beyond
+    Latin script, where it carries meaning.
 
     Returns:
         A text that `clean_unicode` leaves as it is.
     """
-    normal = unicodedata.normalize("NFKC", text).replace("\r\n", "\n").replace("\r", "\n")
-    kept = []
-    for position, char in enumerate(normal):
-        category = unicodedata.category(char)
-        if category == "Zs":
-            kept.append(" ")
-        elif category in ("Zl", "Zp"):
-            kept.append("\n")
-        elif category in ("Cc", "Cf", "Cs"):
-            if char in KEPT_CONTROLS or (char in KEPT_FORMATS and _joins(normal, position)):
-                kept.append(char)
-        else:
-            kept.append(char)
-    return unicodedata.normalize("NFKC", "".join(kept))
+    if text.isascii() and text.isprintable():
+        return text
+    # What one pass removes can bring characters together that the next one composes.
+    while (clean := _clean_once(text)) != text:
+        text = clean
+    return text
 
 
-def _joins(text: str, position: int) -> bool:
-    before, after = text[position - 1 : position], text[position + 1 : position + 2]
-    return bool(before) and bool(after) and ord(before) > 0x24F and ord(after) > 0x24F
+def _clean_once(text: str) -> str:
+    normal = unicodedata.normalize("NFKC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    return MEANT.sub(lambda match: match[1] or "", SUSPECT.sub(_plain, normal))
+
+
+def _plain(match: re.Match[str]) -> str:
+    char = match[0]
+    category = unicodedata.category(char)
+    if category in ("Zl", "Zp"):
+        return "\n"
+    if category == "Zs":
+        return " "
+    return "" if category in ("Cc", "Cf", "Cs") else char
 
 
 def one_line(text: str) -> str:

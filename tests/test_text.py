@@ -1,0 +1,100 @@
+"""Unicode hygiene as properties, and the small helpers on words."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from raggs.text import clean_unicode, nearest, one_line, plural, shorten
+
+JOINERS = "\u200c\u200d"
+ODD = st.sampled_from(
+    "\u200b\u200c\u200d\ufeff\u00ad\u00a0\u202f\u2028\u2029\x00\x1b\x85\r\n\t\ufb01\uff21\u0301\u2060\u180e"
+)
+LETTERS = st.sampled_from("aé ا\u0915\u094d\u1100\u1161")
+TEXTS = st.one_of(st.text(max_size=60), st.text(st.one_of(ODD, LETTERS), max_size=8))
+
+
+@given(TEXTS)
+@example("क्\u200dष and e\u0301 and \u0915\u200d\u200d\u0937")
+@example("\u1100\u200b\u1161")
+@example("\u0915\u200d\u200b")
+@example("\u0915\u200d\u2028")
+@example("a\u200d\u0301\u200d\u0915")
+def test_cleaning_twice_changes_nothing(text):
+    assert clean_unicode(clean_unicode(text)) == clean_unicode(text)
+
+
+@given(TEXTS)
+def test_nothing_odd_is_left(text):
+    clean = clean_unicode(text)
+    assert unicodedata.is_normalized("NFKC", clean)
+    for char in clean:
+        category = unicodedata.category(char)
+        assert category not in ("Zl", "Zp", "Cs")
+        assert category != "Zs" or char == " "
+        assert category != "Cc" or char in "\n\t"
+        assert category != "Cf" or char in JOINERS
+
+
+@given(TEXTS)
+def test_a_joiner_stays_only_between_letters_it_can_join(text):
+    clean = clean_unicode(text)
+    for position, char in enumerate(clean):
+        if char in JOINERS:
+            before, after = clean[position - 1 : position], clean[position + 1 : position + 2]
+            assert before and after
+            assert not (before + after).isspace()
+            assert not before.isascii() and not after.isascii()
+
+
+@given(st.text(st.characters(codec="ascii", categories=("L", "N", "P")), max_size=60))
+def test_plain_text_is_left_alone(text):
+    assert clean_unicode(text) == text
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("ﬁne\u00a0tea\u200b", "fine tea"),
+        ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("\ufeffsoft\u00adhyphen", "softhyphen"),
+        ("cafe\u0301", "café"),
+        ("a\u200db", "ab"),
+        ("क्\u200dष", "क्\u200dष"),
+        ("می\u200cخواهم", "می\u200cخواهم"),
+        ("bell\x07 tab\there", "bell tab\there"),
+        ("٣ \u2003 ½", "٣   1⁄2"),
+        ("", ""),
+    ],
+)
+def test_examples(dirty, clean):
+    assert clean_unicode(dirty) == clean
+
+
+def test_one_line_and_shorten():
+    assert one_line("  a \n\t b ") == "a b"
+    assert shorten("a  b", 3) == "a b"
+    assert shorten("one two three", 9) == "one two…"
+
+
+@given(st.text(max_size=50), st.integers(1, 20))
+def test_shorten_keeps_to_its_width(text, width):
+    assert len(shorten(text, width)) <= width
+
+
+def test_nearest_name():
+    assert nearest("bm52", ["bm25", "dense"]) == "bm25"
+    assert nearest("qqqqqqq", ["bm25", "dense"]) is None
+    assert nearest("bm25", []) is None
+
+
+@pytest.mark.parametrize(
+    ("count", "noun", "text"),
+    [(0, "query", "0 queries"), (1, "query", "1 query"), (1400, "passage", "1,400 passages"), (2, "key", "2 keys")],
+)
+def test_plural(count, noun, text):
+    assert plural(count, noun) == text
