@@ -24,6 +24,8 @@ SCALE = {
     "note": "grade 1 is a judgment, not relevance: give binary measures a threshold, as in P(rel=3)@10",
 }
 
+LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
     """Write `lines` (each without its end) to `path`, whole or not at all, and count them.
@@ -50,8 +52,8 @@ def write_meta(path: Path, golden: Golden, facts: Mapping[str, Any]) -> None:
 
 
 def json_line(**fields: Any) -> str:
-    """One JSON object on one line, fields in the order given."""
-    return json.dumps(fields, ensure_ascii=False, allow_nan=False)
+    """One JSON object on one line, fields in the order given, also for readers that split at Unicode's line ends."""
+    return json.dumps(fields, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from raggs.registry import Adapter
 
 
 class JsonlExporter(Adapter):
-    """One JSON line for each ranked passage, with query, grade, score, confidence and text.
+    """One JSON line for each ranked passage: query, rank, grade, confidence, text.
 
     `golden.jsonl` is sorted by query id and rank. `confidence` is the probability that the passage truly stands
     above the next one of the full order; `score` is the ranker's own.

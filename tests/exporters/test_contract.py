@@ -1,0 +1,86 @@
+"""What every exporter owes, whatever its format."""
+
+import errno
+import inspect
+import json
+import os
+from contextlib import contextmanager
+
+import pytest
+
+from raggs.errors import ProviderError
+from raggs.exporters import REGISTRY
+
+pytestmark = pytest.mark.parametrize("name", sorted(REGISTRY))
+
+
+def broken(records):
+    yield next(iter(records))
+    raise RuntimeError("the stream broke")
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+def test_it_says_what_it_writes(name):
+    assert inspect.getdoc(REGISTRY.load(name)) and len(REGISTRY.summary(name)) < 80
+
+
+def test_the_folder_is_made_and_the_files_are_those_announced(name, golden, tmp_path):
+    folder = tmp_path / "deep" / "out"
+    files = REGISTRY.load(name)().write(golden(), folder)
+    assert sorted(path.relative_to(folder).as_posix() for path in files) == sorted(contents(folder))
+    for path in files:
+        assert path.read_bytes().endswith(b"\n") and b"\r" not in path.read_bytes()
+
+
+def test_equal_input_gives_equal_bytes(name, golden, tmp_path):
+    for part in ("a", "b", "b"):
+        REGISTRY.load(name)().write(golden(), tmp_path / part)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_provenance_stands_beside_the_data(name, golden, tmp_path):
+    files = REGISTRY.load(name)().write(golden(), tmp_path)
+    (sidecar,) = [path for path in files if path.name.endswith("meta.json")]
+    meta = json.loads(sidecar.read_text())
+    assert meta["provenance"] == {"run": "r1", "judge": {"model": "été"}}
+    assert meta["name"] == "my test" and meta["grades"]["minimum"] == 1
+    for file, facts in meta["files"].items():
+        lines = (tmp_path / file).read_text().split("\n")[:-1]
+        assert facts["rows"] == len(lines) - file.endswith(".tsv")
+
+
+def test_a_broken_stream_leaves_the_old_files(name, golden, tmp_path):
+    REGISTRY.load(name)().write(golden(), tmp_path)
+    before = contents(tmp_path)
+    streams = {"pool": broken(golden().pool), "grades": broken(golden().grades), "ranking": broken(golden().ranking)}
+    with pytest.raises(RuntimeError, match="the stream broke"):
+        REGISTRY.load(name)().write(golden(**streams), tmp_path)
+    assert contents(tmp_path) == before
+
+
+def test_an_unwritable_folder_is_one_sentence(name, golden, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ProviderError, match="cannot be written") as caught:
+        REGISTRY.load(name)().write(golden(), tmp_path / "file" / "out")
+    assert "file/out" in str(caught.value) and caught.value.remedy
+
+
+def test_a_full_disk_is_one_sentence(name, golden, tmp_path, monkeypatch):
+    @contextmanager
+    def full(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        yield
+
+    monkeypatch.setattr("raggs.exporters.files.atomic_writer", full)
+    with pytest.raises(ProviderError, match="No space left"):
+        REGISTRY.load(name)().write(golden(), tmp_path)
+
+
+def test_an_empty_golden_set_is_an_empty_export(name, golden, tmp_path):
+    files = REGISTRY.load(name)().write(golden(queries={}, pool=(), grades=(), ranking=()), tmp_path)
+    assert all(path.exists() for path in files)
