@@ -18,6 +18,8 @@ import yaml
 from raggs.errors import ConfigError, NotFoundError
 
 Place = tuple[str | int, ...]
+CORE_TAGS = "tag:yaml.org,2002:"
+PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value"})
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<escaped>\$\$)")
 
 
@@ -84,6 +86,8 @@ class _Reader:
     def value(self, node: yaml.Node, place: Place) -> Any:
         line = node.start_mark.line + 1
         self.origins[place] = Origin("file", f"{self.path.name}:{line}", line)
+        if node.tag.removeprefix(CORE_TAGS) not in PLAIN:
+            raise ConfigError(f"not valid YAML here (tag {node.tag})", where=self.path, line=line, remedy="plain values only")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
