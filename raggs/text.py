@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Iterable
 
 WHITESPACE = re.compile(r"\s+")
+BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next line
 # Format characters that change the meaning of a text rather than its looks: they shape letters of Indic and
 # Arabic scripts and hold emoji together. Between anything else they are noise.
 JOINERS = "\u200c\u200d"
@@ -40,7 +41,7 @@ def _clean_once(text: str) -> str:
 def _plain(match: re.Match[str]) -> str:
     char = match[0]
     category = unicodedata.category(char)
-    if category in ("Zl", "Zp"):
+    if category in ("Zl", "Zp") or char in BREAKS:
         return "\n"
     if category == "Zs":
         return " "

@@ -61,6 +61,7 @@ def test_plain_text_is_left_alone(text):
     [
         ("ﬁne\u00a0tea\u200b", "fine tea"),
         ("a\r\nb\rc\u2028d", "a\nb\nc\nd"),
+        ("page\x0cpage\x85line", "page\npage\nline"),
         ("\ufeffsoft\u00adhyphen", "softhyphen"),
         ("cafe\u0301", "café"),
         ("a\u200db", "ab"),
