@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from raggs.artifacts import Passage, Query
-from raggs.llm import LLM
-from raggs.prompts import Prompt
+
+if TYPE_CHECKING:
+    from raggs.llm import LLM
+    from raggs.prompts import Prompt
 
 Task = Literal["grade", "order"]
 

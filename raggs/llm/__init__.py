@@ -1,0 +1,12 @@
+"""Language models: structured answers, paid for once, within a budget.
+
+The only package that knows litellm, and it imports it at the first call that has to be paid.
+"""
+
+from __future__ import annotations
+
+from raggs.llm.client import LLM
+from raggs.llm.messages import Message, Reply, Request, Usage
+from raggs.llm.settings import BudgetSettings, LLMSettings, Price
+
+__all__ = ["LLM", "BudgetSettings", "LLMSettings", "Message", "Price", "Reply", "Request", "Usage"]

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from raggs.artifacts import Query
+from raggs.llm import LLM
+
+
+@dataclass(frozen=True)
+class RewriterContext:
+    """What a rewriter may use."""
+
+    llm: LLM
 
 
 class Rewriter(Protocol):
