@@ -1,0 +1,43 @@
+"""What the user says about language models: how to ask, what it may cost, what it does cost.
+
+Only `api_base`, `max_repairs` and `parameters` can change what comes out; the rest is `Effort`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from raggs.settings import Effort, Settings
+
+
+class Price(Settings):
+    """What a model charges, in USD per million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+    def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """The cost of one call in USD. Discounts for prompts the provider remembers are ignored: an upper bound."""
+        return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
+
+
+class LLMSettings(Settings):
+    """How language models are asked."""
+
+    concurrency: Effort[int] = Field(16, ge=1, description="calls in flight at once")
+    requests_per_minute: Effort[int | None] = Field(500, ge=1, description="no minute holds more; null: no limit")
+    timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
+    max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
+    max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
+    api_base: str | None = Field(None, description="address of an OpenAI-compatible server")
+    prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")
+    parameters: dict[str, Any] = Field(default_factory=dict, description="sent with each call, such as temperature")
+
+
+class BudgetSettings(Settings):
+    """What one `raggs run` may spend. Each invocation starts from zero: what was paid before is cached and free."""
+
+    max_usd: Effort[float | None] = Field(5.0, ge=0, description="USD; null: no limit")
+    max_calls: Effort[int | None] = Field(20_000, ge=0, description="retries and repairs count; null: no limit")
