@@ -1,0 +1,76 @@
+"""Working on many items at once: order, window, errors, cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.stages.base import run_ordered
+
+
+@pytest.fixture
+def services() -> Iterator[Any]:
+    with asyncio.Runner() as loop:
+        yield SimpleNamespace(loop=loop, concurrency=3)
+
+
+@given(delays=st.lists(st.integers(0, 3), max_size=30), window=st.integers(1, 8))
+@settings(max_examples=30, deadline=None)
+def test_results_come_in_the_order_of_the_items_and_the_window_holds(delays: list[int], window: int) -> None:
+    running = most = 0
+
+    async def work(item: tuple[int, int]) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        for _ in range(item[1]):
+            await asyncio.sleep(0)
+        running -= 1
+        return item[0]
+
+    with asyncio.Runner() as loop:
+        services: Any = SimpleNamespace(loop=loop, concurrency=3)
+        assert list(run_ordered(services, enumerate(delays), work, window=window)) == list(range(len(delays)))
+    assert most <= window
+
+
+def test_the_source_is_read_no_further_than_the_window(services: Any) -> None:
+    read = []
+
+    def source() -> Iterator[int]:
+        for number in range(100):
+            read.append(number)
+            yield number
+
+    async def work(item: int) -> int:
+        return item
+
+    results = run_ordered(services, source(), work, window=5)
+    assert next(results) == 0
+    assert len(read) == 5
+    results.close()
+
+
+def test_an_error_cancels_what_still_runs(services: Any) -> None:
+    cancelled = []
+
+    async def work(item: int) -> int:
+        if item == 0:
+            await asyncio.sleep(0.01)
+            raise ValueError("no")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            cancelled.append(item)
+            raise
+        return item
+
+    with pytest.raises(ValueError, match="no"):
+        list(run_ordered(services, range(4), work, window=4))
+    assert cancelled == [1, 2, 3]
