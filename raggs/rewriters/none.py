@@ -1,0 +1,22 @@
+"""The rewriter that rewrites nothing."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from raggs.artifacts import Query
+from raggs.registry import Adapter
+from raggs.settings import Settings
+
+
+class NoRewriter(Adapter):
+    """Search for the question as it stands."""
+
+    class Config(Settings):
+        type: Literal["none"] = "none"
+
+    def __init__(self, config: Config, context: Any = None) -> None:
+        pass
+
+    async def rewrite(self, query: Query, text: str, language: str) -> str:  # noqa: ARG002 - the protocol's signature
+        return text
