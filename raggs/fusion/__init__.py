@@ -1,99 +1,118 @@
-"""Several ranked lists into one: reciprocal rank fusion, CombSUM and CombMNZ.
+"""Several retrievers' lists made into one: a table of small scoring functions around one loop.
 
-A pure library: lists of (doc_id, score) in, fused items out. The input lists are best first; every tie is broken
-by doc_id, so equal inputs give equal outputs on every machine.
+Pure: ranks and scores in, a fused list out. A method gives each list's hits their points; what a passage gets
+is the weighted sum over the lists (times the number of lists, for CombMNZ). Equal inputs give equal bytes: lists
+are added up in the order of their names, ties go to the smaller doc_id.
+
+- rrf: reciprocal rank fusion, 1 / (k + rank). Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms
+  Condorcet and individual rank learning methods", SIGIR 2009, where k = 60.
+- combsum, combmnz: the sum of normalised scores, and that sum times the number of lists that found the passage.
+  Fox and Shaw, "Combination of multiple searches", TREC-2, 1994. Scores are min-max normalised within each
+  list, since retrievers count in different units; a list whose scores are all equal gives 1 to each.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Hits = Sequence[tuple[str, float]]
-Contributions = Callable[[Hits, int], list[float]]
 
 
 @dataclass(frozen=True)
 class Fused:
-    """A passage of the pool: its fused score, and rank (from 1) and score in each list that holds it."""
+    """A passage of the fused list. `sources`: (rank from 1, score) by the lists that found it."""
 
     doc_id: str
     score: float
-    sources: Mapping[str, tuple[int, float]]
+    sources: dict[str, tuple[int, float]]
 
 
-def rrf(hits: Hits, k: int) -> list[float]:
-    """Reciprocal rank fusion: 1 / (k + rank), whatever the scores (Cormack, Clarke and Büttcher, SIGIR 2009)."""
-    return [1.0 / (k + rank) for rank in range(1, len(hits) + 1)]
+@dataclass(frozen=True)
+class Method:
+    """`points(hits, k)`: what each hit of a list is worth. `count`: multiply the sum by the number of lists."""
+
+    points: Callable[[Hits, int], list[float]]
+    count: bool = False
 
 
-def combsum(hits: Hits, k: int) -> list[float]:
-    """CombSUM: the sum of scores, each list scaled to 0..1 by its own minimum and maximum (Fox and Shaw, TREC-2)."""
-    return _scaled([score for _, score in hits])
+def reciprocal_ranks(hits: Hits, k: int) -> list[float]:
+    """1 / (k + rank), ranks from 1."""
+    return [1 / (k + rank) for rank in range(1, len(hits) + 1)]
 
 
-def combmnz(hits: Hits, k: int) -> list[float]:
-    """CombMNZ: CombSUM times the number of lists that hold the passage (Fox and Shaw, TREC-2)."""
-    return _scaled([score for _, score in hits])
+def normalised_scores(hits: Hits, k: int) -> list[float]:  # noqa: ARG001 - one signature for all methods
+    """(score - min) / (max - min) within the list, in 0..1; 1 for all when the scores are equal."""
+    if not hits:
+        return []
+    scores = [score for _, score in hits]
+    low, high = min(scores), max(scores)
+    if low == high:
+        return [1.0] * len(scores)
+    # Halves, so that the difference of two huge scores stays finite.
+    return [(score / 2 - low / 2) / (high / 2 - low / 2) for score in scores]
 
 
-METHODS: Mapping[str, Contributions] = {"rrf": rrf, "combsum": combsum, "combmnz": combmnz}
+METHODS = {
+    "rrf": Method(reciprocal_ranks),
+    "combsum": Method(normalised_scores),
+    "combmnz": Method(normalised_scores, count=True),
+}
 
 
 def fuse(
     lists: Mapping[str, Hits],
-    *,
     method: str = "rrf",
+    *,
     k: int = 60,
     weights: Mapping[str, float] | None = None,
     depth: int = 100,
 ) -> list[Fused]:
-    """Fuse named lists into one of at most `depth` passages, best first.
+    """The `depth` best passages over all lists.
 
     Args:
-        lists: by name, (doc_id, score) best first; a doc_id at most once in each list.
+        lists: by retriever, (doc_id, score) best first, each doc_id once.
         method: a name in `METHODS`.
-        k: the constant of reciprocal rank fusion; others ignore it.
-        weights: multiplies a list's contributions; 1 where not named, and a list of weight 0 adds no passage.
-        depth: how many passages are kept, at least 1.
+        k: the constant of rrf; at least 1. The others ignore it.
+        weights: by retriever, 0 or more; 1 where not named. A list of weight 0 brings no passage in.
+        depth: how many passages are kept; at least 1.
+
+    Returns:
+        Score descending, then doc_id ascending.
 
     Raises:
-        ValueError: an unknown method, a weight for a list that does not exist, a negative weight, or depth < 1.
+        ValueError: unknown method, a doc_id twice in a list, a score or weight that is not a number, a weight below 0.
     """
-    weights = weights or {}
-    _check(lists, method, weights, depth)
-    scores: dict[str, float] = {}
-    sources: dict[str, dict[str, tuple[int, float]]] = {}
-    for name in sorted(lists):
-        weight = weights.get(name, 1.0)
-        if not weight:
-            continue
-        for rank, ((doc_id, score), part) in enumerate(zip(lists[name], METHODS[method](lists[name], k), strict=True), start=1):
-            scores[doc_id] = scores.get(doc_id, 0.0) + weight * part
-            sources.setdefault(doc_id, {})[name] = (rank, score)
-    if method == "combmnz":
-        scores = {doc_id: score * len(sources[doc_id]) for doc_id, score in scores.items()}
-    ordered = sorted(scores, key=lambda doc_id: (-scores[doc_id], doc_id))
-    return [Fused(doc_id, scores[doc_id], sources[doc_id]) for doc_id in ordered[:depth]]
-
-
-def _check(lists: Mapping[str, Hits], method: str, weights: Mapping[str, float], depth: int) -> None:
     if method not in METHODS:
         raise ValueError(f"unknown fusion method {method!r}; known: {', '.join(METHODS)}")
-    if depth < 1:
-        raise ValueError(f"depth is {depth}; at least 1")
-    for name, weight in weights.items():
-        if name not in lists:
-            raise ValueError(f"there is a weight for {name!r}, which is no list; lists: {', '.join(sorted(lists))}")
-        if weight < 0:
-            raise ValueError(f"the weight of {name!r} is negative")
+    weight_of = {name: _checked_weight(name, (weights or {}).get(name, 1.0)) for name in sorted(lists)}
+    totals: dict[str, float] = {}
+    sources: dict[str, dict[str, tuple[int, float]]] = {}
+    for name, weight in weight_of.items():
+        hits = _checked_hits(name, lists[name])
+        for rank, ((doc_id, score), points) in enumerate(zip(hits, METHODS[method].points(hits, k), strict=True), 1):
+            sources.setdefault(doc_id, {})[name] = (rank, score)
+            if weight > 0:
+                totals[doc_id] = totals.get(doc_id, 0.0) + weight * points
+    if METHODS[method].count:
+        totals = {doc: total * sum(weight_of[name] > 0 for name in sources[doc]) for doc, total in totals.items()}
+    best = sorted(totals.items(), key=lambda item: (-item[1], item[0]))[:depth]
+    return [Fused(doc_id, total, sources[doc_id]) for doc_id, total in best]
 
 
-def _scaled(scores: Sequence[float]) -> list[float]:
-    """Scores scaled to 0..1; all 1 where they are all equal."""
-    if not scores:
-        return []
-    low, high = min(scores), max(scores)
-    if high == low:
-        return [1.0] * len(scores)
-    return [(score - low) / (high - low) for score in scores]
+def _checked_weight(name: str, weight: float) -> float:
+    if not (math.isfinite(weight) and weight >= 0):
+        raise ValueError(f"the weight of {name!r} is {weight}; a weight is a number from 0 up")
+    return weight
+
+
+def _checked_hits(name: str, hits: Hits) -> Hits:
+    seen: set[str] = set()
+    for doc_id, score in hits:
+        if doc_id in seen:
+            raise ValueError(f"the list {name!r} names {doc_id!r} twice")
+        if not math.isfinite(score):
+            raise ValueError(f"the list {name!r} gives {doc_id!r} the score {score}")
+        seen.add(doc_id)
+    return hits
