@@ -50,8 +50,8 @@ def normalised_scores(hits: Hits, k: int) -> list[float]:  # noqa: ARG001 - one 
     low, high = min(scores), max(scores)
     if low == high:
         return [1.0] * len(scores)
-    # Halves, so that the difference of two huge scores stays finite.
-    return [(score / 2 - low / 2) / (high / 2 - low / 2) for score in scores]
+    unit = 1.0 if math.isfinite(high - low) else 0.5  # halves of huge scores, so that their difference stays finite
+    return [(score * unit - low * unit) / (high * unit - low * unit) for score in scores]
 
 
 METHODS = {

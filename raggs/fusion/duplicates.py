@@ -22,15 +22,13 @@ from numpy.typing import NDArray
 
 WORD = re.compile(r"[^\W_]+")
 BUCKETS = 256
-FIRST_CODE = 0xE000  # words become characters above the surrogates
-CODES = 0x110000 - FIRST_CODE
 
 
 def group_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     """For each text the position of its group's representative: the group's first text, itself if it is alone.
 
     Args:
-        texts: best first.
+        texts: best first; at most 1,114,112 different words over all of them.
         threshold: the agreement (see above) from which two texts are the same, above 0 and at most 1.
 
     Raises:
@@ -38,22 +36,55 @@ def group_duplicates(texts: Sequence[str], threshold: float) -> list[int]:
     """
     if not 0 < threshold <= 1:
         raise ValueError(f"the threshold is {threshold}; it must be above 0 and at most 1")
-    from rapidfuzz.distance import Indel
+    from rapidfuzz.distance import Indel  # late: only a pool with texts needs it
 
-    coded, histograms = _encode(texts)
-    sizes = histograms.sum(axis=1)
-    leaders, first_of = [], {}
+    coded = _encode(texts)
+    histograms = _histograms(coded)
+    leader_of: dict[str, int] = {}
     heads: list[int] = []
     for position, text in enumerate(coded):
-        leader = first_of.get(text)
-        if leader is None:
-            leader = position
-            for head in _plausible(position, heads, histograms, sizes, threshold):
-                if Indel.normalized_similarity(text, coded[head], score_cutoff=threshold) >= threshold:
-                    leader = head
-                    break
-            first_of[text] = leader
-        if leader == position:
+        if text in leader_of:  # word for word like an earlier text
+            continue
+        leader_of[text] = position
+        for head, limit in _plausible(histograms[position], histograms, heads, threshold):
+            if Indel.distance(text, coded[head], score_cutoff=limit) <= limit:
+                leader_of[text] = head
+                break
+        else:
             heads.append(position)
-        leaders.append(leader)
-    return leaders
+    return [leader_of[text] for text in coded]
+
+
+def _encode(texts: Sequence[str]) -> list[str]:
+    """Each text with one character for each word, the same for the same word in all texts.
+
+    A text without any word counts as one word of its own, so that it agrees with its equals only.
+    """
+    codes: dict[str, str] = {}
+    coded = []
+    for text in texts:
+        plain = unicodedata.normalize("NFKC", text).casefold()
+        words = WORD.findall(plain) or [plain.strip()]
+        coded.append("".join([codes.setdefault(word, chr(len(codes))) for word in words]))
+    return coded
+
+
+def _histograms(coded: Sequence[str]) -> NDArray[np.int32]:
+    """Words by bucket, shape (len(coded), BUCKETS)."""
+    table = np.zeros((len(coded), BUCKETS), dtype=np.int32)
+    for row, text in zip(table, coded, strict=True):
+        words = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+        row += np.bincount(words % BUCKETS, minlength=BUCKETS).astype(np.int32)
+    return table
+
+
+def _plausible(
+    histogram: NDArray[np.int32], histograms: NDArray[np.int32], heads: Sequence[int], threshold: float
+) -> Iterator[tuple[int, int]]:
+    """Those heads whose words, in whatever order, overlap enough, and by how many words the pair may differ."""
+    others = histograms[list(heads)]
+    total = others.sum(axis=1) + histogram.sum()
+    limits = np.floor((1 - threshold) * total + 1e-9).astype(np.int64)  # of m + n - 2 L; whole numbers, no rounding
+    apart = total - 2 * np.minimum(others, histogram).sum(axis=1)
+    for place in np.flatnonzero(apart <= limits).tolist():
+        yield heads[place], int(limits[place])

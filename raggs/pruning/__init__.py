@@ -1,7 +1,8 @@
-"""Which passages of a graded pool are worth ranking.
+"""The pool cut to what is worth ranking: whole grades from the best down.
 
-A pure library. Whole grades are kept from 5 down until there are at least `min_keep`; the last grade taken is cut
-where the total would pass `max_keep`, by fused rank. What has no grade is never kept.
+Pure: grades and fused ranks in, one decision for each passage out. Ranking is paid by the passage, and what
+the judge found useless needs no exact place; but a grade is coarse, so passages of equal grade stay or go
+together, except in the last bucket, which the retrievers' fused rank may cut.
 """
 
 from __future__ import annotations
@@ -12,40 +13,45 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Decision:
-    """Whether a passage is ranked, and by which rule."""
+    """Whether a passage is ranked, and the rule that decided, for people."""
 
     kept: bool
     why: str
 
 
-def prune(grades: Sequence[int | None], ranks: Sequence[int], *, min_keep: int, max_keep: int) -> list[Decision]:
-    """A decision for each passage.
+def prune(grades: Sequence[int | None], fused_ranks: Sequence[int], *, min_keep: int, max_keep: int) -> list[Decision]:
+    """Keep whole buckets of equal grade, best grade first, until at least `min_keep` passages are kept.
+
+    The bucket that reaches `min_keep` is the last; where it would pass `max_keep`, its best fused ranks fill
+    the places up to `max_keep`. A passage without a grade is never kept.
 
     Args:
-        grades: 1..5, or None where the judge failed.
-        ranks: fused ranks, lower is better, all different; aligned with `grades`.
-        min_keep: grades are taken whole until at least this many are kept.
-        max_keep: no more than this many are kept; at least `min_keep`.
+        grades: one for each passage, higher is better; None where the judge failed.
+        fused_ranks: one for each passage, all different, lower is better.
+        min_keep: at least 1.
+        max_keep: at least `min_keep`.
+
+    Returns:
+        One decision for each passage, in the order given.
 
     Raises:
-        ValueError: lengths differ, or `min_keep` > `max_keep`.
+        ValueError: the lengths differ, two ranks are equal, or the bounds do not fit.
     """
-    if len(grades) != len(ranks):
-        raise ValueError(f"{len(grades)} grades for {len(ranks)} ranks")
-    if min_keep > max_keep:
-        raise ValueError(f"min_keep ({min_keep}) is above max_keep ({max_keep})")
-    decisions = [Decision(False, "no grade: the judge failed")] * len(grades)
+    if len(grades) != len(fused_ranks):
+        raise ValueError(f"{len(grades)} grades for {len(fused_ranks)} ranks")
+    if len(set(fused_ranks)) != len(fused_ranks):
+        raise ValueError("two passages have the same fused rank")
+    if not 1 <= min_keep <= max_keep:
+        raise ValueError(f"1 <= min_keep <= max_keep does not hold for min_keep={min_keep}, max_keep={max_keep}")
+    decisions = [Decision(False, "no grade")] * len(grades)
     kept = 0
     for grade in sorted({grade for grade in grades if grade is not None}, reverse=True):
-        bucket = sorted((place for place, found in enumerate(grades) if found == grade), key=lambda place: ranks[place])
-        room = max_keep - kept if kept < min_keep else 0
-        for order, place in enumerate(bucket):
-            decisions[place] = _decide(grade, order < room, enough=room == 0, max_keep=max_keep)
+        bucket = sorted((fused_ranks[place], place) for place, other in enumerate(grades) if other == grade)
+        room = 0 if kept >= min_keep else max_keep - kept
+        full = (
+            f"not needed, {kept} better passages are enough" if kept >= min_keep else f"cut at {max_keep} by fused rank"
+        )
+        for number, (_, place) in enumerate(bucket):
+            decisions[place] = Decision(number < room, f"grade {grade}" if number < room else f"grade {grade}, {full}")
         kept += min(room, len(bucket))
     return decisions
-
-
-def _decide(grade: int, kept: bool, *, enough: bool, max_keep: int) -> Decision:
-    if kept:
-        return Decision(True, f"grade {grade}")
-    return Decision(False, f"grade {grade}: enough of better grades" if enough else f"grade {grade}: cut at {max_keep}")

@@ -1,4 +1,4 @@
-"""Pruning: whole grades from the best down, the last one cut by fused rank."""
+"""The cut by hand, and what holds for any pool."""
 
 from __future__ import annotations
 
@@ -9,42 +9,81 @@ from hypothesis import strategies as st
 from raggs.pruning import prune
 
 
-def kept(grades: list[int | None], low: int, high: int) -> list[int]:
-    decisions = prune(grades, list(range(1, len(grades) + 1)), min_keep=low, max_keep=high)
-    return [place for place, decision in enumerate(decisions) if decision.kept]
+def kept(grades, ranks=None, **bounds):
+    decisions = prune(grades, ranks or list(range(1, len(grades) + 1)), **bounds)
+    return [decision.kept for decision in decisions]
 
 
-def test_whole_grades_are_kept_until_there_are_enough() -> None:
-    assert kept([1, 5, 3, 3, 4, 2], 2, 6) == [1, 4]
-    assert kept([1, 5, 3, 3, 4, 2], 3, 6) == [1, 2, 3, 4]
+def test_whole_grades_from_the_best_down():
+    assert kept([3, 5, 1, 4, 3], min_keep=3, max_keep=10) == [True, True, False, True, True]
 
 
-def test_the_last_grade_is_cut_by_fused_rank() -> None:
-    decisions = prune([3, 5, 3, 3], [4, 1, 2, 3], min_keep=2, max_keep=3)
-    assert [decision.kept for decision in decisions] == [False, True, True, True]
-    assert decisions[0].why == "grade 3: cut at 3"
+def test_the_last_bucket_is_cut_by_fused_rank():
+    decisions = prune([4, 5, 4, 4, 3], [9, 5, 2, 7, 1], min_keep=2, max_keep=3)
+    assert [decision.kept for decision in decisions] == [False, True, True, True, False]
+    assert [decision.why for decision in decisions] == [
+        "grade 4, cut at 3 by fused rank",
+        "grade 5",
+        "grade 4",
+        "grade 4",
+        "grade 3, not needed, 3 better passages are enough",
+    ]
 
 
-def test_what_has_no_grade_is_never_kept() -> None:
-    assert kept([None, 1, None], 3, 3) == [1]
-    assert prune([None], [1], min_keep=1, max_keep=1)[0].why == "no grade: the judge failed"
+def test_the_best_bucket_alone_may_be_cut():
+    assert kept([5, 5, 5, 4], min_keep=1, max_keep=2) == [True, True, False, False]
 
 
-def test_mistakes() -> None:
-    with pytest.raises(ValueError, match="above max_keep"):
-        prune([1], [1], min_keep=3, max_keep=2)
-    with pytest.raises(ValueError, match="2 grades for 1 ranks"):
-        prune([1, 2], [1], min_keep=1, max_keep=2)
+def test_what_has_no_grade_is_not_ranked():
+    decisions = prune([None, 1, None], [1, 2, 3], min_keep=5, max_keep=5)
+    assert [(decision.kept, decision.why) for decision in decisions] == [
+        (False, "no grade"),
+        (True, "grade 1"),
+        (False, "no grade"),
+    ]
 
 
-@given(st.lists(st.sampled_from([None, 1, 2, 3, 4, 5]), max_size=40), st.integers(1, 20), st.integers(0, 20))
-def test_the_rules_hold_for_any_pool(grades: list[int | None], low: int, extra: int) -> None:
-    high = low + extra
-    chosen = kept(grades, low, high)
-    graded = [place for place, grade in enumerate(grades) if grade is not None]
-    assert len(chosen) >= min(low, len(graded))
-    assert len(chosen) <= high
-    left = [place for place in graded if place not in chosen]
-    # Nothing that is left has a better grade than anything kept, nor the same grade and a better fused rank.
-    for out in left:
-        assert all((-grades[place], place) < (-grades[out], out) for place in chosen)  # type: ignore[operator]
+def test_an_empty_pool():
+    assert prune([], [], min_keep=1, max_keep=1) == []
+
+
+@pytest.mark.parametrize(
+    ("grades", "ranks", "bounds", "message"),
+    [
+        ([1], [1, 2], (1, 1), "1 grades for 2 ranks"),
+        ([1, 2], [1, 1], (1, 1), "same fused rank"),
+        ([1], [1], (0, 1), "min_keep=0"),
+        ([1], [1], (3, 2), "max_keep=2"),
+    ],
+)
+def test_arguments_that_do_not_fit(grades, ranks, bounds, message):
+    with pytest.raises(ValueError, match=message):
+        prune(grades, ranks, min_keep=bounds[0], max_keep=bounds[1])
+
+
+GRADES = st.lists(st.one_of(st.none(), st.integers(1, 5)), max_size=30)
+BOUNDS = st.tuples(st.integers(1, 20), st.integers(0, 20)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@given(GRADES, BOUNDS, st.randoms(use_true_random=False))
+def test_any_pool(grades, bounds, rng):
+    low, high = bounds
+    ranks = list(range(1, len(grades) + 1))
+    rng.shuffle(ranks)
+    decisions = prune(grades, ranks, min_keep=low, max_keep=high)
+    stays = [(grade, rank) for grade, rank, decision in zip(grades, ranks, decisions, strict=True) if decision.kept]
+    goes = [(grade, rank) for grade, rank, decision in zip(grades, ranks, decisions, strict=True) if not decision.kept]
+    graded = [pair for pair in goes if pair[0] is not None]
+
+    assert all(decision.why for decision in decisions)
+    assert len(stays) <= high
+    assert len(stays) >= min(low, sum(grade is not None for grade in grades))
+    assert all(grade is not None for grade, _ in stays)
+    if stays and graded:
+        worst = min(grade for grade, _ in stays)
+        assert all(grade <= worst for grade, _ in graded), "nothing better than what stays goes"
+        cut = [rank for grade, rank in graded if grade == worst]
+        if cut:
+            assert len(stays) == high, "a bucket is cut only where the pool is full"
+            assert max(rank for grade, rank in stays if grade == worst) < min(cut)
+        assert sum(grade > worst for grade, _ in stays) < low, "no bucket more than needed"
