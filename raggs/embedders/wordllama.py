@@ -1,0 +1,95 @@
+"""WordLlama: static token vectors, averaged. Small, fast, its weights come with the package; nothing is downloaded.
+
+Only the package's tokenizer and table are used. Its own `embed` pads every batch to the longest text, so that
+one long passage costs gigabytes; here each text is pooled by itself in blocks of tokens, which also makes a
+vector independent of the batch it came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from raggs.errors import ProviderError
+from raggs.registry import Adapter, installed
+from raggs.settings import Effort, Settings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from raggs.embedders.base import Vectors
+
+WEIGHTS = "l2_supercat"
+TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
+BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
+
+
+class WordLlamaEmbedder(Adapter):
+    """WordLlama: averaged static token vectors, no download, thousands of texts a second."""
+
+    PACKAGES = ("wordllama",)
+
+    class Config(Settings):
+        type: Literal["wordllama"] = "wordllama"
+        dims: Literal[64, 128, 256] = Field(256, description="length of a vector")
+        batch: Effort[int] = Field(256, ge=1, description="texts tokenized at a time")
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._model: Any = None
+
+    @property
+    def identity(self) -> str:
+        return f"wordllama/{installed('wordllama')}/{WEIGHTS}_{self.dims}"
+
+    @property
+    def dims(self) -> int:
+        return self._config.dims
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        self._load()
+        vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
+        for start in range(0, len(texts), self._config.batch):
+            batch = list(texts[start : start + self._config.batch])
+            for place, tokens in enumerate(self._model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
+                vectors[place] = self._pool(np.array(tokens.ids, dtype=np.int64))
+        return vectors
+
+    def _pool(self, tokens: NDArray[np.int64]) -> Vectors:
+        """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
+        import numpy as np
+
+        total = np.zeros(self.dims)
+        for start in range(0, len(tokens), BLOCK):
+            total += self._model.embedding[tokens[start : start + BLOCK], : self.dims].sum(axis=0, dtype=np.float64)
+        norm = float(np.linalg.norm(total))
+        if not np.isfinite(norm):
+            raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")
+        return (total / norm if norm > 0 else total).astype(np.float32)
+
+    def _load(self) -> None:
+        if self._model is not None:
+            return
+        import wordllama  # late: the import and the table take half a second
+
+        try:
+            model = wordllama.WordLlama.load(
+                WEIGHTS, cache_dir=Path(wordllama.__file__).parent, dim=TRAINED_DIMS, disable_download=True
+            )
+        except (OSError, ValueError) as error:
+            raise ProviderError(
+                f"wordllama's weights cannot be loaded ({error})", remedy="reinstall wordllama"
+            ) from error
+        model.tokenizer.no_padding()
+        if model.embedding.shape[1] != TRAINED_DIMS:
+            raise ProviderError(
+                f"wordllama's table has {model.embedding.shape[1]} dimensions, not {TRAINED_DIMS}",
+                remedy="reinstall wordllama",
+            )
+        self._model = model
