@@ -7,6 +7,6 @@ from __future__ import annotations
 
 from raggs.llm.client import LLM
 from raggs.llm.messages import Message, Reply, Request, Usage
-from raggs.llm.settings import BudgetSettings, LLMSettings, Price
+from raggs.llm.settings import BudgetSettings, LLMSettings, Parameters, Price
 
-__all__ = ["LLM", "BudgetSettings", "LLMSettings", "Message", "Price", "Reply", "Request", "Usage"]
+__all__ = ["LLM", "BudgetSettings", "LLMSettings", "Message", "Parameters", "Price", "Reply", "Request", "Usage"]

@@ -1,14 +1,145 @@
-"""Answers that were paid for."""
+"""Answers that were paid for, on disk.
+
+diskcache would read a pickle that someone planted in its database, and a pickle runs code; so the `Disk` here stores
+text in the database itself and refuses everything else: no pickles, no side files. Nothing is ever evicted. A row that
+is not what was stored is a miss, and the next answer replaces it. Writes survive a killed process at once; a power cut
+may cost the latest few.
+"""
 
 from __future__ import annotations
 
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import diskcache
+
+from raggs.errors import ProviderError
+from raggs.hashing import canonical_json
+
+RAW = 1  # diskcache's mode for values that lie in the database as they are
+FOLDER_MODE = 0o700
+DATABASE = "cache.db"
+
+
+class RefusedRow(OSError):
+    """A row that this cache cannot have written. An OSError, since diskcache takes those for a miss."""
+
+
+class TextDisk(diskcache.Disk):  # type: ignore[misc]
+    """Keys and values are text in the database, or they are refused."""
+
+    def put(self, key: object) -> tuple[str, bool]:
+        if not isinstance(key, str):
+            raise TypeError(f"a cache key is text, not {type(key).__name__}")
+        return key, True
+
+    def get(self, key: object, raw: bool) -> str:
+        return key if raw and isinstance(key, str) else ""
+
+    def store(self, value: object, read: bool, key: object = None) -> tuple[int, int, None, str]:  # noqa: ARG002
+        if read or not isinstance(value, str):
+            raise TypeError(f"a cached value is text, not {type(value).__name__}")
+        return 0, RAW, None, value
+
+    def fetch(self, mode: int, filename: str | None, value: object, read: bool) -> str:
+        if mode != RAW or filename is not None or read or not isinstance(value, str):
+            raise RefusedRow("not a row of this cache")
+        return value
+
+    def remove(self, file_path: str) -> None:
+        """Nothing lies outside the database, so a row that names a file does not get it deleted."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A valid answer: the model's words, what they took and what they cost."""
+
+    raw: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    usd: float
+
+
+class AnswerCache:
+    """Entries by key. Opened once; safe for several processes at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the cache in `folder`, made (mode 0700) if missing.
+
+        Raises:
+            ProviderError: the folder cannot be written, or holds a damaged database.
+        """
+        self.folder = folder
+        with self._guarded():
+            folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+            with suppress(PermissionError):  # someone else's folder, shared on purpose
+                folder.chmod(FOLDER_MODE)
+            self._cache = diskcache.Cache(str(folder), disk=TextDisk, eviction_policy="none", cull_limit=0)
+
+    def get(self, key: str) -> Entry | None:
+        """The entry of `key`; None where there is none, or none that can be read."""
+        with self._guarded():
+            text = self._cache.get(key)
+        return None if text is None else _parse(text)
+
+    def put(self, key: str, entry: Entry) -> None:
+        """Keep an entry, in place of an older one."""
+        with self._guarded():
+            self._cache.set(key, canonical_json(vars(entry)))
+
+    def clear(self) -> int:
+        with self._guarded():
+            return int(self._cache.clear())
+
+    def stats(self) -> CacheStats:
+        with self._guarded():
+            entries = [entry for key in self._cache if key and (entry := self.get(key))]
+            return CacheStats(len(entries), int(self._cache.volume()), sum(entry.usd for entry in entries))
+
+    def close(self) -> None:
+        self._cache.close()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.DatabaseError, diskcache.Timeout, OSError) as error:
+            told = str(error) or "it is locked by another process"
+            remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted (its answers are paid again)"
+            raise ProviderError(
+                f"the cache of answers cannot be used: {told}", where=self.folder, remedy=remedy
+            ) from None
+
+
+def _parse(text: str) -> Entry | None:
+    try:
+        found: Any = json.loads(text)
+        return Entry(
+            raw=_typed(found["raw"], str),
+            model=_typed(found["model"], str),
+            prompt_tokens=_typed(found["prompt_tokens"], int),
+            completion_tokens=_typed(found["completion_tokens"], int),
+            usd=float(found["usd"]),
+        )
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"not {kind.__name__}")
+    return value
 
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What the cache holds: `entries` answers, `bytes` on the disk, worth `usd`."""
+    """What the cache holds: `entries` answers in `bytes` on the disk, which cost `usd`."""
 
     entries: int
     bytes: int
@@ -16,10 +147,29 @@ class CacheStats:
 
 
 def cache_stats(folder: Path) -> CacheStats:
-    """What the cache in `folder` holds; zeros where there is none."""
-    raise NotImplementedError
+    """What the cache in `folder` holds; zeros where there is none.
+
+    Raises:
+        ProviderError: it cannot be read.
+    """
+    return CacheStats(0, 0, 0.0) if (cache := _existing(folder)) is None else _then_close(cache, cache.stats)
 
 
 def clear_cache(folder: Path) -> int:
-    """Forget all answers in `folder`; returns how many there were."""
-    raise NotImplementedError
+    """Forget all answers in `folder` (the fence's key stays); returns how many rows there were.
+
+    Raises:
+        ProviderError: it cannot be written.
+    """
+    return 0 if (cache := _existing(folder)) is None else _then_close(cache, cache.clear)
+
+
+def _existing(folder: Path) -> AnswerCache | None:
+    return AnswerCache(folder) if (folder / DATABASE).exists() else None
+
+
+def _then_close(cache: AnswerCache, work: Any) -> Any:
+    try:
+        return work()
+    finally:
+        cache.close()

@@ -1,42 +1,192 @@
-"""The one door to language models."""
+"""The one door to language models: a question in, a checked value out, paid for once.
+
+Invariants: a failure is never a value and is never cached; a cached answer is checked again when it is read; the
+same question asked twice at once is sent once. What is no answer of the model (a cap reached, a key refused, an
+unknown model) is raised; all else is told in the reply, and the run goes on.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import os
+from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from raggs.hashing import hash_value
 from raggs.llm.messages import Reply, Request, Usage
+from raggs.llm.prices import list_price, provider_of
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
+from raggs.llm.tokens import estimate_tokens
+
+# Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
+if TYPE_CHECKING:
+    from raggs.llm.cache import AnswerCache
+    from raggs.llm.caller import Caller
+    from raggs.llm.conversation import Outcome
+    from raggs.llm.fence import Fence
 
 T = TypeVar("T")
 
 
 class LLM:
-    """Asks language models."""
+    """Asks language models. One object serves one invocation of raggs: its budget starts from zero.
+
+    Building it touches neither disk nor network. It may be used in several event loops, one after the other.
+
+    Args:
+        settings: how to ask.
+        budget: what this invocation may spend.
+        cache_dir: where answers are kept, made if missing; None keeps none.
+    """
 
     def __init__(self, settings: LLMSettings, budget: BudgetSettings, cache_dir: Path | None) -> None:
         self.settings = settings
+        self._budget = budget
+        self._cache_dir = cache_dir
+        self._used = Usage()
+        self._in_flight: dict[str, asyncio.Task[Outcome[Any]]] = {}
 
     async def ask(self, request: Request[T]) -> Reply[T]:
-        """Ask."""
-        raise NotImplementedError
+        """The checked answer, from the cache if it was paid before.
+
+        Raises:
+            BudgetError: the next call would break a cap.
+            AuthenticationError: the provider refused the key.
+            ConfigError: the model, its price or one of its parameters is not known.
+            ProviderError: the account has no credit, or the cache cannot be used.
+        """
+        parameters = {**self.settings.parameters, **request.parameters}
+        key = self._key(request, parameters)
+        while (leader := self._in_flight.get(key)) is not None:
+            await asyncio.wait({leader})
+            if not leader.cancelled():  # else its asker was cancelled, and another one leads
+                return self._share(leader.result())
+        return self._recall(key, request) or await self._lead(key, request, parameters)
 
     @property
     def usage(self) -> Usage:
         """What was used so far."""
-        return Usage()
+        return self._used + self._caller.used if "_caller" in self.__dict__ else self._used
 
     def fence(self, content: str) -> str:
-        """`content` between delimiters that its author cannot guess."""
-        raise NotImplementedError
+        """`content` between marks that its author cannot guess; the same content gives the same bytes.
+
+        Raises:
+            ProviderError: the key beside the cache cannot be read or made.
+        """
+        return self._fence(content)
 
     def price(self, model: str) -> Price | None:
-        """What `model` costs, from the settings or litellm's list; None where neither knows it."""
-        raise NotImplementedError
+        """What `model` costs, by the settings or litellm's list; None where neither knows it. Imports no litellm."""
+        return self.settings.prices.get(model) or list_price(model)
 
-    def estimate_tokens(self, text: str) -> int:
-        """A conservative estimate of the tokens in `text`."""
-        raise NotImplementedError
+    def require_price(self, model: str) -> None:
+        """Find a missing price before anything is asked.
+
+        Raises:
+            ConfigError: the price is unknown and `budget.max_usd` is set.
+        """
+        self._caller.price(model)
+
+    @staticmethod
+    def estimate_tokens(text: str) -> int:
+        """A conservative estimate of the tokens in `text` (see `raggs.llm.tokens`)."""
+        return estimate_tokens(text)
 
     async def close(self) -> None:
         """Close connections and the cache."""
+        if "_caller" in self.__dict__:
+            from raggs.llm import provider
+
+            await provider.close()
+        if (cache := self.__dict__.pop("_cache", None)) is not None:
+            cache.close()
+
+    # --- asking ---
+
+    async def _lead(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Reply[T]:
+        """Ask, for all who want the same answer meanwhile."""
+        from raggs.llm.conversation import converse
+
+        task = asyncio.ensure_future(converse(self._caller, request, parameters, self.settings.max_repairs))
+        self._in_flight[key] = task
+        task.add_done_callback(lambda _: self._in_flight.pop(key, None))
+        outcome = await task
+        reply = outcome.reply
+        failed = reply.error is not None
+        self._used += Usage(failed=failed, repaired=not failed and outcome.repairs > 0)
+        if not failed:
+            self._keep(key, request.model, outcome)
+        return reply
+
+    def _share(self, outcome: Outcome[T]) -> Reply[T]:
+        self._used += Usage(cached=1, saved_usd=outcome.usage.usd, failed=outcome.reply.error is not None)
+        return outcome.reply
+
+    # --- remembering ---
+
+    def _key(self, request: Request[Any], parameters: Mapping[str, Any]) -> str:
+        """All that can change the answer. What limits, retries and pays for the call is left out."""
+        return hash_value(
+            {
+                "provider": provider_of(request.model),
+                "model": request.model,
+                "address": self._address(request.model),
+                "messages": list(request.messages),
+                "parameters": parameters,
+                "schema": dict(request.schema),
+                "sample": request.sample,
+            }
+        )
+
+    def _address(self, model: str) -> str | None:
+        """Where the model is asked, if not at its provider: a model of the same name elsewhere is another model."""
+        prefix = provider_of(model).upper()
+        variables = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE")
+        return self.settings.api_base or next(filter(None, map(os.environ.get, variables)), None)
+
+    def _recall(self, key: str, request: Request[T]) -> Reply[T] | None:
+        from raggs.llm.answers import Unusable, read_text
+
+        entry = None if self._cache is None else self._cache.get(key)
+        if entry is None:
+            return None
+        try:
+            reply = Reply(read_text(entry.raw, request.check), None, entry.raw)
+        except Unusable:
+            return None  # edited, or checked less strictly once; asked again and replaced
+        self._used += Usage(cached=1, saved_usd=entry.usd)
+        return reply
+
+    def _keep(self, key: str, model: str, outcome: Outcome[Any]) -> None:
+        from raggs.llm.cache import Entry
+
+        if self._cache is not None:
+            used = outcome.usage
+            self._cache.put(
+                key, Entry(outcome.reply.raw or "", model, used.prompt_tokens, used.completion_tokens, used.usd)
+            )
+
+    # --- parts, made when needed ---
+
+    @cached_property
+    def _caller(self) -> Caller:
+        from raggs.llm.caller import Caller
+
+        return Caller(self.settings, self._budget)
+
+    @cached_property
+    def _cache(self) -> AnswerCache | None:
+        from raggs.llm.cache import AnswerCache
+
+        return None if self._cache_dir is None else AnswerCache(self._cache_dir)
+
+    @cached_property
+    def _fence(self) -> Fence:
+        from raggs.llm.fence import Fence, random_key, stored_key
+
+        if self._cache is None or self._cache_dir is None:
+            return Fence(random_key())
+        return Fence(stored_key(self._cache_dir))  # the cache has made the folder

@@ -5,11 +5,30 @@ Only `api_base`, `max_repairs` and `parameters` can change what comes out; the r
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from raggs.hashing import canonical_json
 from raggs.settings import Effort, Settings
+
+# Set by raggs itself, or no business of a file that others may read.
+RESERVED = frozenset(
+    ("api_base", "base_url", "extra_headers", "headers", "max_retries", "messages", "model", "n", "num_retries")
+    + ("response_format", "stream", "timeout", "tools")
+)
+
+
+def _completion_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+    if "api_key" in parameters:
+        raise ValueError("a key does not belong into a file; set the provider's environment variable instead")
+    if taken := sorted(RESERVED & set(parameters)):
+        raise ValueError(f"{', '.join(taken)}: set by raggs itself")
+    canonical_json(parameters)  # they are part of cache keys; NaN and objects are refused here
+    return parameters
+
+
+Parameters = Annotated[dict[str, Any], AfterValidator(_completion_parameters)]
 
 
 class Price(Settings):
@@ -33,7 +52,7 @@ class LLMSettings(Settings):
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
     api_base: str | None = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")
-    parameters: dict[str, Any] = Field(default_factory=dict, description="sent with each call, such as temperature")
+    parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
 
 
 class BudgetSettings(Settings):

@@ -1,0 +1,207 @@
+"""What can go wrong at a provider, and what is done about it: one table.
+
+Every exception of `litellm.exceptions` is in `TABLE` (a test proves it). Some classes say too little, so the status
+code and a few known phrases go first. Words of a provider reach people only through `redact`, since they
+may hold a key.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from enum import Enum
+from typing import Any, NamedTuple
+
+from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
+from raggs.llm.prices import key_variable
+from raggs.text import shorten
+
+WORDS_WIDTH = 300
+AGAIN = "what was paid is cached: run again"
+
+
+class Treatment(Enum):
+    """RETRY: ask again, then give the question up. FAIL: give it up at once. STOP: end the run."""
+
+    RETRY = "retry"
+    FAIL = "fail"
+    STOP = "stop"
+
+
+class Rule(NamedTuple):
+    """What an exception means. `remedy` may name {variable} and {model}."""
+
+    treatment: Treatment
+    error: type[RaggsError]
+    message: str
+    remedy: str | None = None
+
+
+_KEY = Rule(
+    Treatment.STOP,
+    AuthenticationError,
+    "the provider refused the key for {model}",
+    "set {variable} to a valid key (any text will do for a server that asks for none)",
+)
+_CREDIT = Rule(Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}")
+_MODEL = Rule(
+    Treatment.STOP, ConfigError, "the provider does not know the model {model}", "check its name and llm.api_base"
+)
+_PROVIDER = Rule(
+    Treatment.STOP,
+    ConfigError,
+    "no known provider in the model's name {model}",
+    'write "provider/model", such as "openai/gpt-5-mini"; for a server of your own "openai/NAME" and llm.api_base',
+)
+_PARAMETER = Rule(
+    Treatment.STOP, ConfigError, "{model} does not take one of its parameters", "remove it from `parameters`"
+)
+_BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
+_SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
+_DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
+_GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
+_BAD = Rule(Treatment.FAIL, DataError, "the provider rejected the request")
+_LONG = Rule(Treatment.FAIL, DataError, "the request is longer than the model's context")
+_POLICY = Rule(Treatment.FAIL, DataError, "the provider's content policy blocked the request")
+
+TABLE: Mapping[str, Rule] = {
+    "AuthenticationError": _KEY,
+    "PermissionDeniedError": _KEY,
+    "PaymentRequiredError": _CREDIT,
+    "BudgetExceededError": _CREDIT,
+    "NotFoundError": _MODEL,
+    "ModelNotMappedError": _MODEL,
+    "LiteLLMUnknownProvider": _PROVIDER,
+    "UnsupportedParamsError": _PARAMETER,
+    "RateLimitError": _BUSY,
+    "Timeout": _SLOW,
+    "TimeoutError": _SLOW,
+    "InternalServerError": _DOWN,
+    "ServiceUnavailableError": _DOWN,
+    "BadGatewayError": _DOWN,
+    "MidStreamFallbackError": _DOWN,
+    "APIError": _DOWN,
+    "APIConnectionError": _DOWN,
+    "OpenAIError": _DOWN,
+    "MockException": _DOWN,
+    "OSError": _DOWN,
+    "APIResponseValidationError": _GARBLED,
+    "JSONSchemaValidationError": _GARBLED,
+    "BadRequestError": _BAD,
+    "InvalidRequestError": _BAD,
+    "UnprocessableEntityError": _BAD,
+    "ImageFetchError": _BAD,
+    "VectorStoreSearchError": _BAD,
+    "ContextWindowExceededError": _LONG,
+    "ContentPolicyViolationError": _POLICY,
+    "RejectedRequestError": _POLICY,
+    "GuardrailRaisedException": _POLICY,
+    "BlockedPiiEntityError": _POLICY,
+    "ModifyResponseException": _POLICY,
+    "SensitiveDataRouteException": _POLICY,
+}
+# Phrases that say more than the class they come in.
+HINTS: Mapping[str, Rule] = {
+    "insufficient_quota": _CREDIT,
+    "exceeded your current quota": _CREDIT,
+    "missing credentials": _KEY,
+    "api_key client option must be set": _KEY,
+    "api key not valid": _KEY,
+    "llm provider not provided": _PROVIDER,
+}
+STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: _SLOW, 429: _BUSY}
+# Complaints about the wish for structured output, which not every server knows.
+FORMAT_WORDS = ("response_format", "json_schema")
+
+
+@dataclass(eq=False)  # exceptions are compared and hashed by identity
+class Fault(Exception):
+    """A call that failed, with what to do about it.
+
+    Attributes:
+        rule: the row of the table.
+        error: what to tell people; redacted.
+        retry_after_s: seconds that the provider asks to wait.
+        about_format: the server does not know structured output.
+    """
+
+    rule: Rule
+    error: RaggsError
+    retry_after_s: float | None = None
+    about_format: bool = False
+
+    @property
+    def treatment(self) -> Treatment:
+        return self.rule.treatment
+
+
+def fault_of(error: BaseException, model: str) -> Fault:
+    """What `error`, raised by litellm for `model`, means."""
+    rule = _rule(error)
+    words = shorten(redact(re.sub(r"(litellm\.)?\b\w+(Error|Exception): ", "", str(error))), WORDS_WIDTH)
+    names = {"model": model, "variable": key_variable(model) or "the provider's key"}
+    told = rule.error(
+        rule.message.format(**names) + (f": {words}" if words else ""),
+        remedy=None if rule.remedy is None else rule.remedy.format(**names),
+    )
+    about_format = rule.treatment is not Treatment.RETRY and any(word in str(error) for word in FORMAT_WORDS)
+    return Fault(rule, told, retry_after(_headers(error)), about_format)
+
+
+def _rule(error: BaseException) -> Rule:
+    words = str(error).lower()
+    for phrase, rule in HINTS.items():
+        if phrase in words:
+            return rule
+    names = [kind.__name__ for kind in type(error).__mro__]
+    rule = next((TABLE[name] for name in names if name in TABLE), _DOWN)
+    status = getattr(error, "status_code", None)
+    # The vague classes carry the provider's status; the others have been chosen by it already.
+    if rule is _DOWN and isinstance(status, int) and 400 <= status < 500:
+        return STATUS.get(status, _BAD)
+    return rule
+
+
+def _headers(error: BaseException) -> Mapping[str, str]:
+    direct = getattr(error, "litellm_response_headers", None)
+    return direct or getattr(getattr(error, "response", None), "headers", None) or {}
+
+
+def retry_after(headers: Mapping[str, Any], now: datetime | None = None) -> float | None:
+    """Seconds to wait by the header Retry-After, given as seconds or as an HTTP date; None where it says nothing."""
+    value = next((str(value).strip() for name, value in headers.items() if name.lower() == "retry-after"), "")
+    if re.fullmatch(r"\d+(\.\d+)?", value):
+        return float(value)
+    try:
+        when = parsedate_to_datetime(value)
+    except (TypeError, ValueError):
+        return None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
+
+
+SECRET_NAME = re.compile(r"(API_?KEY|ACCESS_KEY|SECRET|TOKEN|PASSWORD)", re.IGNORECASE)
+SECRET_SHAPES = re.compile(
+    r"""
+      \b(?:sk|pk|rk|gsk|hf|xai|pplx|key|r8)[-_][\w\-*.]{6,}   # keys of most providers, masked ones too
+    | \bAIza[\w\-]{20,}                                   # Google
+    | \bAKIA[A-Z0-9]{12,}                                 # AWS
+    | (?<=Bearer\ )\S+
+    | (?<=[?&]key=)[^&\s]+
+    | (?<=://)[^/\s:@]+:[^/\s@]+(?=@)                     # user and password in an address
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+SHORTEST_SECRET = 8
+
+
+def redact(text: str) -> str:
+    """`text` without anything that is, or looks like, a key."""
+    for name, value in os.environ.items():
+        if len(value) >= SHORTEST_SECRET and SECRET_NAME.search(name):
+            text = text.replace(value, "[redacted]")
+    return SECRET_SHAPES.sub("[redacted]", text)

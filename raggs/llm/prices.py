@@ -1,0 +1,80 @@
+"""What models cost, and which environment variable holds a provider's key.
+
+The list is the one that litellm ships, read as a file: importing litellm takes seconds, and its own loader would go
+to the network for a newer one. What the user sets in `llm.prices` goes before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from raggs.llm.settings import Price
+
+PRICE_FILE = "model_prices_and_context_window_backup.json"
+PER_MILLION = 1_000_000
+# Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
+KEY_VARIABLES: Mapping[str, str | None] = {
+    "bedrock": "AWS_ACCESS_KEY_ID",
+    "fireworks_ai": "FIREWORKS_AI_API_KEY",
+    "github": "GITHUB_API_KEY",
+    "hosted_vllm": None,
+    "llamafile": None,
+    "lm_studio": None,
+    "ollama": None,
+    "ollama_chat": None,
+    "perplexity": "PERPLEXITYAI_API_KEY",
+    "sagemaker": "AWS_ACCESS_KEY_ID",
+    "together_ai": "TOGETHERAI_API_KEY",
+    "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
+}
+
+
+def list_price(model: str) -> Price | None:
+    """The price in litellm's list; zero on a server of one's own; None where the list has no price by token."""
+    if key_variable(model) is None:
+        return Price(input=0, output=0)
+    entry = _entry(model)
+    try:
+        return Price(
+            input=entry["input_cost_per_token"] * PER_MILLION, output=entry["output_cost_per_token"] * PER_MILLION
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def provider_of(model: str) -> str:
+    """The provider's name: what stands before the first slash, else what the list says, else "openai"."""
+    head, slash, _ = model.partition("/")
+    return head if slash else str(_entry(model).get("litellm_provider", "openai"))
+
+
+def key_variable(model: str) -> str | None:
+    """The environment variable that holds the key for `model`; None where no key is needed."""
+    provider = provider_of(model)
+    return KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
+
+
+def _entry(model: str) -> Mapping[str, Any]:
+    table = _table()
+    if model in table:
+        return table[model]
+    provider, _, name = model.partition("/")
+    entry = table.get(name, {})
+    return entry if str(entry.get("litellm_provider", "")).startswith(provider) else {}
+
+
+@cache
+def _table() -> dict[str, Mapping[str, Any]]:
+    spec = find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    try:
+        table = json.loads(Path(spec.origin).with_name(PRICE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {name: entry for name, entry in table.items() if isinstance(entry, dict)}
