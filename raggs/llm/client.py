@@ -108,18 +108,20 @@ class LLM:
 
     async def _lead(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Reply[T]:
         """Ask, for all who want the same answer meanwhile."""
-        from raggs.llm.conversation import converse
-
-        task = asyncio.ensure_future(converse(self._caller, request, parameters, self.settings.max_repairs))
+        task = asyncio.ensure_future(self._obtain(key, request, parameters))
         self._in_flight[key] = task
         task.add_done_callback(lambda _: self._in_flight.pop(key, None))
-        outcome = await task
-        reply = outcome.reply
-        failed = reply.error is not None
+        return (await task).reply
+
+    async def _obtain(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Outcome[T]:
+        from raggs.llm.conversation import converse
+
+        outcome = await converse(self._caller, request, parameters, self.settings.max_repairs)
+        failed = outcome.reply.error is not None
         self._used += Usage(failed=failed, repaired=not failed and outcome.repairs > 0)
         if not failed:
             self._keep(key, request.model, outcome)
-        return reply
+        return outcome
 
     def _share(self, outcome: Outcome[T]) -> Reply[T]:
         self._used += Usage(cached=1, saved_usd=outcome.usage.usd, failed=outcome.reply.error is not None)

@@ -90,7 +90,7 @@ def exceptions() -> tuple[type[Exception], ...]:
     """Everything that a call may raise: litellm's own classes, what they derive from, and time-outs."""
     import openai
 
-    own = vars(library().exceptions).values()  # type: ignore[attr-defined]
+    own = vars(library().exceptions).values()
     return (
         *(kind for kind in own if isinstance(kind, type) and issubclass(kind, Exception)),
         openai.OpenAIError,
@@ -103,5 +103,5 @@ async def close() -> None:
     if library.cache_info().currsize:
         from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
 
-        await close_litellm_async_clients()
-        library().in_memory_llm_clients_cache.flush_cache()  # type: ignore[attr-defined]
+        await close_litellm_async_clients()  # type: ignore[no-untyped-call]
+        library().in_memory_llm_clients_cache.flush_cache()

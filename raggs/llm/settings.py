@@ -14,8 +14,8 @@ from raggs.settings import Effort, Settings
 
 # Set by raggs itself, or no business of a file that others may read.
 RESERVED = frozenset(
-    ("api_base", "base_url", "extra_headers", "headers", "max_retries", "messages", "model", "n", "num_retries")
-    + ("response_format", "stream", "timeout", "tools")
+    {"api_base", "base_url", "extra_headers", "headers", "max_retries", "messages", "model", "n", "num_retries"}
+    | {"response_format", "stream", "timeout", "tools"}
 )
 
 
