@@ -1,0 +1,233 @@
+"""A run's life through the command line: build, skip, change, resume, audit, export."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.project import ARTIFACTS, Project, make_project
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stdout if code == 0 else result.stdout + result.stderr
+
+
+def ran(project: Project, *options: str) -> dict[str, list[str]]:
+    """The stages that a run executed, with their reasons."""
+    found: dict[str, list[str]] = json.loads(call("run", "--config", project.config, "--json", *options))["ran"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A finished run; tests that use it must leave it as it is."""
+    project = make_project(tmp_path_factory.mktemp("finished"))
+    call("run", "--config", project.config, "--quiet")
+    return project
+
+
+@pytest.fixture
+def project(tmp_path: Path, finished: Project) -> Project:
+    """A finished run of one's own."""
+    import shutil
+
+    shutil.copytree(finished.folder, tmp_path / "own")
+    own = Project(tmp_path / "own")
+    # The fingerprints count files by their content, so a copied run is as finished as the original.
+    return own
+
+
+def test_all_artifacts_are_there_and_a_copy_of_a_run_is_up_to_date(project: Project) -> None:
+    assert all(project.artifacts().values())
+    assert ran(project) == {}
+    assert "Nothing to do" in call("run", "--config", project.config)
+
+
+def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    out = call("run", "--config", project.config)
+    for part in ("query", "grade", "conf.", "q00", "judge", "unchanged" if False else "ran", "spent", f"run: {project.run}", "next: raggs audit"):
+        assert part in out
+
+
+CHANGES = [
+    ({"merge": {"weights": {"bm25": 3.0}}}, "merge", "config.weights", {"merge", "judge", "prune", "rank"}),
+    ({"retrieve": {"retrievers": [{"type": "bm25", "k": 14}, {"type": "dense", "k": 15}]}}, "retrieve", "config.retrievers.0.k changed (15 -> 14)", {"retrieve", "merge", "judge", "prune", "rank"}),
+    ({"prune": {"min_keep": 7, "max_keep": 9}}, "prune", "config.max_keep changed (16 -> 9)", {"prune", "rank"}),
+    ({"rank": {"max_calls": 9}}, "rank", "config.max_calls changed (8 -> 9)", {"rank"}),
+    ({"embed": {"rewrite": {"type": "clean"}}}, "embed", "config.rewrite", {"embed"}),
+]
+
+
+@pytest.mark.parametrize(("sections", "first", "reason", "stages"), CHANGES)
+def test_a_change_runs_the_right_stages_with_the_reason(
+    project: Project, sections: dict[str, object], first: str, reason: str, stages: set[str]
+) -> None:
+    project.change(**sections)
+    done = ran(project)
+    assert any(reason in sentence for sentence in done[first])
+    # What comes after runs only if the bytes before it changed, so a subset is right and a superset is not.
+    assert set(done) <= stages
+    assert first == next(iter(done))
+    assert ran(project) == {}
+
+
+def test_a_changed_corpus_runs_retrieve_again_and_says_so(project: Project) -> None:
+    with (project.folder / "corpus.jsonl").open("a") as file:
+        file.write('{"_id": "new", "text": "The amber near the flint is new."}\n')
+    done = ran(project)
+    assert next(iter(done)) == "retrieve"
+    assert any(sentence.startswith("corpus changed") for sentence in done["retrieve"])
+
+
+def test_a_changed_question_runs_everything_that_reads_it(project: Project) -> None:
+    path = project.folder / "queries.jsonl"
+    path.write_text(path.read_text().replace("Where is", "Show me"))
+    done = ran(project)
+    assert any(sentence.startswith("queries changed") for sentence in done["embed"])
+
+
+def test_concurrency_does_not_count(project: Project) -> None:
+    project.change(llm={"concurrency": 3, "timeout_s": 5}, budget={"max_usd": 1})
+    assert ran(project) == {}
+
+
+def test_edited_and_missing_artifacts_are_made_again(project: Project) -> None:
+    before = project.artifacts()
+    path = project.run / "judge.jsonl"
+    path.write_text(path.read_text().replace('"grade":3', '"grade":4', 1))
+    (project.run / "prune.jsonl").unlink()
+    done = ran(project)
+    assert done["judge"] == ["judge.jsonl was edited by hand"]
+    assert "prune.jsonl is missing" in done["prune"]
+    assert project.artifacts() == before
+
+
+def test_selections(project: Project) -> None:
+    assert set(ran(project, "--only", "rank", "--force")) == {"rank"}
+    assert set(ran(project, "--from", "judge", "--force")) == {"judge", "prune", "rank"}
+    assert set(ran(project, "--to", "retrieve", "--force")) == {"embed", "retrieve"}
+    project.change(merge={"k": 10})
+    assert "merge is out of date" in call("run", "--config", project.config, "--from", "judge", code=5)
+
+
+def test_a_second_run_on_one_directory_is_refused(project: Project) -> None:
+    from raggs.manifests.store import RunStore
+
+    with RunStore(project.run).owned():
+        assert "another raggs run" in call("run", "--config", project.config, code=6)
+
+
+def test_a_run_without_a_name_collision(project: Project) -> None:
+    assert set(ran(project, "--run-id", "other")) == {"embed", "retrieve", "merge", "judge", "prune", "rank"}
+    assert (project.run.parent / "other" / "rank.jsonl").read_bytes() == project.artifacts()["rank"]
+
+
+def test_status_why_and_their_json(project: Project) -> None:
+    assert "up to date" in call("status", project.run)
+    assert "next: raggs audit" in call("status", project.run)
+    project.change(merge={"k": 10})
+    assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config)
+    assert f"next: raggs run --config {project.config}" in call("status", project.run, "--config", project.config).replace("\n", "")
+    assert "config.k changed (60 -> 10)" in call("why", project.run, "merge", "--config", project.config)
+    assert "would not run again" in call("why", project.run, "merge")
+    stages = json.loads(call("status", project.run, "--json"))["stages"]
+    assert all(stage["done"] and not stage["reasons"] for stage in stages.values())
+
+
+def test_dry_run_touches_nothing(tmp_path: Path) -> None:
+    project = make_project(tmp_path)
+    out = call("run", "--config", project.config, "--dry-run")
+    assert "would run: it has not run yet" in out
+    assert "estimated cost: at most $0.0000" in out
+    assert not project.run.exists()
+
+
+@pytest.mark.parametrize("artifact", ARTIFACTS)
+@pytest.mark.parametrize("place", [0.1, 0.5, 0.95])
+def test_one_changed_byte_anywhere_is_named_by_file_and_line(project: Project, artifact: str, place: float) -> None:
+    path = project.run / f"{artifact}.jsonl"
+    data = bytearray(path.read_bytes())
+    at = int(len(data) * place)
+    data[at] = data[at] + 1 if data[at] != 0x7E else 0x21
+    number = bytes(data[:at]).count(b"\n") + 1
+    path.write_bytes(data)
+    out = call("audit", project.run, code=5)
+    assert f"{artifact}.jsonl:{number}:" in out
+
+
+def test_audit_finds_a_lie_that_its_hashes_cover(project: Project) -> None:
+    """A forger who also mends the hashes is found by deriving the run again."""
+    from raggs.hashing import hash_file
+    from raggs.manifests.store import RunStore
+
+    path = project.run / "rank.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    first, second = json.loads(lines[0]), json.loads(lines[1])
+    first["doc_id"], second["doc_id"] = second["doc_id"], first["doc_id"]
+    forged = [json.dumps(row, separators=(",", ":"), ensure_ascii=False) + "\n" for row in (first, second)]
+    path.write_text("".join(forged + lines[2:]))
+    manifest = project.manifest()
+    output = manifest["stages"]["rank"]["outputs"]["rank.jsonl"]
+    output["sha256"], output["bytes"] = hash_file(path), path.stat().st_size
+    (project.run / "manifest.json").write_text(json.dumps(manifest))
+    assert RunStore(project.run).manifest().stages["rank"].outputs["rank.jsonl"].sha256 == hash_file(path)
+    assert "rank.jsonl:1: doc_id is" in call("audit", project.run, code=5)
+
+
+def test_audit_passes_and_reports_as_json(finished: Project) -> None:
+    assert "all as the manifest says" in call("audit", finished.run)
+    assert json.loads(call("audit", finished.run, "--json")) == {"run": str(finished.run), "ok": True, "findings": []}
+
+
+@pytest.mark.parametrize("format_", ["trec", "beir", "jsonl"])
+def test_exports(finished: Project, tmp_path: Path, format_: str) -> None:
+    files = call("export", finished.run, "--format", format_, "--out", tmp_path / "out").splitlines()
+    assert files
+    assert all(Path(file).stat().st_size for file in files)
+
+
+def test_config_show_names_each_origin(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAGGS__PRUNE__MIN_KEEP", "6")
+    shown = json.loads(call("config", "show", "--config", project.config, "--set", "rank.max_calls=40", "--json"))
+    assert shown["rank.max_calls"] == {"value": 40, "origin": "--set rank.max_calls"}
+    assert shown["prune.min_keep"] == {"value": 6, "origin": "environment RAGGS__PRUNE__MIN_KEEP"}
+    assert shown["prune.max_keep"]["origin"].startswith("file raggs.yaml:")
+    assert shown["merge.k"] == {"value": 60, "origin": "default"}
+    assert "# default" in call("config", "show", "--config", project.config)
+
+
+def test_validate_and_doctor_and_cache(project: Project) -> None:
+    assert "is valid: 4 queries, 40 passages" in call("validate", "--config", project.config)
+    assert "4 queries, 40 passages" in call("doctor", "--config", project.config)
+    assert "corpora" in call("cache", "stats", "--workspace", project.run.parent)
+    assert "cleared corpora" in call("cache", "clear", "--workspace", project.run.parent, "--what", "corpora")
+    assert ran(project) == {}
+
+
+def test_init_runs_offline_at_once(tmp_path: Path) -> None:
+    call("init", tmp_path / "demo")
+    assert "already there" in call("init", tmp_path / "demo", code=2)
+    out = call("run", "--config", tmp_path / "demo" / "raggs.yaml")
+    assert "next: raggs audit" in out
+    (run,) = (path.parent for path in (tmp_path / "demo" / "runs").glob("*/manifest.json"))
+    call("audit", run)
+
+
+def test_the_library_gives_typed_access(finished: Project) -> None:
+    from raggs import load_config, open_run, run
+    from raggs.artifacts import JudgeRecord, RankRecord
+
+    opened = open_run(finished.run)
+    golden = dict(opened.golden())
+    assert sorted(golden) == ["q00", "q01", "q02", "q03"]
+    assert all(isinstance(record, RankRecord) for ranking in golden.values() for record in ranking)
+    assert [record.rank for record in golden["q00"]] == list(range(1, len(golden["q00"]) + 1))
+    assert all(isinstance(record, JudgeRecord) and record.grade for record in opened.records("judge"))
+    assert run(load_config(finished.config)).ran == {}

@@ -1,0 +1,81 @@
+"""What holds for every registered adapter, whoever wrote it."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+from raggs.config.catalog import REGISTRIES, catalog, json_schema
+from raggs.registry import Adapter, adapter_causes
+from raggs.settings import Settings
+
+ADAPTERS = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry]
+METHODS = {
+    "corpora": ("source_hash", "passages"),
+    "queries": ("queries",),
+    "embedders": ("identity", "dims", "embed"),
+    "rewriters": ("rewrite",),
+    "retrievers": ("search",),
+    "judges": ("name", "causes", "grade", "order", "check"),
+    "exporters": ("write",),
+}
+HEAVY = ("litellm", "openai", "torch", "matplotlib", "elasticsearch", "wordllama", "bm25s", "scipy", "networkx", "requests")
+
+
+def loaded(kind: str, name: str) -> type[Adapter]:
+    return REGISTRIES[kind].load(name)
+
+
+@pytest.mark.parametrize(("kind", "name"), ADAPTERS)
+def test_an_adapter_is_described_and_has_its_methods(kind: str, name: str) -> None:
+    adapter = loaded(kind, name)
+    assert issubclass(adapter, Adapter)
+    summary = (inspect.getdoc(adapter) or "").partition("\n")[0]
+    assert 10 < len(summary) <= 100
+    assert summary.endswith(".")
+    assert [method for method in METHODS[kind] if not hasattr(adapter, method)] == []
+
+
+@pytest.mark.parametrize(("kind", "name"), [pair for pair in ADAPTERS if pair[0] != "exporters"])
+def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str) -> None:
+    config = loaded(kind, name).Config
+    assert issubclass(config, Settings)
+    assert config.model_fields["type"].default == name
+    required = [field for field, info in config.model_fields.items() if info.is_required()]
+    assert set(required) <= {"path", "model"}, "only what cannot be guessed is required"
+
+
+@pytest.mark.parametrize(("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers")])
+def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
+    adapter = loaded(kind, name)
+    required = {"path": "none.trec", "model": "openai/x"}
+    needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
+    causes = adapter_causes(adapter, adapter.Config.model_validate(needed))
+    assert causes["version"] == adapter.VERSION
+    assert set(causes["packages"]) == set(adapter.PACKAGES)
+    assert all(causes["packages"].values()), "a package that it names is not installed"
+
+
+def test_the_catalog_has_a_line_on_everything() -> None:
+    for kind, entries in catalog().items():
+        assert entries, kind
+        for name, summary in entries.items():
+            assert summary, f"{kind}: {name} has no summary"
+
+
+@pytest.mark.parametrize("name", [*catalog()["artifacts"], "manifest", "config"])
+def test_every_schema_is_an_object_with_fields(name: str) -> None:
+    assert json_schema(name)["properties"]
+
+
+def test_importing_and_reading_a_configuration_loads_nothing_heavy() -> None:
+    script = (
+        "import sys, raggs; before = [m for m in ('pydantic', 'numpy') if m in sys.modules]\n"
+        "import raggs.cli.app, raggs.config.load, raggs.config.compose, raggs.config.catalog\n"
+        f"print(before, [m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] []"
