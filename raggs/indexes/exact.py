@@ -1,0 +1,137 @@
+"""Exact nearest neighbours by cosine over a memory-mapped matrix, in little memory and to the last bit.
+
+Rows are read in chunks; one float32 matrix product gives every query's score for every row of a chunk. Two
+things make the result a function of the query and the rows alone, whatever else is in the batch:
+
+- A product's last bits depend on the shape of the matrices. So it only selects: every row whose score comes
+  within its rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to float32.
+- Equal scores are common (duplicates). They are ordered by a rank given for each row, and no row that ties
+  with the k-th is dropped before that order is applied.
+
+A product is cut into tiles that BLAS computes on the calling thread: with threads of its own a product under
+load is up to twenty times slower, and work is spread by running queries in several workers, not inside one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.errors import DataError
+
+Matrix = NDArray[np.float32]
+
+CHUNK = 8192  # rows; 8 MiB of 256 dimensions
+BATCH = 64  # queries; a chunk's scores take 2 MiB
+PAIRS = 2048  # pairs scored again at a time
+ONE_THREAD = 1 << 18  # multiplications of a product that OpenBLAS does not share out among threads
+UNIT = 2.0**-24  # rounding unit of float32
+NOBODY = -1
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The best rows of each query, score descending, then row rank ascending.
+
+    `positions` and `scores` have shape (queries, k). Where a query has fewer than k neighbours, the rest holds
+    position -1 and score -inf.
+    """
+
+    positions: NDArray[np.int64]
+    scores: Matrix
+
+
+def search(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k: int) -> Neighbours:
+    """The k rows of `vectors` with the largest dot product, for each of `queries`.
+
+    Args:
+        vectors: shape (n, d); unit length or zero; may be a memory map.
+        ranks: shape (n,), all different; decides between equal scores, smaller first.
+        queries: shape (q, d); a query of zeros has no neighbours.
+        k: at least 1.
+
+    Raises:
+        DataError: a vector or a query holds NaN or infinity.
+    """
+    if not np.isfinite(queries).all():
+        raise DataError(
+            "a query vector holds NaN or infinity", remedy="run the embed stage again: --from embed --force"
+        )
+    width = min(k, len(vectors))
+    found = [_search_batch(vectors, ranks, queries[at : at + BATCH], width) for at in range(0, len(queries), BATCH)]
+    empty = Neighbours(np.empty((0, width), np.int64), np.empty((0, width), np.float32))
+    return Neighbours(
+        np.concatenate([part.positions for part in [empty, *found]]),
+        np.concatenate([part.scores for part in [empty, *found]]),
+    )
+
+
+def _search_batch(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k: int) -> Neighbours:
+    asked = np.flatnonzero(queries.any(axis=1))
+    live = np.ascontiguousarray(queries[asked], dtype=np.float32)
+    # |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5);
+    # twice that, since the threshold is a rounded score too, and a little for lengths that are not quite 1.
+    margin = (2.1 * (live.shape[1] + 2) * UNIT * np.linalg.norm(live, axis=1)).astype(np.float32)
+    best = Neighbours(
+        np.full((len(live), k), NOBODY, dtype=np.int64), np.full((len(live), k), -np.inf, dtype=np.float32)
+    )
+    for start in range(0, len(vectors) if len(live) else 0, CHUNK):
+        chunk = vectors[start : start + CHUNK]
+        scores = _products(chunk, live)
+        if not np.isfinite(scores.sum(dtype=np.float64)):
+            raise DataError("the passage vectors hold NaN or infinity", remedy="delete them; they are computed again")
+        floor = best.scores[:, -1]
+        if len(chunk) >= k and np.isneginf(floor).any():  # nothing to compare with yet: the chunk's own k-th best
+            floor = np.maximum(floor, np.partition(scores.T, -k, axis=1)[:, -k])
+        rows, asking = np.nonzero(scores >= floor - margin)
+        if len(rows):
+            best = _merge(best, asking, rows + start, _exact_scores(chunk, live, rows, asking), ranks)
+    positions = np.full((len(queries), k), NOBODY, dtype=np.int64)
+    values = np.full((len(queries), k), -np.inf, dtype=np.float32)
+    positions[asked], values[asked] = best.positions, best.scores
+    return Neighbours(positions, values)
+
+
+def _products(chunk: Matrix, queries: Matrix) -> Matrix:
+    """chunk @ queries.T on the calling thread; shape (rows, queries)."""
+    rows, dims = chunk.shape
+    scores: Matrix = np.empty((rows, len(queries)), dtype=np.float32)
+    if len(queries) == 1:  # a matrix times a vector is shared out from far smaller sizes on; einsum uses no BLAS
+        np.einsum("rd,qd->rq", chunk, queries, out=scores)
+        return scores
+    tile = max(1, ONE_THREAD // (len(queries) * dims))
+    tiles, rest = divmod(rows, tile)
+    whole = rows - rest
+    # A stack of products: numpy calls BLAS once for each tile.
+    stack, out = chunk[:whole].reshape(tiles, tile, dims), scores[:whole].reshape(tiles, tile, len(queries))
+    np.matmul(stack, queries.T, out=out)
+    np.matmul(chunk[whole:], queries.T, out=scores[whole:])
+    return scores
+
+
+def _exact_scores(chunk: Matrix, queries: Matrix, rows: NDArray[np.int64], asking: NDArray[np.int64]) -> Matrix:
+    """The dot products of (row, query) pairs, each computed by itself."""
+    scores = np.empty(len(rows), dtype=np.float32)
+    wide = queries.astype(np.float64)
+    for start in range(0, len(rows), PAIRS):
+        part = slice(start, start + PAIRS)
+        scores[part] = (chunk[rows[part]] * wide[asking[part]]).sum(axis=1)
+    return scores
+
+
+def _merge(
+    best: Neighbours, asking: NDArray[np.int64], positions: NDArray[np.int64], scores: Matrix, ranks: NDArray[np.int32]
+) -> Neighbours:
+    """The best k of what each query had and what it found now."""
+    queries, k = best.positions.shape
+    owner = np.concatenate([np.repeat(np.arange(queries), k), asking])
+    positions = np.concatenate([best.positions.ravel(), positions])
+    scores = np.concatenate([best.scores.ravel(), scores])
+    order = np.lexsort(
+        (ranks[positions], -scores, owner)
+    )  # an empty place has -inf, so it comes last whatever its rank
+    first = np.searchsorted(owner[order], np.arange(queries))
+    chosen = order[(first[:, None] + np.arange(k)).ravel()]
+    return Neighbours(positions[chosen].reshape(queries, k), scores[chosen].reshape(queries, k))

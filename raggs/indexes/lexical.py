@@ -1,0 +1,152 @@
+"""An embedded BM25 index (bm25s) on disk, built once for a corpus and its parameters.
+
+bm25s computes every (word, passage) score when it indexes; a search adds up one sparse column for each word of
+the query. Its files are numpy arrays and JSON, saved and loaded without pickle. Top lists are cut here and not
+by bm25s, whose ties depend on the machine. A passage is analysed in its own language where the corpus has
+several, and a query in its own language where the corpus has that, else in the corpus's main one.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from array import array
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.errors import DataError, ProviderError
+from raggs.hashing import hash_value
+from raggs.indexes import analysis
+from raggs.indexes.passages import PassageStore, Progress
+from raggs.indexes.publish import building
+from raggs.languages import detect_language
+from raggs.registry import installed
+
+SAMPLE = 500
+BLOCK = 1000  # passages read at a time
+LANGUAGES = "languages.json"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """What an index is built with. `language`: "auto" or an ISO 639-1 code."""
+
+    k1: float
+    b: float
+    language: str
+
+
+class LexicalIndex:
+    """BM25 over a corpus. Made by `open_lexical`."""
+
+    def __init__(self, bm25: Any, languages: tuple[str, ...], ranks: NDArray[np.int32]) -> None:
+        self._bm25 = bm25
+        self.languages = languages
+        self._ranks = ranks
+
+    def search(self, text: str, language: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Positions and scores of at most `k` passages that share a word with `text`.
+
+        Score descending, ties to the smaller doc_id. Words that no passage has are passed over.
+        """
+        words = analysis.words_of(text, analysis.pick_language(language, self.languages))
+        known = self._bm25.get_tokens_ids(words)
+        if not known:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        scores: NDArray[np.float32] = self._bm25.get_scores_from_ids(known)
+        found = np.flatnonzero(scores > 0)
+        if len(found) > k:
+            found = found[scores[found] >= np.partition(scores[found], -k)[-k]]  # with all ties of the k-th
+        best = found[np.lexsort((self._ranks[found], -scores[found]))][:k]
+        return best, scores[best]
+
+
+def open_lexical(
+    folder: Path, store: PassageStore, parameters: Parameters, progress: Progress | None = None
+) -> LexicalIndex:
+    """The index of `store` with these parameters, built now if `folder` does not hold it.
+
+    Args:
+        folder: holds the indexes of any number of corpora and parameters.
+        progress: called with ("bm25", done, of) while passages are read.
+
+    Raises:
+        DataError: no passage has a word to search for, or the files are damaged.
+        ProviderError: the disk failed.
+    """
+    place = folder / f"bm25-{_key(store, parameters)}"
+    if not place.exists():
+        _build(place, store, parameters, progress)
+    try:
+        bm25 = _quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
+        languages = tuple(json.loads((place / LANGUAGES).read_bytes()))
+        if bm25.scores["num_docs"] != len(store):
+            raise ValueError("another number of passages")
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"the index is damaged ({error})", where=place, remedy="delete the folder; it is built again"
+        ) from error
+    return LexicalIndex(bm25, languages, store.id_ranks())
+
+
+def _key(store: PassageStore, parameters: Parameters) -> str:
+    versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
+    return hash_value([store.content_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+
+
+def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
+    languages: tuple[str, ...] = (parameters.language,)
+    if parameters.language == "auto":
+        languages = analysis.languages_of(_spread_sample(store))
+    codes, vocabulary = _encode(store, languages, progress)
+    if not vocabulary:
+        remedy = "leave bm25 out of retrieve.retrievers"
+        raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
+    bm25 = _quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy")
+    bm25.index((codes, vocabulary), show_progress=False)
+    try:
+        with building(place) as product:
+            bm25.save(product, allow_pickle=False, show_progress=False)
+            (product / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
+    except OSError as error:
+        remedy = "check the free space and the permissions of the folder"
+        raise ProviderError(f"the index cannot be stored ({error})", where=place, remedy=remedy) from error
+
+
+def _spread_sample(store: PassageStore) -> list[str]:
+    """Up to `SAMPLE` passages, evenly over the corpus."""
+    count = min(SAMPLE, len(store))
+    places = [number * len(store) // count for number in range(count)]
+    return [store.contents(place, place + 1)[0] for place in places]
+
+
+def _encode(
+    store: PassageStore, languages: tuple[str, ...], progress: Progress | None
+) -> tuple[list[array[int]], dict[str, int]]:
+    """Each passage's words as numbers, and the numbers of the words, in order of first appearance."""
+    codes: list[array[int]] = []
+    vocabulary: dict[str, int] = {}
+    for start in range(0, len(store), BLOCK):
+        for text in store.contents(start, start + BLOCK):
+            language = languages[0]
+            if len(languages) > 1:
+                language = analysis.pick_language(detect_language(text, languages[0]), languages)
+            words = analysis.words_of(text, language)
+            codes.append(array("i", [vocabulary.setdefault(word, len(vocabulary)) for word in words]))
+        if progress is not None:
+            progress("bm25", len(codes), len(store))
+    return codes, vocabulary
+
+
+def _quiet_bm25s() -> Any:
+    """The package, without progress bars and without its debug messages."""
+    os.environ.setdefault("DISABLE_TQDM", "1")  # read by bm25s when it is first imported
+    import bm25s
+
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    return bm25s

@@ -1,0 +1,178 @@
+"""The vectors of a corpus on disk: computed once for each embedder, mapped into memory, searched exactly.
+
+A folder holds `vectors.f32` (rows in position order, float32, nothing else) and `header.json`, which says whose
+vectors they are and has a CRC-32 for each shard of rows. The header is replaced after each finished shard, so a
+killed build goes on where it stopped; the vectors are complete when the header counts all shards. One process
+builds at a time, others wait. The folder's name depends on embedder and corpus, so a change makes a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.atomic import write_atomic
+from raggs.errors import DataError, ProviderError
+from raggs.hashing import hash_value
+from raggs.indexes.exact import Matrix, Neighbours, search
+from raggs.indexes.passages import PassageStore, Progress
+
+SHARD = 4096  # passages embedded between two marks on the disk
+VECTORS, HEADER, LOCK = "vectors.f32", "header.json", "lock"
+
+Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Header:
+    """Whose vectors a folder holds, and the CRC-32 of each shard that is done."""
+
+    embedder: str
+    content_hash: str
+    rows: int
+    dims: int
+    sums: tuple[int, ...] = ()
+    shard: int = SHARD
+    format: int = 1
+
+    @property
+    def complete(self) -> bool:
+        return len(self.sums) >= -(-self.rows // self.shard)
+
+    @property
+    def rows_done(self) -> int:
+        return min(len(self.sums) * self.shard, self.rows)
+
+    @property
+    def bytes_done(self) -> int:
+        return self.rows_done * self.dims * 4
+
+
+class VectorIndex:
+    """A corpus's vectors, ready to be searched. Made by `open_vectors`."""
+
+    def __init__(self, vectors: Matrix, store: PassageStore) -> None:
+        self.vectors = vectors
+        self._ranks = store.id_ranks()
+
+    def __len__(self) -> int:
+        return len(self.vectors)
+
+    def search(self, queries: Matrix, k: int) -> Neighbours:
+        """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
+
+        Raises:
+            DataError: a query has another length than the vectors, or anything is not finite.
+        """
+        if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
+            dims, wanted = queries.shape[-1], self.vectors.shape[1]
+            raise DataError(
+                f"a query vector has {dims} dimensions, the index {wanted}", remedy="embed both with the same embedder"
+            )
+        return search(self.vectors, self._ranks, queries, k)
+
+
+def open_vectors(
+    folder: Path, embedder: str, dims: int, store: PassageStore, embed: Embed, progress: Progress | None = None
+) -> VectorIndex:
+    """The vectors of `store` by `embedder`, computed now as far as `folder` does not hold them yet.
+
+    Args:
+        folder: holds the vectors of any number of corpora and embedders.
+        embedder: its identity: equal identities mean comparable vectors.
+        embed: texts to vectors of unit length (or zero), shape (texts, dims). Called with up to 4,096 texts.
+        progress: called with ("vectors", done, of) after each shard.
+
+    Raises:
+        DataError: the files are damaged, or `embed` gave NaN or infinity.
+        ProviderError: `embed` gave another shape or lengths, or the disk failed.
+    """
+    wanted = Header(embedder, store.content_hash, len(store), dims)
+    place = folder / _name(wanted)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        header = _read_header(place, wanted)
+        if not header.complete:
+            _build(place, wanted, store, embed, progress)
+        if (place / VECTORS).stat().st_size != wanted.rows * wanted.dims * 4:
+            raise DataError(
+                "the vectors are cut short", where=place, remedy="delete the folder; they are computed again"
+            )
+    except OSError as error:
+        remedy = "check the free space and the permissions of the folder"
+        raise ProviderError(f"the vectors cannot be stored ({error})", where=place, remedy=remedy) from error
+    return VectorIndex(np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims)), store)
+
+
+def _name(header: Header) -> str:
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", header.embedder).strip("-.")[:60]
+    return f"{slug}-{hash_value([header.embedder, header.content_hash, header.rows, header.dims])[:16]}"
+
+
+def _read_header(place: Path, wanted: Header) -> Header:
+    """The header on disk if it is about what is wanted, else `wanted`, which counts no shard."""
+    try:
+        values = json.loads((place / HEADER).read_bytes())
+        found = Header(**{**values, "sums": tuple(values["sums"])})
+    except FileNotFoundError:
+        return wanted
+    except (ValueError, TypeError, KeyError) as error:
+        raise DataError("not a header of vectors", where=place / HEADER, remedy="delete the folder") from error
+    return found if replace(found, sums=()) == wanted else wanted
+
+
+def _build(place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> None:
+    """Compute the missing shards. Whoever waited for another builder finds nothing to do."""
+    from filelock import FileLock  # late: only a build needs it
+
+    with FileLock(place / LOCK):
+        header = _trusted(place, _read_header(place, wanted))
+        with (place / VECTORS).open("ab") as file:
+            file.truncate(header.bytes_done)
+            while not header.complete:
+                shard = _embed_shard(header, store, embed)
+                file.write(shard)
+                file.flush()
+                os.fsync(file.fileno())
+                header = replace(header, sums=(*header.sums, zlib.crc32(shard)))
+                write_atomic(place / HEADER, json.dumps(asdict(header)).encode())
+                if progress is not None:
+                    progress("vectors", header.rows_done, header.rows)
+
+
+def _trusted(place: Path, header: Header) -> Header:
+    """The header without the shards that the file does not hold as they were written."""
+    good = 0
+    if header.sums and (place / VECTORS).exists():
+        with (place / VECTORS).open("rb") as file:
+            for expected in header.sums:
+                if zlib.crc32(file.read(header.shard * header.dims * 4)) != expected:
+                    break
+                good += 1
+    return replace(header, sums=header.sums[:good])
+
+
+def _embed_shard(header: Header, store: PassageStore, embed: Embed) -> bytes:
+    """The next shard's vectors, checked, as they stand in the file."""
+    start = header.rows_done
+    stop = min(start + header.shard, header.rows)
+    vectors = np.ascontiguousarray(embed(store.contents(start, stop)), dtype="<f4")
+    if vectors.shape != (stop - start, header.dims):
+        raise ProviderError(
+            f"{header.embedder} gave vectors of shape {vectors.shape}, not {(stop - start, header.dims)}"
+        )
+    lengths = np.linalg.norm(vectors, axis=1)
+    if not np.isfinite(lengths).all():
+        doc_id = store.ids_at([start + int(np.flatnonzero(~np.isfinite(lengths))[0])])[0]
+        raise DataError(f"{header.embedder} gave NaN or infinity for passage {doc_id!r}", remedy="check its text")
+    if not (np.isclose(lengths, 1, atol=1e-3) | (lengths == 0)).all():
+        raise ProviderError(f"{header.embedder} gave vectors that are not of unit length")
+    return vectors.tobytes()

@@ -1,0 +1,79 @@
+"""The output of any other system, read from a TREC run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from raggs.errors import DataError
+from raggs.registry import Adapter
+from raggs.retrievers.base import Hit, RetrieverContext
+from raggs.settings import InputPath, Settings
+from raggs.trec import read_run
+
+if TYPE_CHECKING:
+    from raggs.artifacts import EmbedRecord
+
+BLOCK = 1000  # lines whose doc_ids are looked up at a time
+
+
+class RunFileRetriever(Adapter):
+    """A TREC run of any system, sorted by score; its rank column is not used."""
+
+    class Config(Settings):
+        type: Literal["runfile"] = "runfile"
+        path: InputPath = Field(description="qid Q0 docid rank score tag; may be .gz")
+        name: str | None = Field(None, description="its name in records and weights; the type if absent")
+        k: int = Field(50, ge=1, description="hits for each query")
+
+    def __init__(self, config: Config, context: RetrieverContext) -> None:
+        self._config = config
+        self._context = context
+        self._checked = False
+
+    @cached_property
+    def _hits(self) -> dict[str, list[Hit]]:
+        """The best k hits by query, score descending, then doc_id ascending."""
+        found: dict[str, list[Hit]] = {}
+        lines = read_run(self._config.path)
+        while block := list(islice(lines, BLOCK)):
+            known = self._context.passages.known(line.doc_id for line in block)
+            for line in block:
+                if line.doc_id not in known:
+                    remedy = "use a run over this corpus"
+                    raise DataError(
+                        f"the corpus has no passage {line.doc_id!r}",
+                        where=self._config.path,
+                        line=line.line,
+                        remedy=remedy,
+                    )
+                found.setdefault(line.qid, []).append(Hit(line.doc_id, line.score))
+        if not found:
+            raise DataError("the run is empty", where=self._config.path, remedy="check the file")
+        return {
+            qid: sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self._config.k] for qid, hits in found.items()
+        }
+
+    def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        if not self._checked:
+            self._check([query.qid for query in queries])
+            self._checked = True
+        for query in queries:
+            yield self._hits.get(query.qid, [])
+
+    def _check(self, qids: list[str]) -> None:
+        """Refuse a run about other queries. A run over a few of them may well miss the first batch."""
+        if len(self._hits) >= len(qids) and not self._hits.keys() & set(qids):
+            raise DataError(
+                f"no query of the run is known: it is about {_some(self._hits)}, the queries are {_some(qids)}",
+                where=self._config.path,
+                remedy="give the run and the queries the same ids",
+            )
+
+
+def _some(qids: Iterable[str]) -> str:
+    return ", ".join(islice(qids, 3)) + ", ..."
