@@ -1,26 +1,155 @@
-"""A language model as judge."""
+"""A language model as judge.
+
+It sees the question and the passages (title and text), each fenced, and nothing else: no identifier, no score, no
+rank, no grade of another judge. What it says is taken or refused, never bent: a grade is a whole number from 1 to 5,
+an order names each label exactly once.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
-from raggs.judges.base import JudgeContext
-from raggs.registry import Adapter
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.llm import Parameters, Request
+from raggs.prompts import FALLBACK
+from raggs.registry import Adapter, adapter_causes
 from raggs.settings import Settings
+from raggs.text import one_line
+
+GRADES = range(MIN_GRADE, MAX_GRADE + 1)
+GRADE_TOKENS = 120  # a sentence and a number
+LABEL_TOKENS = 8
+GRADE_SCHEMA = {
+    "type": "object",
+    "properties": {"reason": {"type": "string"}, "grade": {"type": "integer", "enum": list(GRADES)}},
+    "required": ["reason", "grade"],
+    "additionalProperties": False,
+}
 
 
 class LiteLLMJudge(Adapter):
-    """Any language model, through litellm."""
+    """Any language model, by any provider that litellm knows."""
 
     USES_LLM: ClassVar[bool] = True
 
     class Config(Settings):
         type: Literal["litellm"] = "litellm"
         model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-        parameters: dict[str, Any] = Field(default_factory=dict, description="completion parameters")
+        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
 
     def __init__(self, config: Config, context: JudgeContext) -> None:
         self.config = config
-        self.context = context
+        self._llm = context.llm
+        self._prompts = {"grade": context.grade_prompt, "order": context.order_prompt}
+
+    @property
+    def name(self) -> str:
+        return f"litellm {self.config.model}"
+
+    def check(self, queries: Iterable[Query]) -> None:  # noqa: ARG002 - a model needs nothing but the question
+        """Find out before the first call whether the budget can be kept.
+
+        Raises:
+            ConfigError: the model's price is unknown while `budget.max_usd` is set.
+        """
+        self._llm.require_price(self.config.model)
+
+    def causes(self, task: Task) -> dict[str, Any]:
+        return {**adapter_causes(type(self), self.config), "prompt": self._prompts[task].sha256}
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        messages = self._prompts["grade"].render(
+            query.language or FALLBACK,
+            query=self._llm.fence(query.text),
+            passage=self._llm.fence(passage.content),
+        )
+        reply = await self._llm.ask(
+            Request(
+                model=self.config.model,
+                messages=messages,
+                schema=GRADE_SCHEMA,
+                schema_name="grade",
+                check=check_grade,
+                sample=sample,
+                max_output_tokens=GRADE_TOKENS,
+                parameters=self.config.parameters,
+            )
+        )
+        if reply.value is None:
+            return Judgment(None, error=reply.error, raw=reply.raw)
+        grade, reason = reply.value
+        return Judgment(grade, reason)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        labels = labels_for(len(passages))
+        shown = (
+            f"Passage {label}:\n{self._llm.fence(passage.content)}"
+            for label, passage in zip(labels, passages, strict=True)
+        )
+        messages = self._prompts["order"].render(
+            query.language or FALLBACK, query=self._llm.fence(query.text), passages="\n\n".join(shown)
+        )
+        reply = await self._llm.ask(
+            Request(
+                model=self.config.model,
+                messages=messages,
+                schema=order_schema(labels),
+                schema_name="order",
+                check=partial(check_order, labels=labels),
+                max_output_tokens=LABEL_TOKENS * (len(labels) + 2),
+                parameters=self.config.parameters,
+            )
+        )
+        return Ordering(reply.value, error=reply.error, raw=None if reply.error is None else reply.raw)
+
+
+def check_grade(answer: dict[str, Any]) -> tuple[int, str]:
+    """Grade and reason.
+
+    Raises:
+        ValueError: the grade is not a whole number from 1 to 5, or the reason is not text.
+    """
+    grade, reason = answer.get("grade"), answer.get("reason", "")
+    if type(grade) is not int or grade not in GRADES:  # bool is an int to isinstance
+        raise ValueError(f'"grade" must be a whole number from {MIN_GRADE} to {MAX_GRADE}')
+    if not isinstance(reason, str):
+        raise ValueError('"reason" must be text')
+    return grade, one_line(reason)
+
+
+def check_order(answer: dict[str, Any], labels: Sequence[str]) -> tuple[int, ...]:
+    """Positions in the order of presentation, best first.
+
+    Raises:
+        ValueError: not a permutation of the labels.
+    """
+    order: Any = answer.get("order")
+    positions = {label: position for position, label in enumerate(labels)}
+    if not isinstance(order, list) or not all(isinstance(label, str) for label in order) or sorted(order) != sorted(labels):
+        raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
+    return tuple(positions[label] for label in order)
+
+
+def order_schema(labels: Sequence[str]) -> dict[str, Any]:
+    """The form of an order. That labels must not repeat is beyond what providers enforce; `check_order` does."""
+    return {
+        "type": "object",
+        "properties": {"order": {"type": "array", "items": {"type": "string", "enum": list(labels)}}},
+        "required": ["order"],
+        "additionalProperties": False,
+    }
+
+
+def labels_for(count: int) -> tuple[str, ...]:
+    """A, B, ..., Z, AA, AB, ...: as columns of a spreadsheet."""
+    return tuple(_label(position) for position in range(count))
+
+
+def _label(position: int) -> str:
+    head, tail = divmod(position, 26)
+    return (_label(head - 1) if head else "") + chr(ord("A") + tail)

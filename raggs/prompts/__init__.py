@@ -1,45 +1,168 @@
 """Prompts: versioned Markdown files, checked when they are loaded.
 
-A prompt is one file a language, `grade@1.en.md`, with a part `# system` and a part `# user`; what stands above
-the first part is a note to people and is not sent. `{{name}}` is a placeholder.
+A prompt is one file a language, such as `grade@1.en.md`. What stands above the first heading is a note to people
+and is never sent; then come the parts `# system` (may be missing) and `# user`, with placeholders like
+`{{query}}`. A published version never changes: a better prompt is `grade@2`.
+
+Values are put in once and never looked at again, so a passage with a placeholder in its text stays as it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
+from raggs.errors import ConfigError, NotFoundError
+from raggs.hashing import hash_value
+from raggs.text import nearest
+
 Task = Literal["grade", "order", "rewrite"]
+
+FOLDER = Path(__file__).parent
+FALLBACK = "en"
+PLACEHOLDERS: Mapping[Task, frozenset[str]] = {
+    "grade": frozenset({"query", "passage"}),
+    "order": frozenset({"query", "passages"}),
+    "rewrite": frozenset({"query"}),
+}
+PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+HEADING = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)
+FILE_NAME = re.compile(r"(?P<stem>.+?)(?:\.(?P<language>[a-z]{2}))?\.md")
 
 
 @dataclass(frozen=True)
 class Template:
-    """One language of a prompt."""
+    """One language of a prompt. `note` is the line for people."""
 
     system: str
     user: str
+    note: str = ""
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt in its languages."""
+    """A prompt in its languages, by ISO 639-1 code."""
 
     name: str
     templates: Mapping[str, Template]
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of all that is sent, over all languages."""
-        raise NotImplementedError
+        """Hash of everything that can be sent, over all languages; notes do not count."""
+        return hash_value({language: [part.system, part.user] for language, part in self.templates.items()})
+
+    def template(self, language: str) -> Template:
+        """The template in `language`; else in English; else in the only language there is."""
+        return self.templates.get(language) or self.templates.get(FALLBACK) or next(iter(self.templates.values()))
+
+    def text(self, language: str = FALLBACK) -> str:
+        """The prompt's own words, for estimates."""
+        template = self.template(language)
+        return f"{template.system}\n{template.user}"
 
     def render(self, language: str, **fields: str) -> list[dict[str, str]]:
-        """The messages in `language`, else in English."""
-        raise NotImplementedError
+        """The messages, with `fields` in place of the placeholders."""
+        template = self.template(language)
+        parts = (("system", template.system), ("user", template.user))
+        return [{"role": role, "content": _fill(text, fields)} for role, text in parts if text]
 
 
 def load_prompt(name_or_path: str | Path, task: Task, base: Path | None = None) -> Prompt:
-    """The prompt of that name, or in that file."""
-    raise NotImplementedError
+    """The prompt of that name, or in that file.
+
+    Args:
+        name_or_path: a known name ("grade@1"), or the path of a Markdown file: anything with a slash or ending in
+            ".md". `mine.md` is taken for English unless its name says otherwise (`mine.fr.md`); files beside it
+            that differ in the language only come along.
+        task: what it is for, which fixes its placeholders.
+        base: where a relative path starts.
+
+    Raises:
+        NotFoundError: no such file.
+        ConfigError: no such name; a part or a placeholder is missing, or not known.
+    """
+    name = str(name_or_path)
+    if isinstance(name_or_path, Path) or name.endswith(".md") or "/" in name or "\\" in name:
+        files = _languages_of((base or Path()) / name_or_path)
+    else:
+        files = _known(task).get(name) or {}
+        if not files:
+            raise _unknown(name, task)
+    return Prompt(_stem(name), {language: _read(path, task) for language, path in sorted(files.items())})
+
+
+def known_prompts() -> dict[str, str]:
+    """The names of the prompts that come with raggs, and what each is for."""
+    tasks: tuple[Task, ...] = ("grade", "order", "rewrite")
+    return {name: load_prompt(name, task).template(FALLBACK).note for task in tasks for name in _known(task)}
+
+
+def _known(task: Task) -> dict[str, dict[str, Path]]:
+    """The files of the task's prompts, by name and language."""
+    found: dict[str, dict[str, Path]] = {}
+    for path in sorted(FOLDER.glob(f"{task}@*.md")):
+        found.setdefault(_stem(path.name), {})[_language(path)] = path
+    return found
+
+
+def _unknown(name: str, task: Task) -> ConfigError:
+    known = _known(task)
+    close = nearest(name, known)
+    hint = f"did you mean {close!r}? " if close else ""
+    listed = f"known for this task: {', '.join(known)}; or give the path of a Markdown file"
+    return ConfigError(f"unknown prompt {name!r}", remedy=hint + listed)
+
+
+def _languages_of(path: Path) -> dict[str, Path]:
+    """The file itself, and those beside it that differ in the language only."""
+    if not path.is_file():
+        raise NotFoundError("there is no such prompt", where=path, remedy="give a known name or an existing file")
+    beside = (
+        entry for entry in path.parent.iterdir() if entry.suffix == ".md" and _stem(entry.name) == _stem(path.name)
+    )
+    return {_language(entry): entry for entry in beside} | {_language(path): path}
+
+
+def _stem(name: str) -> str:
+    match = FILE_NAME.fullmatch(Path(name).name)
+    return match["stem"] if match else Path(name).name
+
+
+def _language(path: Path) -> str:
+    match = FILE_NAME.fullmatch(path.name)
+    return (match and match["language"]) or FALLBACK
+
+
+def _read(path: Path, task: Task) -> Template:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise NotFoundError(f"cannot be read: {error.strerror}", where=path) from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"byte {error.start} is not UTF-8", where=path, remedy="save the file as UTF-8") from None
+    note, *parts = HEADING.split(text)
+    headings, bodies = parts[::2], [body.strip() for body in parts[1::2]]
+    found = dict(zip(headings, bodies, strict=True))
+    if len(found) < len(headings) or not found.get("user"):
+        raise ConfigError('a prompt has one part "# user" and at most one "# system"', where=path)
+    _check_placeholders(PLACEHOLDER.findall(text[len(note) :]), task, path)
+    return Template(found.get("system", ""), found["user"], note.strip().partition("\n")[0])
+
+
+def _check_placeholders(found: Iterable[str], task: Task, path: Path) -> None:
+    wanted, present = PLACEHOLDERS[task], set(found)
+    listed = f"a prompt for this task has {', '.join(f'{{{{{name}}}}}' for name in sorted(wanted))}"
+    for name in sorted(present - wanted):
+        close = nearest(name, wanted)
+        hint = f"did you mean {{{{{close}}}}}? " if close else ""
+        raise ConfigError(f"unknown placeholder {{{{{name}}}}}", where=path, remedy=hint + listed)
+    for name in sorted(wanted - present):
+        raise ConfigError(f"the placeholder {{{{{name}}}}} is missing", where=path, remedy=listed)
+
+
+def _fill(text: str, fields: Mapping[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda match: fields[match[1]], text)

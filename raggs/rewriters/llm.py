@@ -1,4 +1,4 @@
-"""Questions restated by a language model."""
+"""Questions restated by a language model. A failed rewrite stops the run: nothing else was asked for."""
 
 from __future__ import annotations
 
@@ -6,20 +6,70 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from raggs.registry import Adapter
+from raggs.artifacts import Query
+from raggs.errors import ProviderError
+from raggs.llm import Parameters, Request
+from raggs.prompts import Prompt, load_prompt
+from raggs.registry import Adapter, adapter_causes
 from raggs.rewriters.base import RewriterContext
-from raggs.settings import Settings
+from raggs.settings import PromptName, Settings
+from raggs.text import clean_unicode, one_line
+
+REWRITE_TOKENS = 100
+SCHEMA = {
+    "type": "object",
+    "properties": {"query": {"type": "string"}},
+    "required": ["query"],
+    "additionalProperties": False,
+}
 
 
 class LlmRewriter(Adapter):
-    """The information need, restated by a language model."""
+    """The information need, restated by a language model in the question's language."""
 
     class Config(Settings):
         type: Literal["llm"] = "llm"
         model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
-        prompt: str = Field("rewrite@1", description="name of a prompt, or path of a file")
-        parameters: dict[str, Any] = Field(default_factory=dict, description="completion parameters")
+        prompt: PromptName = Field("rewrite@1", description="a prompt's name, or the path of a Markdown file")
+        parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
 
     def __init__(self, config: Config, context: RewriterContext) -> None:
         self.config = config
-        self.context = context
+        self._llm = context.llm
+        self._prompt: Prompt = load_prompt(config.prompt, "rewrite")
+
+    def causes(self) -> dict[str, Any]:
+        """All that can change a rewrite: model, parameters, the prompt's text."""
+        return {**adapter_causes(type(self), self.config), "prompt": self._prompt.sha256}
+
+    async def rewrite(self, query: Query, text: str, language: str) -> str:
+        reply = await self._llm.ask(
+            Request(
+                model=self.config.model,
+                messages=self._prompt.render(language, query=self._llm.fence(text)),
+                schema=SCHEMA,
+                schema_name="rewrite",
+                check=check_rewrite,
+                max_output_tokens=REWRITE_TOKENS,
+                parameters=self.config.parameters,
+            )
+        )
+        if reply.value is None:
+            raise ProviderError(
+                f"query {query.qid} could not be rewritten: {reply.error}",
+                remedy="run again (what was paid is cached), or set embed.rewrite to clean or none",
+            )
+        return reply.value
+
+
+def check_rewrite(answer: dict[str, Any]) -> str:
+    """The rewritten question on one line.
+
+    Raises:
+        ValueError: no text.
+    """
+    found = answer.get("query")
+    rewrite = one_line(clean_unicode(found)) if isinstance(found, str) else ""
+    if not rewrite:
+        raise ValueError('"query" must be text, and not empty')
+    return rewrite

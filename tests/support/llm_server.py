@@ -1,0 +1,238 @@
+"""An OpenAI-compatible server on this machine that knows the truth, and misbehaves on demand.
+
+    with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
+        ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
+
+It answers the three forms of `raggs` (grade, order, rewrite) from `truth`, keeps every request, and spends one entry
+of `faults` on each; a None in it is a good answer. `fault_for` decides by number and body instead. It runs in a thread
+of its own with its own event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable
+from email.utils import formatdate
+from typing import Any
+
+Truth = Callable[[str, str], int]
+FENCED = re.compile(r"<data-([0-9a-f]+)>\n(.*?)\n</data-\1>", re.DOTALL)
+LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
+SLOW_S = 5.0
+
+# status, words of the error, its code
+ERRORS: dict[str, tuple[int, str, str]] = {
+    "400": (400, "Invalid value for a field", "invalid_value"),
+    "401": (401, "Incorrect API key provided: sk-te***************cdef.", "invalid_api_key"),
+    "403": (403, "This key may not use the model", "forbidden"),
+    "404": (404, "The model does not exist", "model_not_found"),
+    "429": (429, "Rate limit reached", "rate_limit_exceeded"),
+    "500": (500, "The server had an error", "server_error"),
+    "502": (502, "Bad gateway", "bad_gateway"),
+    "503": (503, "Overloaded", "overloaded"),
+    "context": (400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
+    "policy": (400, "Rejected by the content management policy, content_policy_violation", "content_policy_violation"),
+    "quota": (429, "You exceeded your current quota", "insufficient_quota"),
+    "no schema": (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "invalid_value"),
+}
+# bodies that are no completion
+BODIES: dict[str, tuple[str, bytes]] = {
+    "garbage": ("application/json", b"\xff\xfe\x00garbage"),
+    "html": ("text/html", b"<html><body>Welcome</body></html>"),
+    "cut body": ("application/json", b'{"id": "chatcmpl-1", "choices": [{"mess'),
+    "list body": ("application/json", b"[]"),
+}
+
+
+def no_truth(query: str, passage: str) -> int:
+    """A grade that depends on nothing but the texts."""
+    return (len(query) + len(passage)) % 5 + 1
+
+
+class LLMServer:
+    """The server as a context manager.
+
+    Attributes:
+        url: for `llm.api_base` or OPENAI_BASE_URL; known once it runs.
+        requests: bodies, in order of arrival.
+        peak: most requests in progress at once.
+        faults: what is still to go wrong, in order.
+    """
+
+    def __init__(
+        self,
+        truth: Truth = no_truth,
+        faults: Iterable[str | None] = (),
+        *,
+        fault_for: Callable[[int, dict[str, Any]], str | None] | None = None,
+        delay_s: float = 0.0,
+        count_tokens: bool = True,
+    ) -> None:
+        self.truth = truth
+        self.faults = list(faults)
+        self.fault_for = fault_for
+        self.delay_s = delay_s
+        self.count_tokens = count_tokens
+        self.requests: list[dict[str, Any]] = []
+        self.times: list[float] = []
+        self.peak = 0
+        self.url = ""
+        self._running = 0
+        self._ready = threading.Event()
+        self._stop: Callable[[], object] = lambda: None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+
+    @property
+    def count(self) -> int:
+        return len(self.requests)
+
+    def __enter__(self) -> LLMServer:
+        self._thread.start()
+        if not self._ready.wait(10):
+            raise RuntimeError("the server did not start")
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._stop()
+        self._thread.join(10)
+
+    # --- the wire ---
+
+    async def _serve(self) -> None:
+        connections: set[asyncio.Task[None]] = set()
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            connections.add(task := asyncio.current_task())
+            try:
+                while await self._exchange(reader, writer):
+                    pass
+            except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+                pass
+            finally:
+                connections.discard(task)
+                writer.close()
+
+        done, loop = asyncio.Event(), asyncio.get_running_loop()
+        self._stop = lambda: loop.call_soon_threadsafe(done.set)
+        server = await asyncio.start_server(connected, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        self._ready.set()
+        await done.wait()
+        server.close()
+        for task in list(connections):
+            task.cancel()
+        await asyncio.sleep(0)
+
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+        """One request and its answer; False ends the connection."""
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
+        raw = await reader.readexactly(int(length[1])) if length else b""
+        if not head.startswith("POST /v1/chat/completions"):
+            writer.write(_http(404, b"{}"))
+            return True
+        body = json.loads(raw)
+        self.requests.append(body)
+        self.times.append(time.monotonic())
+        self._running += 1
+        self.peak = max(self.peak, self._running)
+        try:
+            await asyncio.sleep(self.delay_s)
+            return await self._answer(body, writer)
+        finally:
+            self._running -= 1
+
+    async def _answer(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
+        name, _, detail = (self._next_fault(body) or "").partition(":")
+        if name == "reset":
+            writer.transport.abort()
+            return False
+        if name == "slow":
+            await asyncio.sleep(float(detail or SLOW_S))
+        if name in ERRORS:
+            status, words, code = ERRORS[name]
+            error = {"error": {"message": words, "type": code, "code": code}}
+            writer.write(_http(status, json.dumps(error).encode(), headers=_retry_after(detail)))
+        elif name in BODIES:
+            kind, content = BODIES[name]
+            writer.write(_http(200, content, kind))
+        else:
+            writer.write(_http(200, json.dumps(self._completion(body, name)).encode()))
+        await writer.drain()
+        return True
+
+    def _next_fault(self, body: dict[str, Any]) -> str | None:
+        if self.fault_for is not None:
+            return self.fault_for(len(self.requests), body)
+        return self.faults.pop(0) if self.faults else None
+
+    # --- what it says ---
+
+    def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        content = _spoil(self._truthful(body), fault)
+        message: dict[str, Any] = {"role": "assistant", "content": content}
+        if fault == "refusal":
+            message["refusal"] = "I cannot help with that."
+        finish = {"truncated": "length", "filtered": "content_filter"}.get(fault, "stop")
+        found: dict[str, Any] = {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": body["model"],
+            "choices": [] if fault == "no choices" else [{"index": 0, "finish_reason": finish, "message": message}],
+        }
+        if self.count_tokens:
+            sent = sum(len(message["content"]) for message in body["messages"]) // 4
+            said = len(content or "") // 4 + 1
+            found["usage"] = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+        return found
+
+    def _truthful(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The right answer to the first user message, by its form."""
+        text = next(message["content"] for message in body["messages"] if message["role"] == "user")
+        query, *passages = [match[2] for match in FENCED.finditer(text)]
+        labels = LABELLED.findall(FENCED.sub("", text))
+        if labels:
+            grades = {label: self.truth(query, passage) for label, passage in zip(labels, passages, strict=True)}
+            return {"order": sorted(labels, key=lambda label: -grades[label])}
+        if passages:
+            return {"reason": "by the truth", "grade": self.truth(query, passages[0])}
+        return {"query": " ".join(query.split())}
+
+
+def _spoil(answer: dict[str, Any], fault: str) -> str | None:
+    order = list(answer.get("order", ()))
+    spoiled: dict[str, Any] = {
+        "grade 7": {"reason": "", "grade": 7},
+        "grade text": {"reason": "", "grade": "4"},
+        "grade float": {"reason": "", "grade": 4.5},
+        "grade true": {"reason": "", "grade": True},
+        "no grade": {"reason": "none"},
+        "repeated label": {"order": [*order[:-1], *order[:1]]},
+        "missing label": {"order": order[1:]},
+        "unknown label": {"order": [*order[:-1], "?"]},
+        "empty query": {"query": " "},
+    }
+    if fault in ("empty", "refusal", "filtered"):
+        return None if fault == "refusal" else ""
+    text = json.dumps(spoiled.get(fault, answer))
+    if fault == "truncated":
+        return text[: len(text) // 2]
+    return {"prose": "I would say four.", "fenced": f"```json\n{text}\n```"}.get(fault, text)
+
+
+def _retry_after(detail: str) -> dict[str, str]:
+    """`2` seconds, or `date` for an HTTP date a second ahead."""
+    if not detail:
+        return {}
+    return {"Retry-After": formatdate(time.time() + 1, usegmt=True) if detail == "date" else detail}
+
+
+def _http(status: int, content: bytes, kind: str = "application/json", headers: dict[str, str] | None = None) -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"content-type: {kind}", f"content-length: {len(content)}"]
+    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode() + content
