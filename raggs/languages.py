@@ -136,14 +136,17 @@ def fold_accents(text: str) -> str:
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """Words that lexical search leaves out, in lower case and without accents; none for a language without a list."""
+    """Words that lexical search leaves out, in lower case and without accents; none for a language without a list.
+
+    Single consonants are left in ("vitamin D"): elided articles and contractions are cut off before.
+    """
     os.environ.setdefault("DISABLE_TQDM", "1")  # read by bm25s when it is first imported
     from bm25s import stopwords
 
     lists = {
         "da": stopwords.STOPWORDS_DANISH,
         "de": stopwords.STOPWORDS_GERMAN,
-        "en": stopwords.STOPWORDS_EN,
+        "en": stopwords.STOPWORDS_EN_PLUS,
         "es": stopwords.STOPWORDS_SPANISH,
         "fr": stopwords.STOPWORDS_FRENCH,
         "it": stopwords.STOPWORDS_ITALIAN,
@@ -154,4 +157,5 @@ def stop_words(language: str) -> frozenset[str]:
         "sv": stopwords.STOPWORDS_SWEDISH,
         "tr": stopwords.STOPWORDS_TURKISH,
     }
-    return frozenset(fold_accents(word.lower()) for word in lists.get(language, ()))
+    words = {fold_accents(word.lower()) for word in lists.get(language, ())}
+    return frozenset(word for word in words if len(word) > 1 or word in "aeiouy")

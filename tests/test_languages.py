@@ -116,6 +116,11 @@ def test_every_detected_language_has_stemmer_and_stop_words():
     assert stop_words("fi") == frozenset()
 
 
+def test_a_single_letter_can_be_searched_for():
+    assert not {"c", "d"} & (stop_words("en") | stop_words("fr"))
+    assert "a" in stop_words("en") & stop_words("fr")
+
+
 def test_function_words_are_written_as_they_are_compared():
     for words in FUNCTION_WORDS.values():
         assert words == fold_accents(words.lower())
