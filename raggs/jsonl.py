@@ -6,6 +6,7 @@ each line: UTF-8, JSON, then the record's model; whatever is wrong is said with 
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import zlib
@@ -13,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -53,20 +54,20 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The non-blank lines of a UTF-8 text file with their numbers, from 1.
+    """The non-blank lines of a UTF-8 text file (or a ``.gz`` of one) with their numbers, from 1.
 
     Raises:
         NotFoundError: the file is missing or may not be read.
         DataError: a line is not UTF-8.
     """
     try:
-        file = path.open("rb")
+        file = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
     except FileNotFoundError as error:
         raise NotFoundError("no such file", where=path, remedy="check the path") from error
     except OSError as error:
         raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check its permissions") from error
     with file:
-        for number, line in enumerate(file, start=1):
+        for number, line in enumerate(_whole(file, path), start=1):
             try:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
@@ -75,6 +76,13 @@ def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
                 ) from error
             if text.strip():
                 yield number, text
+
+
+def _whole(file: BinaryIO | gzip.GzipFile, path: Path) -> Iterator[bytes]:
+    try:
+        yield from file
+    except (OSError, EOFError, zlib.error) as error:
+        raise NotFoundError(f"cannot be read ({error})", where=path, remedy="check the file") from error
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

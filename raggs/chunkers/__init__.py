@@ -1,0 +1,1 @@
+"""Texts cut into passages, with exact places."""

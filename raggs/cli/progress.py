@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from raggs.pipeline.events import Building, Event, Progress, StageFinished, StageSkipped, StageStarted
+from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted
 from raggs.stages import ORDER
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
@@ -47,6 +47,8 @@ class LiveProgress:
 
     def __call__(self, event: Event) -> None:
         match event:
+            case Notice(message):
+                self._bars.console.print(f"note: {message}", markup=False, highlight=False)
             case StageSkipped(stage, lock):
                 rows = next(iter(lock.outputs.values())).rows
                 self._bars.update(self._task(stage), total=1, completed=1, note=f"unchanged, {rows:,} records")
@@ -82,6 +84,8 @@ class PlainProgress:
 
     def __call__(self, event: Event) -> None:
         match event:
+            case Notice(message):
+                self._say(f"note: {message}")
             case StageSkipped(stage, _):
                 self._say(f"{self._number(stage)} unchanged")
             case StageStarted(stage, reasons):

@@ -24,13 +24,14 @@ from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM
 from raggs.manifests.models import Cost
 from raggs.manifests.store import RunJournal
-from raggs.pipeline.events import Building, Listener, Progress, silent
+from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
 from raggs.prompts import load_prompt
 from raggs.queries.load import load_queries
 from raggs.registry import adapter_causes
 from raggs.retrievers.base import Retriever, RetrieverContext, name_of
 from raggs.rewriters.base import Rewriter, RewriterContext
 from raggs.settings import causes
+from raggs.text import plural
 
 CACHE = ".cache"
 
@@ -69,6 +70,7 @@ class RunServices:
             return PassageStore.open(path)
         make_folder(path.parent)
         store = PassageStore.build(path, corpus.passages(), source, progress=self._building)
+        self._notice_empty(corpus)
         if corpus.source_hash() != source:
             store.close()
             path.unlink()
@@ -194,6 +196,12 @@ class RunServices:
     def llm(self) -> LLM:
         make_folder(self.cache)
         return LLM(self.config.llm, self.config.budget, self.cache / "llm")
+
+    def _notice_empty(self, corpus: Corpus) -> None:
+        if corpus.left_out:
+            shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in corpus.left_out[:3])
+            more = ", …" if len(corpus.left_out) > 3 else ""
+            self._listen(Notice(f"{plural(len(corpus.left_out), 'passage')} without text left out: {shown}{more}"))
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         if self.embedder is None:

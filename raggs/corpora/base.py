@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from raggs.artifacts import Passage
+from raggs.errors import NotFoundError
+from raggs.hashing import hash_file
 
 
 class Corpus(Protocol):
-    """A source of passages. Built as ``cls(config)``."""
+    """A source of passages. Built as ``cls(config)``.
+
+    `left_out` names the passages that the latest reading found empty.
+    """
+
+    @property
+    def left_out(self) -> Sequence[LeftOut]: ...
 
     def source_hash(self) -> str:
         """A hash of the bytes that the passages are made from; changes whenever a passage could.
@@ -27,3 +36,24 @@ class Corpus(Protocol):
             DataError: a passage is malformed; names file and line. Duplicate ids are the store's to find.
         """
         ...
+
+
+class LeftOut(NamedTuple):
+    """A passage without any text, which nobody could judge."""
+
+    doc_id: str
+    line: int
+
+
+def hash_source(path: Path) -> str:
+    """The content hash of a corpus file.
+
+    Raises:
+        NotFoundError: it is missing or unreadable.
+    """
+    try:
+        return hash_file(path)
+    except FileNotFoundError as error:
+        raise NotFoundError("no such file", where=path, remedy="check corpus.path") from error
+    except OSError as error:
+        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check corpus.path") from error

@@ -5,7 +5,7 @@ The same judge serves both stages. A judge that fails says so in its answer; it 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -61,6 +61,15 @@ class Judge(Protocol):
 
     def causes(self, task: Task) -> dict[str, Any]:
         """All that can change this judge's answers to `task`: settings, content of files, prompt, model."""
+        ...
+
+    def check(self, queries: Iterable[Query]) -> None:
+        """Find what the judge lacks before anything is asked or paid for.
+
+        Raises:
+            DataError: a question or a file lacks what the judge needs.
+            ConfigError: the model, or its price under a cap, is not known.
+        """
         ...
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:

@@ -47,6 +47,12 @@ _KEY = Rule(
     "the provider refused the key for {model}",
     "set {variable} to a valid key (any text will do for a server that asks for none)",
 )
+_NO_KEY = Rule(
+    Treatment.STOP,
+    AuthenticationError,
+    "there is no key for {model}",
+    "set {variable} (any text will do for a server that asks for none)",
+)
 _CREDIT = Rule(Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}")
 _MODEL = Rule(
     Treatment.STOP, ConfigError, "the provider does not know the model {model}", "check its name and llm.api_base"
@@ -108,14 +114,17 @@ TABLE: Mapping[str, Rule] = {
 HINTS: Mapping[str, Rule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
-    "missing credentials": _KEY,
-    "api_key client option must be set": _KEY,
+    "missing credentials": _NO_KEY,
+    "api_key client option must be set": _NO_KEY,
+    "api key - ": _NO_KEY,
     "api key not valid": _KEY,
+    "content_policy_violation": _POLICY,
     "llm provider not provided": _PROVIDER,
 }
 STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: _SLOW, 429: _BUSY}
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
+CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")  # litellm's own, before the provider's words
 
 
 @dataclass(eq=False)  # exceptions are compared and hashed by identity
@@ -142,7 +151,7 @@ class Fault(Exception):
 def fault_of(error: BaseException, model: str) -> Fault:
     """What `error`, raised by litellm for `model`, means."""
     rule = _rule(error)
-    words = shorten(redact(re.sub(r"(litellm\.)?\b\w+(Error|Exception): ", "", str(error))), WORDS_WIDTH)
+    words = shorten(redact(CLASS_NAMES.sub("", str(error))), WORDS_WIDTH)
     names = {"model": model, "variable": key_variable(model) or "the provider's key"}
     told = rule.error(
         rule.message.format(**names) + (f": {words}" if words else ""),
@@ -153,7 +162,7 @@ def fault_of(error: BaseException, model: str) -> Fault:
 
 
 def _rule(error: BaseException) -> Rule:
-    words = str(error).lower()
+    words = str(error)[:WORDS_WIDTH].lower()  # further on, an error may quote a passage
     for phrase, rule in HINTS.items():
         if phrase in words:
             return rule

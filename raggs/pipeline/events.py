@@ -51,7 +51,14 @@ class StageFinished:
     seconds: float
 
 
-Event = StageSkipped | StageStarted | Progress | Building | StageFinished
+@dataclass(frozen=True)
+class Notice:
+    """Something that the user should know and that stops nothing."""
+
+    message: str
+
+
+Event = Notice | StageSkipped | StageStarted | Progress | Building | StageFinished
 Listener = Callable[[Event], None]
 
 

@@ -1,0 +1,73 @@
+"""A corpus in one JSON-lines file, as BEIR has it; ``.gz`` is read as it is.
+
+Passages without any text happen in real collections: nobody can judge them, so they are left out, and said so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from pydantic import Field
+
+from raggs.artifacts import Passage
+from raggs.corpora.base import LeftOut, hash_source
+from raggs.errors import DataError
+from raggs.jsonl import read_objects
+from raggs.registry import Adapter
+from raggs.settings import InputPath, Settings
+
+ID_FIELDS = ("_id", "id", "doc_id")
+KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
+REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
+
+
+class JsonlConfig(Settings):
+    type: Literal["jsonl"] = "jsonl"
+    path: InputPath
+    empty: Literal["skip", "error"] = Field("skip", description="passages with neither title nor text")
+
+
+class JsonlCorpus(Adapter):
+    """One JSON object a line: _id, text, and optionally title and metadata."""
+
+    Config = JsonlConfig
+
+    def __init__(self, config: JsonlConfig) -> None:
+        self.config = config
+        self.left_out: list[LeftOut] = []
+
+    def source_hash(self) -> str:
+        return hash_source(self.config.path)
+
+    def passages(self) -> Iterator[Passage]:
+        self.left_out.clear()
+        for number, row in read_objects(self.config.path):
+            doc_id, title, text = self._fields(row, number)
+            if not text and not title:
+                if self.config.empty == "error":
+                    raise self._error(f"passage {doc_id} has no text", number)
+                self.left_out.append(LeftOut(doc_id, number))
+                continue
+            metadata = row.get("metadata") or {}
+            if not isinstance(metadata, dict):
+                raise self._error("metadata is not an object", number)
+            extra = {key: value for key, value in row.items() if key not in KNOWN}
+            yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, metadata={**metadata, **extra})
+
+    def _fields(self, row: dict[str, Any], number: int) -> tuple[str, str, str]:
+        name = next((name for name in ID_FIELDS if name in row), None)
+        doc_id = None if name is None else row[name]
+        if not isinstance(doc_id, str) or not doc_id:
+            raise self._error("_id is missing, or is not a text", number)
+        if len(doc_id.split()) != 1 or doc_id != doc_id.strip():
+            raise self._error(f"_id {doc_id!r} holds white space, which TREC files cannot carry", number)
+        if "text" not in row or not isinstance(row["text"], str):
+            raise self._error(f"text of {doc_id} is missing, or is not a text", number)
+        title = row.get("title") or ""
+        if not isinstance(title, str):
+            raise self._error(f"title of {doc_id} is not a text", number)
+        return doc_id, title.strip(), row["text"].strip()
+
+    def _error(self, message: str, number: int) -> DataError:
+        return DataError(message, where=self.config.path, line=number, remedy=REMEDY)

@@ -1,0 +1,49 @@
+"""The language reference that ships inside CPython, as a demonstration corpus: nothing to download, known to all.
+
+`pydoc_data.topics` holds the texts behind ``help("yield")``. They differ from one version of Python to the next, so
+the content counts, not the version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.artifacts import Passage
+from raggs.chunkers.paragraphs import pack_paragraphs
+from raggs.corpora.base import LeftOut
+from raggs.hashing import hash_value
+from raggs.registry import Adapter
+from raggs.settings import Settings
+
+
+class PydocConfig(Settings):
+    type: Literal["pydoc"] = "pydoc"
+    max_words: int = Field(200, ge=20, description="words a passage holds at most")
+
+
+class PydocCorpus(Adapter):
+    """CPython's own language reference (pydoc topics), some hundreds of passages."""
+
+    Config = PydocConfig
+
+    def __init__(self, config: PydocConfig) -> None:
+        self.config = config
+        self.left_out: list[LeftOut] = []
+
+    def source_hash(self) -> str:
+        return hash_value(_topics())
+
+    def passages(self) -> Iterator[Passage]:
+        for topic, text in sorted(_topics().items()):
+            title = text.strip().partition("\n")[0].strip()
+            for number, chunk in enumerate(pack_paragraphs(text, self.config.max_words), start=1):
+                yield Passage(doc_id=f"{topic}#{number}", title=title, text=chunk.text, metadata={"topic": topic})
+
+
+def _topics() -> dict[str, str]:
+    from pydoc_data.topics import topics  # 700 kB of text
+
+    return dict(topics)

@@ -1,0 +1,83 @@
+"""A judge without a language model: which facts of the answer does a passage hold?
+
+Each question lists nuggets: facts, each with alternative patterns (Voorhees, TREC 2003: vital and okay nuggets). A
+nugget is held when any of its patterns is found in the passage, case ignored. Coverage is the weight of the nuggets
+held over the weight of all; vital nuggets weigh 1, others 0.5.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raggs.artifacts import Nugget, Passage, Query
+from raggs.errors import DataError
+from raggs.hashing import hash_bytes
+from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.judges.thresholds import Thresholds, grade_of
+from raggs.registry import Adapter, adapter_causes
+from raggs.settings import Settings
+
+VITAL, OKAY = 1.0, 0.5
+Patterns = tuple[tuple[float, tuple[re.Pattern[str], ...]], ...]
+
+
+class NuggetsConfig(Settings):
+    type: Literal["nuggets"] = "nuggets"
+    thresholds: Thresholds = Field((0.25, 0.5, 0.8), description="coverage from which a grade is 3, 4, 5; any at all is 2")
+
+
+class NuggetJudge(Adapter):
+    """No language model: grades by the facts (patterns) of the question that a passage holds."""
+
+    Config = NuggetsConfig
+    USES_LLM: ClassVar[bool] = False
+
+    def __init__(self, config: NuggetsConfig, context: JudgeContext) -> None:
+        self.config = config
+        self._patterns: dict[str, Patterns] = {}
+
+    @property
+    def name(self) -> str:
+        return "nuggets"
+
+    def causes(self, task: Task) -> dict[str, Any]:
+        return adapter_causes(type(self), self.config)
+
+    def check(self, queries: Iterable[Query]) -> None:
+        for query in queries:
+            if not query.nuggets:
+                raise DataError(f"query {query.qid} has no nuggets, which judge nuggets needs", remedy="give it some, or choose another judge")
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        held, total, _ = self._held(query, passage)
+        weight = sum(nugget for nugget, found in held if found)
+        reason = f"holds {sum(found for _, found in held)} of {len(held)} nuggets, weight {weight:g} of {total:g}"
+        return Judgment(grade_of(weight / total, self.config.thresholds), reason)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
+
+    def _key(self, query: Query, passage: Passage) -> tuple[float, float, str]:
+        """Best first: coverage, then matches in proportion to length, then a hash that no order of showing can bend."""
+        held, total, matches = self._held(query, passage)
+        coverage = sum(weight for weight, found in held if found) / total
+        return -coverage, -matches / max(1, len(passage.text.split())), hash_bytes(passage.content.encode())
+
+    def _held(self, query: Query, passage: Passage) -> tuple[list[tuple[float, bool]], float, int]:
+        """For each nugget its weight and whether it is held; the total weight; how many patterns were found."""
+        if query.qid not in self._patterns:
+            self._patterns[query.qid] = tuple((VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets)
+        text, held, matches = passage.content, [], 0
+        for weight, patterns in self._patterns[query.qid]:
+            found = sum(pattern.search(text) is not None for pattern in patterns)
+            held.append((weight, found > 0))
+            matches += found
+        return held, sum(weight for weight, _ in held) or VITAL, matches
+
+
+def _compiled(nugget: Nugget) -> tuple[re.Pattern[str], ...]:
+    return tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in nugget.any)

@@ -1,0 +1,90 @@
+"""Human labels replayed as a judge, if you like with a judge's noise: for studies of the pipeline itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.errors import DataError
+from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.registry import Adapter, adapter_causes
+from raggs.seeds import generator
+from raggs.settings import InputPath, Settings
+from raggs.trec import read_qrels
+
+
+class QrelsConfig(Settings):
+    type: Literal["qrels"] = "qrels"
+    path: InputPath
+    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
+    beta: float | None = Field(None, gt=0, description="sharpness of a Plackett-Luce judge; null: never errs")
+    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade is off by one")
+    spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
+    seed: int = 0
+
+
+class QrelsJudge(Adapter):
+    """Replays human labels from a TREC file, with simulated noise on request."""
+
+    Config = QrelsConfig
+    USES_LLM: ClassVar[bool] = False
+
+    def __init__(self, config: QrelsConfig, context: JudgeContext) -> None:
+        self.config = config
+        self._utilities: dict[tuple[str, str], float] = {}
+
+    @property
+    def name(self) -> str:
+        return f"qrels {self.config.path.name}"
+
+    def causes(self, task: Task) -> dict[str, Any]:
+        return adapter_causes(type(self), self.config)
+
+    @cached_property
+    def _labels(self) -> dict[tuple[str, str], int]:
+        found = {}
+        for label in read_qrels(self.config.path):
+            if label.grade < 0:
+                continue
+            if not MIN_GRADE <= label.grade <= MAX_GRADE:
+                raise DataError(f"grade {label.grade} is outside 1..5", where=self.config.path, line=label.line, remedy="map the labels to 1..5")
+            found[label.qid, label.doc_id] = label.grade
+        return found
+
+    def check(self, queries: Iterable[Query]) -> None:
+        known = {qid for qid, _ in self._labels}
+        wanted = [query.qid for query in queries]
+        if not known.intersection(wanted):
+            raise DataError(
+                f"labels no query of this run (it has {', '.join(sorted(known)[:3])}; the run has {', '.join(wanted[:3])})",
+                where=self.config.path,
+                remedy="check that both use the same query ids",
+            )
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        grade = self._labels.get((query.qid, passage.doc_id), self.config.default_grade)
+        if self.config.grade_noise:
+            rng = generator(self.config.seed, "grade", query.qid, passage.doc_id, sample)
+            if rng.random() < self.config.grade_noise:
+                grade = min(MAX_GRADE, max(MIN_GRADE, grade + (1 if rng.random() < 0.5 else -1)))
+        return Judgment(grade)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        ids = [passage.doc_id for passage in passages]
+        worth = [self._utility(query.qid, doc_id) for doc_id in ids]
+        if self.config.beta is not None:
+            # Adding Gumbel noise and sorting draws from Plackett-Luce (Yellott, 1977).
+            noise = generator(self.config.seed, "order", query.qid, *ids).gumbel(size=len(ids))
+            worth = [self.config.beta * value + float(extra) for value, extra in zip(worth, noise, strict=True)]
+        return Ordering(tuple(sorted(range(len(ids)), key=lambda place: (-worth[place], ids[place]))))
+
+    def _utility(self, qid: str, doc_id: str) -> float:
+        key = (qid, doc_id)
+        if key not in self._utilities:
+            grade = self._labels.get(key, self.config.default_grade)
+            self._utilities[key] = grade + float(generator(self.config.seed, "utility", qid, doc_id).normal(0, self.config.spread))
+        return self._utilities[key]

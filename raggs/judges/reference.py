@@ -1,0 +1,82 @@
+"""A judge without a language model: how much of the question's reference excerpts does a passage hold?
+
+Excerpt and passage are compared by words, lower-cased, punctuation dropped. The covered characters of an excerpt are
+those of its words that lie in matching runs of at least `min_run` words (difflib's longest matching blocks), so
+scattered common words do not count. The grade comes from the best-covered excerpt; orders go by characters covered
+over all excerpts, then by their share of the passage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import SequenceMatcher
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raggs.artifacts import Passage, Query
+from raggs.errors import DataError
+from raggs.hashing import hash_bytes
+from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.judges.thresholds import Thresholds, grade_of
+from raggs.registry import Adapter, adapter_causes
+from raggs.settings import Settings
+
+WORD = re.compile(r"\w+")
+
+
+class ReferenceConfig(Settings):
+    type: Literal["reference"] = "reference"
+    thresholds: Thresholds = Field((0.25, 0.5, 0.8), description="covered share from which a grade is 3, 4, 5; any at all is 2")
+    min_run: int = Field(3, ge=1, description="words that must match in a row to count")
+
+
+class ReferenceJudge(Adapter):
+    """No language model: grades by the characters of the question's reference excerpts that a passage covers."""
+
+    Config = ReferenceConfig
+    USES_LLM: ClassVar[bool] = False
+
+    def __init__(self, config: ReferenceConfig, context: JudgeContext) -> None:
+        self.config = config
+        self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
+
+    @property
+    def name(self) -> str:
+        return "reference"
+
+    def causes(self, task: Task) -> dict[str, Any]:
+        return adapter_causes(type(self), self.config)
+
+    def check(self, queries: Iterable[Query]) -> None:
+        for query in queries:
+            if not any(WORD.search(reference.text) for reference in query.references):
+                raise DataError(f"query {query.qid} has no reference excerpt, which judge reference needs", remedy="give it some, or choose another judge")
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        shares = [covered / total for covered, total in self._coverage(query, passage)]
+        best = max(shares, default=0.0)
+        return Judgment(grade_of(best, self.config.thresholds), f"covers {best:.0%} of its best reference")
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
+
+    def _key(self, query: Query, passage: Passage) -> tuple[int, float, str]:
+        covered = sum(found for found, _ in self._coverage(query, passage))
+        return -covered, -covered / len(passage.content), hash_bytes(passage.content.encode())
+
+    def _coverage(self, query: Query, passage: Passage) -> list[tuple[int, int]]:
+        """Characters covered and characters in all, for each reference with words."""
+        key = (query.qid, passage.doc_id)
+        if key not in self._covered:
+            words = WORD.findall(passage.content.lower())
+            references = [WORD.findall(reference.text.lower()) for reference in query.references]
+            self._covered[key] = [self._compare(reference, words) for reference in references if reference]
+        return self._covered[key]
+
+    def _compare(self, reference: list[str], passage: list[str]) -> tuple[int, int]:
+        needed = min(self.config.min_run, len(reference))
+        blocks = SequenceMatcher(None, reference, passage, autojunk=False).get_matching_blocks()
+        covered = sum(len(word) for block in blocks if block.size >= needed for word in reference[block.a : block.a + block.size])
+        return covered, sum(map(len, reference))

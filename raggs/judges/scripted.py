@@ -1,0 +1,108 @@
+"""A judge that reads its answers from a file: for tests, demonstrations and replays of a person's decisions.
+
+The file is JSON lines, of three forms:
+
+    {"qid": "q1", "doc_id": "d1", "grade": 4}             the grade of a passage; "reason" is optional
+    {"qid": "q1", "doc_id": "d1", "fail": "refused"}      the judge fails on this passage
+    {"qid": "q1", "order": ["d3", "d1"]}                  whom the judge prefers; passages not named come last, by grade
+
+A passage without a line has `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` fails the query's first two orders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.errors import DataError
+from raggs.jsonl import read_objects
+from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.registry import Adapter, adapter_causes
+from raggs.settings import InputPath, Settings
+
+
+class ScriptedConfig(Settings):
+    type: Literal["scripted"] = "scripted"
+    path: InputPath
+    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE)
+
+
+@dataclass
+class _Script:
+    grades: dict[tuple[str, str], Judgment] = field(default_factory=dict)
+    orders: dict[str, dict[str, int]] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+class ScriptedJudge(Adapter):
+    """Answers from a JSON-lines file: grades, orders and failures, as written."""
+
+    Config = ScriptedConfig
+    USES_LLM: ClassVar[bool] = False
+
+    def __init__(self, config: ScriptedConfig, context: JudgeContext) -> None:
+        self.config = config
+
+    @property
+    def name(self) -> str:
+        return f"scripted {self.config.path.name}"
+
+    def causes(self, task: Task) -> dict[str, Any]:
+        return adapter_causes(type(self), self.config)
+
+    def check(self, queries: Iterable[Query]) -> None:
+        known = {query.qid for query in queries}
+        named = {qid for qid, _ in self._script.grades} | set(self._script.orders)
+        if named and not known & named:
+            raise DataError(f"names no query of this run (it has {', '.join(sorted(named)[:3])})", where=self.config.path, remedy="check the query ids")
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        return self._script.grades.get((query.qid, passage.doc_id)) or Judgment(self.config.default_grade)
+
+    async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        if self._script.failures.get(query.qid, 0) > 0:
+            self._script.failures[query.qid] -= 1
+            return Ordering(None, "the script says so")
+        places = self._script.orders.get(query.qid, {})
+
+        def key(place: int) -> tuple[int, int, str]:
+            doc_id = passages[place].doc_id
+            judgment = self._script.grades.get((query.qid, doc_id))
+            grade = judgment.grade if judgment and judgment.grade else self.config.default_grade
+            return places.get(doc_id, len(places)), -grade, doc_id
+
+        return Ordering(tuple(sorted(range(len(passages)), key=key)))
+
+    @cached_property
+    def _script(self) -> _Script:
+        script = _Script()
+        for number, row in read_objects(self.config.path):
+            problem = _take(script, row)
+            if problem:
+                raise DataError(problem, where=self.config.path, line=number, remedy='for example {"qid": "q1", "doc_id": "d1", "grade": 4}')
+        return script
+
+
+def _take(script: _Script, row: dict[str, Any]) -> str | None:
+    """Put one line into the script; what is wrong with it, or None."""
+    qid, doc_id, grade = row.get("qid"), row.get("doc_id"), row.get("grade")
+    if not isinstance(qid, str):
+        return "qid is missing, or is not a text"
+    if isinstance(row.get("order"), list):
+        script.orders[qid] = {str(name): place for place, name in enumerate(row["order"])}
+    elif isinstance(row.get("fail_orders"), int):
+        script.failures[qid] = row["fail_orders"]
+    elif not isinstance(doc_id, str):
+        return "doc_id is missing, or is not a text"
+    elif isinstance(row.get("fail"), str):
+        script.grades[qid, doc_id] = Judgment(None, error=row["fail"])
+    elif isinstance(grade, int) and not isinstance(grade, bool) and MIN_GRADE <= grade <= MAX_GRADE:
+        script.grades[qid, doc_id] = Judgment(grade, str(row.get("reason", "")))
+    else:
+        return f"grade {grade!r} is not a whole number from 1 to 5"
+    return None

@@ -1,0 +1,30 @@
+"""All queries of a run, checked together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raggs.artifacts import Query
+from raggs.errors import DataError
+from raggs.queries.base import QueryReader
+
+
+def load_queries(reader: QueryReader, path: Path | str) -> dict[str, Query]:
+    """Every query by its id, sorted by id.
+
+    Args:
+        reader: gives the queries.
+        path: where they are from, for messages.
+
+    Raises:
+        NotFoundError, DataError: as the reader, and where an id stands twice or there is no query at all.
+    """
+    found: dict[str, tuple[int, Query]] = {}
+    for line, query in reader.queries():
+        if query.qid in found:
+            first = found[query.qid][0]
+            raise DataError(f"query id {query.qid} stands twice (first in line {first})", where=path, line=line, remedy="give each query an id of its own")
+        found[query.qid] = (line, query)
+    if not found:
+        raise DataError("holds no queries", where=path, remedy="add at least one")
+    return {qid: found[qid][1] for qid in sorted(found)}
