@@ -79,8 +79,10 @@ def _search_batch(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k:
     )
     for start in range(0, len(vectors) if len(live) else 0, CHUNK):
         chunk = vectors[start : start + CHUNK]
-        scores = _products(chunk, live)
-        if not np.isfinite(scores.sum(dtype=np.float64)):
+        with np.errstate(invalid="ignore", over="ignore"):
+            scores = _products(chunk, live)
+            total = scores.sum(dtype=np.float64)
+        if not np.isfinite(total):
             raise DataError("the passage vectors hold NaN or infinity", remedy="delete them; they are computed again")
         floor = best.scores[:, -1]
         if len(chunk) >= k and np.isneginf(floor).any():  # nothing to compare with yet: the chunk's own k-th best

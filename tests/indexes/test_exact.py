@@ -1,0 +1,141 @@
+"""Exact search against a plain float64 computation, to the last bit, in bounded memory, on one thread."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.errors import DataError
+from raggs.indexes import exact
+from raggs.indexes.exact import search
+
+
+def unit(rows):
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return (rows / np.where(lengths == 0, 1, lengths)).astype(np.float32)
+
+
+def vectors(count, dims, seed=0):
+    return unit(np.random.default_rng(seed).standard_normal((count, dims)))
+
+
+def by_definition(matrix, ranks, query, k):
+    if not query.any():
+        return []
+    scores = (matrix.astype(np.float64) * query.astype(np.float64)).sum(axis=1).astype(np.float32)
+    order = np.lexsort((ranks, -scores))[:k]
+    return list(zip(order.tolist(), scores[order].tolist(), strict=True))
+
+
+def found(neighbours, row):
+    positions, scores = neighbours.positions[row], neighbours.scores[row]
+    return [(p, s) for p, s in zip(positions.tolist(), scores.tolist(), strict=True) if p >= 0]
+
+
+@settings(max_examples=60)
+@given(
+    rows=st.integers(1, 60),
+    asked=st.integers(1, 7),
+    k=st.integers(1, 12),
+    chunk=st.sampled_from([1, 3, 16, 64]),
+    batch=st.sampled_from([1, 2, 64]),
+    levels=st.sampled_from([1, 2, 100]),
+    seed=st.integers(0, 1000),
+)
+def test_it_is_the_definition(rows, asked, k, chunk, batch, levels, seed):
+    rng = np.random.default_rng(seed)
+    # Few levels make many equal vectors and zeros.
+    matrix = unit(rng.integers(-levels, levels + 1, (rows, 5)))
+    queries = unit(rng.integers(-levels, levels + 1, (asked, 5)))
+    ranks = rng.permutation(rows).astype(np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "CHUNK", chunk)
+        patch.setattr(exact, "BATCH", batch)
+        neighbours = search(matrix, ranks, queries, k)
+    assert neighbours.positions.shape == (asked, min(k, rows))
+    for row, query in enumerate(queries):
+        assert found(neighbours, row) == by_definition(matrix, ranks, query, min(k, rows))
+
+
+def test_a_result_does_not_depend_on_the_other_queries():
+    matrix, queries = vectors(20_000, 64), vectors(70, 64, seed=1)
+    ranks = np.arange(len(matrix), dtype=np.int32)
+    together = search(matrix, ranks, queries, 20)
+    for row in (0, 33, 69):
+        alone = search(matrix, ranks, queries[row : row + 1], 20)
+        assert alone.positions[0].tobytes() == together.positions[row].tobytes()
+        assert alone.scores[0].tobytes() == together.scores[row].tobytes()
+        few = search(matrix, ranks, queries[max(row - 4, 0) : row + 1], 20)
+        assert few.scores[-1].tobytes() == together.scores[row].tobytes()
+
+
+def test_ties_across_chunks_go_by_rank():
+    matrix = np.tile(unit(np.ones((1, 4))), (20_000, 1))
+    ranks = np.arange(20_000, dtype=np.int32)[::-1].copy()
+    positions = search(matrix, ranks, matrix[:1], 5).positions[0]
+    assert positions.tolist() == [19_999, 19_998, 19_997, 19_996, 19_995]
+
+
+def test_a_query_of_zeros_has_no_neighbours():
+    queries = np.vstack([np.zeros(8), vectors(1, 8)[0]]).astype(np.float32)
+    neighbours = search(vectors(10, 8), np.arange(10, dtype=np.int32), queries, 3)
+    assert neighbours.positions[0].tolist() == [-1, -1, -1]
+    assert np.isneginf(neighbours.scores[0]).all()
+    assert (neighbours.positions[1] >= 0).all()
+
+
+def test_no_queries():
+    assert search(vectors(10, 8), np.arange(10, dtype=np.int32), np.empty((0, 8), np.float32), 3).positions.shape == (
+        0,
+        3,
+    )
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_refused(value):
+    good, bad = vectors(100, 8), vectors(100, 8)
+    bad[57, 3] = value
+    ranks = np.arange(100, dtype=np.int32)
+    with pytest.raises(DataError, match="passage vectors hold NaN"):
+        search(bad, ranks, good[:5], 3)
+    with pytest.raises(DataError, match="query vector holds NaN"):
+        search(good, ranks, bad, 3)
+
+
+@pytest.mark.parametrize("same", [False, True])
+def test_little_memory_beyond_the_map(tmp_path, same):
+    matrix = np.memmap(tmp_path / "v", np.float32, "w+", shape=(30_000, 256))
+    matrix[:] = vectors(1, 256) if same else vectors(30_000, 256)
+    queries, ranks = vectors(64, 256, seed=1), np.arange(30_000, dtype=np.int32)
+    tracemalloc.start()
+    search(matrix, ranks, queries, 50)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 2**20
+
+
+def test_one_thread_does_the_work():
+    code = """
+import time
+import numpy as np
+from raggs.indexes.exact import search
+matrix = np.random.default_rng(0).standard_normal((16384, 256), dtype=np.float32)
+matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
+ranks = np.arange(len(matrix), dtype=np.int32)
+for asked in (1, 3, 64):
+    mine, all_ = time.thread_time(), time.process_time()
+    for _ in range(4):
+        search(matrix, ranks, matrix[:asked], 10)
+    mine, all_ = time.thread_time() - mine, time.process_time() - all_
+    print((all_ - mine) / mine)
+"""
+    root = Path(__file__).parents[2]
+    answer = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    assert all(float(share) < 0.2 for share in answer.stdout.split()), answer.stdout

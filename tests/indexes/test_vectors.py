@@ -1,0 +1,169 @@
+"""Vectors on disk: built in shards, resumed after a kill, never trusted blindly."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from raggs.artifacts import Passage
+from raggs.errors import DataError, ProviderError
+from raggs.indexes.passages import PassageStore
+from raggs.indexes.vectors import SHARD, open_vectors
+
+ROWS, DIMS = 2 * SHARD + 100, 4
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    rows = (Passage(doc_id=f"d{number}", text=str(number)) for number in range(ROWS))
+    with PassageStore.build(tmp_path_factory.mktemp("store") / "p.sqlite", rows, "source") as built:
+        yield built
+
+
+class Embedder:
+    """Vectors from the numbers that the texts are; counts its calls and can be made to fail."""
+
+    def __init__(self):
+        self.calls = 0
+        self.fail_at = None
+
+    def __call__(self, texts):
+        self.calls += 1
+        if self.calls == self.fail_at:
+            raise KeyboardInterrupt
+        numbers = np.array([float(text) for text in texts])
+        height, turn = 2 * numbers / ROWS - 1, 2.4 * numbers  # a spiral over the sphere: no two are near
+        radius = np.sqrt(1 - height**2)
+        return np.stack([radius * np.cos(turn), radius * np.sin(turn), height, 0 * turn], axis=1).astype(np.float32)
+
+
+@pytest.fixture
+def embed():
+    return Embedder()
+
+
+def build(tmp_path, store, embed, **changes):
+    options = {"embedder": "test/1", "dims": DIMS, "progress": None, **changes}
+    return open_vectors(tmp_path, options["embedder"], options["dims"], store, embed, options["progress"])
+
+
+def only(folder, name):
+    (path,) = folder.glob(f"*/{name}")
+    return path
+
+
+def test_built_once_then_opened(tmp_path, store, embed):
+    told = []
+    index = build(tmp_path, store, embed, progress=lambda *news: told.append(news))
+    assert (len(index), embed.calls) == (ROWS, 3)
+    assert told == [("vectors", SHARD, ROWS), ("vectors", 2 * SHARD, ROWS), ("vectors", ROWS, ROWS)]
+    again = build(tmp_path, store, embed)
+    assert embed.calls == 3
+    assert again.vectors.tobytes() == index.vectors.tobytes()
+    found = again.search(embed(["4200"]), 1)
+    assert store.ids_at(found.positions[0].tolist()) == ["d4200"]
+
+
+def test_equal_scores_go_by_doc_id(tmp_path, embed):
+    rows = [Passage(doc_id=doc_id, text="7") for doc_id in ("b", "c", "a", "d")]
+    with PassageStore.build(tmp_path / "p.sqlite", rows, "s") as small:
+        found = build(tmp_path, small, embed).search(embed(["7"]), 3)
+        assert small.ids_at(found.positions[0].tolist()) == ["a", "b", "c"]
+
+
+def test_a_kill_costs_one_shard(tmp_path, store, embed):
+    embed.fail_at = 3
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, store, embed)
+    vectors = only(tmp_path, "vectors.f32")
+    with vectors.open("ab") as file:
+        file.write(b"torn")
+    build(tmp_path, store, embed)
+    assert embed.calls == 4
+    undisturbed = build(tmp_path / "other", store, Embedder())
+    assert vectors.read_bytes() == undisturbed.vectors.tobytes()
+
+
+@pytest.mark.parametrize("remaining", [0, 10, SHARD * DIMS * 4, SHARD * DIMS * 4 + 1])
+def test_shards_that_did_not_reach_the_disk_are_computed_again(tmp_path, store, embed, remaining):
+    embed.fail_at = 3
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path, store, embed)
+    vectors = only(tmp_path, "vectors.f32")
+    vectors.write_bytes(vectors.read_bytes()[:remaining])
+    index = build(tmp_path, store, embed)
+    assert index.vectors.tobytes() == build(tmp_path / "other", store, Embedder()).vectors.tobytes()
+
+
+def test_each_embedder_and_corpus_has_its_own_folder(tmp_path, store, embed):
+    build(tmp_path, store, embed)
+    build(tmp_path, store, embed, embedder="test 1")
+    with PassageStore.build(tmp_path / "p.sqlite", [Passage(doc_id="x", text="1")], "s") as other:
+        build(tmp_path, other, embed)
+    assert len(list(tmp_path.glob("*/header.json"))) == 3
+
+
+def test_a_complete_file_that_was_cut(tmp_path, store, embed):
+    build(tmp_path, store, embed)
+    vectors = only(tmp_path, "vectors.f32")
+    vectors.write_bytes(vectors.read_bytes()[:-4])
+    with pytest.raises(DataError, match=r"cut short .* delete the folder"):
+        build(tmp_path, store, embed)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"sums": 3}', "\xff"])
+def test_a_header_that_is_none(tmp_path, store, embed, text):
+    build(tmp_path, store, embed)
+    only(tmp_path, "header.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match="not a header"):
+        build(tmp_path, store, embed)
+
+
+def test_a_header_about_something_else_is_not_believed(tmp_path, store, embed):
+    build(tmp_path, store, embed)
+    header = only(tmp_path, "header.json")
+    header.write_text(json.dumps({**json.loads(header.read_text()), "embedder": "other"}))
+    build(tmp_path, store, embed)
+    assert embed.calls == 6
+
+
+def test_nan_in_the_file_is_met_by_the_search(tmp_path, store, embed):
+    build(tmp_path, store, embed)
+    vectors = only(tmp_path, "vectors.f32")
+    data = bytearray(vectors.read_bytes())
+    data[400:404] = np.float32(np.nan).tobytes()
+    vectors.write_bytes(data)
+    with pytest.raises(DataError, match="NaN"):
+        build(tmp_path, store, embed).search(embed(["1"]), 5)
+
+
+def broken(values):
+    return lambda texts: np.full((len(texts), DIMS), values, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("embed_texts", "error", "message"),
+    [
+        (broken(np.nan), DataError, "NaN or infinity for passage 'd0'"),
+        (broken(3.0), ProviderError, "unit length"),
+        (lambda texts: np.zeros((len(texts), DIMS + 1)), ProviderError, r"shape \(4096, 5\)"),
+        (lambda texts: np.zeros((1, DIMS)), ProviderError, "shape"),
+    ],
+)
+def test_an_embedder_that_errs(tmp_path, store, embed_texts, error, message):
+    with pytest.raises(error, match=message):
+        build(tmp_path, store, embed_texts)
+
+
+def test_a_query_of_another_length(tmp_path, store, embed):
+    index = build(tmp_path, store, embed)
+    with pytest.raises(DataError, match="7 dimensions, the index 4"):
+        index.search(np.zeros((1, 7), np.float32), 3)
+
+
+def test_a_place_that_cannot_be_written(tmp_path, store, embed):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProviderError, match="cannot be stored"):
+        build(tmp_path / "file", store, embed)
