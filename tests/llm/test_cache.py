@@ -1,0 +1,180 @@
+"""The cache keeps text, never code, and loses nothing that was paid."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from raggs.errors import ProviderError
+from raggs.llm.cache import DATABASE, AnswerCache, CacheStats, Entry, cache_stats, clear_cache
+
+ENTRY = Entry(raw='{"grade": 4}', model="m", prompt_tokens=10, completion_tokens=5, usd=0.25)
+
+
+class Trap:
+    """A pickle that makes a file when it is read."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self):
+        return (Path.touch, (self.path,))
+
+
+@pytest.fixture
+def cache(tmp_path):
+    opened = AnswerCache(tmp_path / "llm")
+    yield opened
+    opened.close()
+
+
+def plant(cache, **columns):
+    """Change the one row of the database behind the cache's back."""
+    with sqlite3.connect(cache.folder / DATABASE) as connection:
+        for name, value in columns.items():
+            connection.execute(f"UPDATE Cache SET {name} = ?", (value,))
+    connection.close()
+
+
+def test_gives_back_what_was_put(cache):
+    assert cache.get("key") is None
+    cache.put("key", ENTRY)
+    assert cache.get("key") == ENTRY
+    cache.put("key", Entry("other", "m", 1, 1, 0.0))
+    assert cache.get("key").raw == "other"
+
+
+def test_long_answers_stay_in_the_database(cache):
+    long = Entry("x" * 200_000, "m", 1, 1, 0.0)
+    cache.put("key", long)
+    assert cache.get("key") == long
+    assert {path.name for path in cache.folder.rglob("*") if path.is_file()} <= {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}
+
+
+def test_survives_reopening(cache):
+    cache.put("key", ENTRY)
+    again = AnswerCache(cache.folder)
+    assert again.get("key") == ENTRY
+    again.close()
+
+
+def test_the_folder_is_for_its_owner_only(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir(mode=0o755)
+    AnswerCache(folder).close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("in_a_file", [False, True], ids=["in the database", "in a file"])
+def test_a_planted_pickle_is_a_miss_and_does_not_run(cache, tmp_path, in_a_file):
+    cache.put("key", ENTRY)
+    sprung = tmp_path / "sprung"
+    code = pickle.dumps(Trap(sprung))
+    if in_a_file:
+        (cache.folder / "trap.val").write_bytes(code)
+        plant(cache, mode=4, filename="trap.val", value=None)
+    else:
+        plant(cache, mode=4, value=code)
+    assert cache.get("key") is None
+    assert not sprung.exists()
+    pickle.loads(code)
+    assert sprung.exists(), "the trap itself works"
+    cache.put("key", ENTRY)
+    assert cache.get("key") == ENTRY
+
+
+def test_a_planted_key_that_is_a_pickle_does_not_run(cache, tmp_path):
+    cache.put("key", ENTRY)
+    plant(cache, key=pickle.dumps(Trap(tmp_path / "sprung")), raw=0)
+    assert cache_stats(cache.folder).entries == 0
+    assert clear_cache(cache.folder) == 1
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_a_planted_file_name_is_neither_read_nor_deleted(cache, tmp_path):
+    cache.put("key", ENTRY)
+    victim = tmp_path / "victim.json"
+    victim.write_text('{"raw": "stolen", "model": "m", "prompt_tokens": 1, "completion_tokens": 1, "usd": 0}')
+    plant(cache, mode=3, filename="../victim.json", value=None)
+    assert cache.get("key") is None
+    cache.put("key", ENTRY)
+    cache.clear()
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("value", ["not json", "[]", "{}", '{"raw": 5}', b"bytes", 7, None], ids=repr)
+def test_a_row_of_another_form_is_a_miss(cache, value):
+    cache.put("key", ENTRY)
+    plant(cache, value=value)
+    assert cache.get("key") is None
+
+
+@pytest.mark.parametrize("key", [b"bytes", 1, ("a", "tuple"), None], ids=repr)
+def test_only_text_can_be_a_key(cache, key):
+    with pytest.raises(TypeError):
+        cache.get(key)
+
+
+def test_only_text_can_be_a_value(cache):
+    with pytest.raises(TypeError):
+        cache._cache.set("key", {"a": 1})
+
+
+def test_stats_and_clear(cache):
+    for number in range(3):
+        cache.put(f"key {number}", ENTRY)
+    found = cache_stats(cache.folder)
+    assert (found.entries, found.usd) == (3, pytest.approx(0.75))
+    assert found.bytes > 0
+    assert clear_cache(cache.folder) == 3
+    assert cache_stats(cache.folder).entries == 0
+
+
+def test_there_is_nothing_where_nothing_was_kept(tmp_path):
+    assert cache_stats(tmp_path / "none") == CacheStats(0, 0, 0.0)
+    assert clear_cache(tmp_path / "none") == 0
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_damaged_database_is_named_and_left_alone(tmp_path):
+    (tmp_path / DATABASE).write_bytes(b"this is not a database" * 100)
+    with pytest.raises(ProviderError, match=r"cache of answers cannot be used: file is not a database.*must be deleted"):
+        AnswerCache(tmp_path)
+    assert (tmp_path / DATABASE).read_bytes().startswith(b"this is not")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    tmp_path.chmod(0o500)
+    with pytest.raises(ProviderError, match="cannot be used"):
+        AnswerCache(tmp_path / "llm")
+
+
+def test_a_file_in_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "llm").write_text("")
+    with pytest.raises(ProviderError, match="llm: the cache of answers cannot be used"):
+        AnswerCache(tmp_path / "llm")
+
+
+def _fill(folder, name):
+    cache = AnswerCache(folder)
+    for number in range(50):
+        cache.put(f"{name} {number}", ENTRY)
+    cache.close()
+
+
+def test_several_processes_may_write(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_fill, args=(tmp_path, name)) for name in ("one", "two")]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert cache_stats(tmp_path).entries == 100

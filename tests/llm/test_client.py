@@ -1,0 +1,418 @@
+"""The client as a whole, against a server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+
+import pytest
+from support.llm_bench import KEY, MODEL, question
+
+from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
+from raggs.llm import LLM, BudgetSettings, LLMSettings, Price, Usage
+
+CHECKED = ["grade 7", "grade text", "grade float", "grade true", "no grade", "prose", "empty", "refusal", "filtered"]
+PASSING = ["429", "500", "502", "503", "reset", "garbage", "html", "cut body", "list body"]
+
+
+def test_asks_once_and_remembers(bench):
+    with bench(truth=lambda query, passage: len(passage)) as b:
+        first, second = b.llm(), b.llm()
+        assert b.run(lambda llm: llm.ask(question(passage="four")), first).value == 4
+        assert b.run(lambda llm: llm.ask(question(passage="four")), second).value == 4
+        assert b.server.count == 1
+        assert (first.usage.calls, first.usage.cached) == (1, 0)
+        assert (second.usage.calls, second.usage.cached, second.usage.usd) == (0, 1, 0.0)
+        assert second.usage.saved_usd == first.usage.usd > 0
+
+
+def test_sends_the_schema_and_the_parameters(bench):
+    with bench() as b:
+        llm = b.llm(parameters={"temperature": 0.5, "top_p": 0.9})
+        b.run(lambda llm: llm.ask(question(parameters={"temperature": 0})), llm)
+        sent = b.server.requests[0]
+    assert sent["temperature"] == 0
+    assert sent["top_p"] == 0.9
+    assert sent["response_format"]["type"] == "json_schema"
+    assert sent["response_format"]["json_schema"] == {
+        "name": "grade",
+        "strict": True,
+        "schema": {"type": "object", "properties": {"grade": {"type": "integer"}}},
+    }
+    assert "max_tokens" not in sent
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"sample": 1},
+        {"parameters": {"temperature": 0.1}},
+        {"schema": {"type": "object"}},
+        {"text": "who?"},
+        {"model": "openai/other-model"},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_question_is_asked_anew(bench, change):
+    with bench() as b:
+        prices = {MODEL: Price(input=1, output=1), "openai/other-model": Price(input=1, output=1)}
+        for request in (question(), question(**change), question()):
+            b.run(lambda llm, request=request: llm.ask(request), prices=prices)
+        assert b.server.count == 2
+
+
+def test_settings_that_change_no_answer_are_not_in_the_key(bench):
+    with bench() as b:
+        b.run(lambda llm: llm.ask(question()))
+        b.run(lambda llm: llm.ask(question()), concurrency=1, timeout_s=1, max_attempts=1, requests_per_minute=10, max_usd=None)
+        assert b.server.count == 1
+
+
+def test_another_address_is_another_model(bench, monkeypatch):
+    with bench() as b:
+        monkeypatch.setenv("OPENAI_BASE_URL", b.server.url)
+        b.run(lambda llm: llm.ask(question()), api_base=None)
+        monkeypatch.setenv("OPENAI_BASE_URL", b.server.url + "/")
+        b.run(lambda llm: llm.ask(question()), api_base=None)
+        assert b.server.count == 2
+
+
+def test_the_same_question_at_once_is_sent_once(bench):
+    with bench(delay_s=0.05) as b:
+        llm = b.llm()
+        replies = b.run(lambda llm: asyncio.gather(*(llm.ask(question()) for _ in range(8))), llm)
+        assert len({reply.value for reply in replies}) == 1
+        assert b.server.count == 1
+        assert (llm.usage.calls, llm.usage.cached) == (1, 7)
+
+
+def test_another_asker_takes_over_when_the_first_is_cancelled(bench):
+    async def work(llm):
+        first = asyncio.ensure_future(llm.ask(question()))
+        await asyncio.sleep(0.05)
+        second = asyncio.ensure_future(llm.ask(question()))
+        await asyncio.sleep(0.05)
+        first.cancel()
+        reply = await second
+        assert first.cancelled()
+        return reply
+
+    with bench(fault_for=lambda n, _: "slow:1" if n == 1 else None) as b:
+        assert b.run(work).error is None
+        assert b.server.count == 2
+
+
+def test_works_in_one_loop_after_another(bench):
+    with bench() as b:
+        llm = b.llm()
+        for number in range(3):
+            assert asyncio.run(llm.ask(question(text=f"q{number}"))).error is None
+        asyncio.run(llm.close())
+        assert b.server.count == 3
+
+
+@pytest.mark.parametrize("fault", [*CHECKED, "truncated", "no choices"])
+def test_an_unusable_answer_is_asked_for_again(bench, fault):
+    with bench(faults=[fault]) as b:
+        llm = b.llm()
+        reply = b.run(lambda llm: llm.ask(question()), llm)
+        assert reply.error is None
+        assert reply.value in range(1, 6)
+        assert b.server.count == 2
+        assert (llm.usage.calls, llm.usage.repaired, llm.usage.failed) == (2, 1, 0)
+
+
+@pytest.mark.parametrize("fault", CHECKED)
+def test_an_answer_that_stays_unusable_is_a_failure_and_not_kept(bench, fault):
+    with bench(fault_for=lambda n, _: fault if n <= 3 else None) as b:
+        llm = b.llm()
+        reply = b.run(lambda llm: llm.ask(question()), llm)
+        assert reply.value is None
+        assert reply.error.startswith("the answer cannot be used: ")
+        assert b.server.count == 3
+        assert (llm.usage.failed, llm.usage.repaired) == (1, 0)
+        assert b.run(lambda llm: llm.ask(question())).value is not None
+
+
+def test_a_correction_shows_the_answer_and_what_is_wrong_with_it(bench):
+    with bench(faults=["grade 7"]) as b:
+        b.run(lambda llm: llm.ask(question()))
+        first, second = (request["messages"] for request in b.server.requests)
+    assert second[: len(first)] == first
+    said, asked = second[len(first) :]
+    assert json.loads(said["content"])["grade"] == 7
+    assert '"grade" must be a whole number from 1 to 5' in asked["content"]
+
+
+def test_a_correction_of_an_empty_answer_shows_no_empty_message(bench):
+    with bench(faults=["empty"]) as b:
+        b.run(lambda llm: llm.ask(question()))
+        assert [message["role"] for message in b.server.requests[1]["messages"]] == ["user", "user"]
+
+
+def test_a_truncated_answer_gets_more_room_each_time(bench):
+    with bench(faults=["truncated", "truncated"]) as b:
+        b.run(lambda llm: llm.ask(question(max_output_tokens=50)))
+        first, second, third = b.server.requests
+    assert first["messages"] == second["messages"] == third["messages"]
+    assert "max_tokens" not in first
+    assert second["max_tokens"] == 200
+
+
+def test_more_room_goes_by_the_name_the_user_chose(bench):
+    with bench(faults=["truncated"]) as b:
+        b.run(lambda llm: llm.ask(question(max_output_tokens=50, parameters={"max_completion_tokens": 10})))
+        assert b.server.requests[0]["max_completion_tokens"] == 10
+        assert b.server.requests[1]["max_completion_tokens"] == 200
+
+
+def test_the_raw_answer_of_a_failure_is_told(bench):
+    with bench(fault_for=lambda *_: "prose") as b:
+        assert b.run(lambda llm: llm.ask(question())).raw == "I would say four."
+
+
+def test_no_repairs_when_none_are_wanted(bench):
+    with bench(faults=["prose"]) as b:
+        assert b.run(lambda llm: llm.ask(question()), max_repairs=0).error
+        assert b.server.count == 1
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_a_passing_fault_is_retried(bench, fault):
+    with bench(faults=[fault, fault]) as b:
+        llm = b.llm()
+        assert b.run(lambda llm: llm.ask(question()), llm).error is None
+        assert b.server.count == 3
+        assert (llm.usage.calls, llm.usage.repaired) == (3, 0)
+
+
+def test_a_slow_answer_is_given_up_and_retried(bench):
+    with bench(faults=["slow"]) as b:
+        began = time.monotonic()
+        assert b.run(lambda llm: llm.ask(question()), timeout_s=0.3).error is None
+        assert time.monotonic() - began < 3
+        assert b.server.count == 2
+
+
+@pytest.mark.parametrize("fault", PASSING)
+def test_exhausted_retries_are_a_failure_of_one_question(bench, fault):
+    with bench(fault_for=lambda n, _: fault if n <= 2 else None) as b:
+        llm = b.llm(max_attempts=2)
+        reply = b.run(lambda llm: llm.ask(question()), llm)
+        assert reply.value is None
+        assert "provider" in reply.error
+        assert KEY not in reply.error
+        assert b.server.count == 2
+        assert llm.usage.failed == 1
+        assert b.run(lambda llm: llm.ask(question())).error is None, "the failure was kept"
+
+
+def test_nobody_there(bench):
+    with bench() as b:
+        reply = b.run(lambda llm: llm.ask(question()), api_base="http://127.0.0.1:9/v1", max_attempts=2)
+        assert "Connection error" in reply.error
+
+
+@pytest.mark.parametrize(("fault", "least"), [("429:0.2", 0.2), ("503:0.2", 0.2), ("429:date", 0.0)])
+def test_retry_after_is_honoured(bench, fault, least):
+    with bench(faults=[fault]) as b:
+        assert b.run(lambda llm: llm.ask(question())).error is None
+        first, second = b.server.times
+        assert least <= second - first < least + 2
+
+
+def test_a_provider_that_wants_an_hour_is_not_waited_for(bench):
+    with bench(faults=["429:3600"]) as b:
+        assert "limits the rate" in b.run(lambda llm: llm.ask(question())).error
+        assert b.server.count == 1
+
+
+@pytest.mark.parametrize("fault", ["400", "context", "policy"])
+def test_a_rejected_request_is_a_failure_at_once(bench, fault):
+    with bench(faults=[fault]) as b:
+        reply = b.run(lambda llm: llm.ask(question()))
+        assert reply.value is None
+        assert reply.error
+        assert b.server.count == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "named"),
+    [
+        ("401", AuthenticationError, "OPENAI_API_KEY"),
+        ("403", AuthenticationError, "OPENAI_API_KEY"),
+        ("404", ConfigError, MODEL),
+        ("quota", ProviderError, "credit"),
+    ],
+)
+def test_what_every_question_would_meet_stops_the_run(bench, fault, error, named):
+    with bench(fault_for=lambda *_: fault) as b:
+        with pytest.raises(error, match=named) as caught:
+            b.run(lambda llm: llm.ask(question()))
+        assert b.server.count == 1
+        assert "sk-te" not in str(caught.value)
+
+
+def test_all_who_wait_for_one_answer_hear_why_it_does_not_come(bench):
+    async def work(llm):
+        return await asyncio.gather(*(llm.ask(question()) for _ in range(4)), return_exceptions=True)
+
+    with bench(fault_for=lambda *_: "401", delay_s=0.05) as b:
+        assert [type(error) for error in b.run(work)] == [AuthenticationError] * 4
+        assert b.server.count == 1
+
+
+def test_a_missing_key_is_named(bench, monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with bench() as b, pytest.raises(AuthenticationError, match=r"no key for openai/test-model.*set OPENAI_API_KEY"):
+        b.run(lambda llm: llm.ask(question()))
+
+
+def test_a_missing_key_of_another_provider_is_named(bench, monkeypatch):
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with bench() as b, pytest.raises(AuthenticationError, match="set ANTHROPIC_API_KEY"):
+        b.run(lambda llm: llm.ask(question(model="anthropic/claude-sonnet-4-5")))
+
+
+def test_a_model_without_a_provider_is_refused(bench):
+    with bench() as b, pytest.raises(ConfigError, match="provider/model"):
+        b.run(lambda llm: llm.ask(question(model="nonsense")), max_usd=None)
+
+
+def test_a_parameter_that_the_model_does_not_take_is_refused(bench):
+    with bench() as b, pytest.raises(ConfigError, match="does not take one of its parameters"):
+        b.run(lambda llm: llm.ask(question(model="openai/gpt-5-mini", parameters={"temperature": 0.3})))
+
+
+def test_a_server_without_structured_output_is_asked_without_it(bench):
+    def fault_for(_, body):
+        return "no schema" if "response_format" in body else None
+
+    with bench(fault_for=fault_for) as b:
+        llm = b.llm()
+
+        async def work(llm):
+            return [await llm.ask(question(text=f"q{number}")) for number in range(3)]
+
+        assert all(reply.error is None for reply in b.run(work, llm))
+        assert b.server.count == 4, "it asks for structured output once only"
+
+
+def test_concurrency_is_kept(bench):
+    with bench(delay_s=0.02) as b:
+        b.run(lambda llm: asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(20))), concurrency=3)
+        assert b.server.peak == 3
+
+
+def test_the_budget_in_calls_stops_before_the_call(bench):
+    async def work(llm):
+        found = await asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(10)), return_exceptions=True)
+        return [outcome for outcome in found if isinstance(outcome, BudgetError)]
+
+    with bench(delay_s=0.01) as b:
+        stopped = b.run(work, max_calls=4)
+        assert b.server.count == 4
+        assert len(stopped) == 6
+        assert "raise budget.max_calls and run again" in str(stopped[0])
+        b.run(work, max_calls=6)
+        assert b.server.count == 10, "the second invocation starts from what was paid"
+
+
+def test_the_budget_in_money_is_not_overdrawn_by_calls_in_flight(bench):
+    async def work(llm):
+        found = await asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(40)), return_exceptions=True)
+        return [outcome for outcome in found if isinstance(outcome, BudgetError)]
+
+    with bench(delay_s=0.005) as b:
+        llm = b.llm(max_usd=0.006)  # a call reserves 0.003 and costs 0.00014
+        stopped = b.run(work, llm)
+        assert stopped
+        assert "raise budget.max_usd and run again: what was paid is cached" in str(stopped[0])
+        assert llm.usage.usd <= 0.006
+        assert llm.usage.usd > 0.0025, "calls that cost less than reserved make room for more"
+        rest = b.llm(max_usd=1)
+        assert b.run(work, rest) == []
+        assert b.server.count == 40
+
+
+def test_an_unknown_price_is_refused_while_money_is_limited(bench):
+    request = question(model="openai/nobody-knows")
+    with bench() as b:
+        with pytest.raises(ConfigError, match=r"openai/nobody-knows.*llm\.prices.*budget\.max_usd: null"):
+            b.run(lambda llm: llm.ask(request))
+        assert b.server.count == 0
+        llm = b.llm(max_usd=None)
+        assert b.run(lambda llm: llm.ask(request), llm).error is None
+        assert llm.usage.usd == 0
+
+
+def test_a_cached_answer_needs_no_price_no_key_and_no_budget(bench, monkeypatch):
+    with bench() as b:
+        b.run(lambda llm: llm.ask(question()))
+        monkeypatch.delenv("OPENAI_API_KEY")
+        assert b.run(lambda llm: llm.ask(question()), prices={}, max_calls=0, max_usd=0).error is None
+
+
+def test_a_cached_answer_is_checked_again(bench):
+    def stricter(answer):
+        if answer["grade"] != 5:
+            raise ValueError("must be 5")
+        return 5
+
+    grades = iter([3, 5])
+    with bench(truth=lambda *_: next(grades)) as b:
+        assert b.run(lambda llm: llm.ask(question())).value == 3
+        assert b.run(lambda llm: llm.ask(question(check=stricter))).value == 5
+        assert b.run(lambda llm: llm.ask(question(check=stricter))).value == 5
+        assert b.server.count == 2
+
+
+def test_tokens_are_estimated_where_the_server_does_not_count(bench):
+    with bench(count_tokens=False) as b:
+        llm = b.llm()
+        b.run(lambda llm: llm.ask(question()), llm)
+        assert llm.usage.prompt_tokens > 10
+        assert llm.usage.completion_tokens > 5
+        assert llm.usage.usd > 0
+
+
+def test_without_a_cache_everything_is_asked(bench):
+    with bench() as b:
+        for _ in range(2):
+            b.run(lambda llm: llm.ask(question()), cached=False)
+        assert b.server.count == 2
+        assert not list(b.folder.iterdir())
+
+
+def test_no_key_in_the_cache_the_log_or_on_the_terminal(bench, caplog, capfd):
+    caplog.set_level(logging.DEBUG)
+    with bench(faults=["401", "500", "grade 7"]) as b:
+        for number in range(3):
+            try:
+                b.run(lambda llm, number=number: llm.ask(question(text=f"q{number}")), max_attempts=1)
+            except AuthenticationError:
+                continue
+        stored = b"".join(path.read_bytes() for path in b.folder.rglob("*") if path.is_file())
+    out, err = capfd.readouterr()
+    assert len(stored) > 1000
+    assert KEY.encode() not in stored
+    assert KEY not in caplog.text + out + err
+    assert "LiteLLM" not in caplog.text
+    assert not out
+    assert not err
+
+
+def test_building_touches_nothing(tmp_path):
+    llm = LLM(LLMSettings(), BudgetSettings(), tmp_path / "llm")
+    assert llm.usage == Usage()
+    assert llm.price("openai/gpt-5-mini")
+    assert not list(tmp_path.iterdir())
+    asyncio.run(llm.close())
+
+
+def test_usage_can_be_subtracted():
+    before, after = Usage(calls=2, usd=0.5, failed=1), Usage(calls=5, usd=0.75, failed=1, cached=3)
+    assert after - before == Usage(calls=3, usd=0.25, cached=3)
+    assert before + (after - before) == after

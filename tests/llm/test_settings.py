@@ -1,0 +1,47 @@
+"""What the settings accept, and which of them count as a cause."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+
+from raggs.llm import BudgetSettings, LLMSettings, Price
+from raggs.settings import causes
+
+
+def test_only_what_can_change_an_answer_is_a_cause():
+    changed = LLMSettings(concurrency=1, requests_per_minute=1, timeout_s=1, max_attempts=1, prices={"m": Price(input=1, output=1)})
+    assert causes(changed) == causes(LLMSettings())
+    assert causes(BudgetSettings(max_usd=None, max_calls=1)) == {}
+    assert causes(LLMSettings(parameters={"seed": 1})) != causes(LLMSettings())
+    assert causes(LLMSettings(api_base="http://localhost")) != causes(LLMSettings())
+    assert causes(LLMSettings(max_repairs=0)) != causes(LLMSettings())
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"concurrency": 0},
+        {"requests_per_minute": 0},
+        {"timeout_s": 0},
+        {"max_attempts": 0},
+        {"max_repairs": -1},
+        {"prices": {"m": {"input": -1, "output": 0}}},
+        {"parameters": {"model": "x"}},
+        {"parameters": {"stream": True}},
+        {"parameters": {"temperature": float("nan")}},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(wrong):
+    with pytest.raises(ValidationError):
+        LLMSettings.model_validate(wrong)
+
+
+def test_a_key_in_the_configuration_is_refused_without_repeating_it():
+    with pytest.raises(ValidationError, match="environment variable"):
+        LLMSettings.model_validate({"parameters": {"api_key": "sk-secret"}})
+
+
+def test_a_price_is_per_million_tokens():
+    assert Price(input=0.25, output=2).usd(1_000_000, 500_000) == pytest.approx(1.25)
