@@ -87,7 +87,7 @@ def open_lexical(
         languages = tuple(json.loads((place / LANGUAGES).read_bytes()))
         if bm25.scores["num_docs"] != len(store):
             raise ValueError("another number of passages")
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"the index is damaged ({error})", where=place, remedy="delete the folder; it is built again"
         ) from error

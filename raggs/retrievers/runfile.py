@@ -59,7 +59,7 @@ class RunFileRetriever(Adapter):
         }
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        if not self._checked:
+        if queries and not self._checked:
             self._check([query.qid for query in queries])
             self._checked = True
         for query in queries:

@@ -1,0 +1,40 @@
+"""A small corpus, an embedder that knows a few words, and queries as the embed stage writes them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from raggs.artifacts import EmbedRecord, Passage
+from raggs.indexes.passages import PassageStore
+from raggs.retrievers.base import RetrieverContext
+
+TEXTS = {
+    "wing": "The lift of a wing in a slipstream was measured.",
+    "plate": "Transition of the boundary layer on a flat plate.",
+    "cat": "A cat sleeps on the mat for most of the day.",
+    "copy": "A cat sleeps on the mat for most of the day.",
+}
+TOPICS = ("wing", "plate", "cat")
+
+
+def embed(texts):
+    rows = np.array([[float(topic in text.lower()) for topic in TOPICS] for text in texts], dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(lengths == 0, 1, lengths)
+
+
+@pytest.fixture
+def context(tmp_path):
+    rows = [Passage(doc_id=doc_id, text=text) for doc_id, text in TEXTS.items()]
+    with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
+        yield RetrieverContext(store, embed, "topics/1", len(TOPICS), tmp_path / "cache", lambda *_: None)
+
+
+@pytest.fixture
+def ask():
+    def query(text, qid="q1", language="en", **changes):
+        values = {"embedding": tuple(embed([text])[0].tolist()), "embedder": "topics/1", **changes}
+        return EmbedRecord(qid=qid, text=text, rewrite=text, bm25_text=text, language=language, **values)
+
+    return query
