@@ -30,7 +30,7 @@ class Written:
 
     sha256: str
     rows: int
-    bytes: int
+    size: int
     line_sums: bytes
 
 

@@ -90,5 +90,6 @@ def _tag(value: Any) -> Any:
 def spec_type(registry: Registry[Any]) -> Any:
     """A pydantic type: any of the registry's `Config` classes, chosen by the field `type`."""
     tagged = tuple(Annotated[registry.load(name).Config, Tag(name)] for name in registry)
-    union = tagged[0] if len(tagged) == 1 else Union[tagged]  # noqa: UP007 - built at run time
-    return SerializeAsAny[Annotated[union, Discriminator(_tag)]] if len(tagged) > 1 else SerializeAsAny[union]
+    union: Any = tagged[0] if len(tagged) == 1 else Union[tagged]  # noqa: UP007 - built at run time
+    choice: Any = Annotated[union, Discriminator(_tag)] if len(tagged) > 1 else union
+    return Annotated[choice, SerializeAsAny()]

@@ -1,17 +1,21 @@
 """TREC files: qrels (``qid 0 docid grade``) and runs (``qid Q0 docid rank score tag``).
 
-Columns are separated by white space; lines that begin with ``#`` are comments; a ``.gz`` file is read as it is.
+Columns are separated by white space; lines that begin with ``#`` are comments; a ``.gz`` file is read as it is. Rows
+come in the file's order with their line numbers: sorting, and what a negative grade means, are the caller's business.
 """
 
 from __future__ import annotations
 
-import gzip
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from raggs.errors import DataError, NotFoundError
+from raggs.errors import DataError
+from raggs.jsonl import raw_lines
+
+Seen = defaultdict[str, dict[str, int]]
 
 
 class Label(NamedTuple):
@@ -39,15 +43,15 @@ def read_qrels(path: Path) -> Iterator[Label]:
         NotFoundError: the file is missing or unreadable.
         DataError: not 4 columns, a grade that is no integer, or a (qid, docid) twice; with file and line.
     """
-    seen: dict[tuple[str, str], int] = {}
-    for number, columns in _rows(path, 4, "qid 0 docid grade"):
-        qid, _, doc_id, grade = columns
+    seen: Seen = defaultdict(dict)
+    for line, (qid, _, doc_id, grade) in _rows(path, 4, "qid 0 docid grade"):
         try:
             value = int(grade)
         except ValueError:
-            raise DataError(f"grade {grade!r} is not an integer", where=path, line=number, remedy="grades are whole numbers") from None
-        _once(seen, (qid, doc_id), path, number)
-        yield Label(number, qid, doc_id, value)
+            message = f"grade {grade!r} is not an integer"
+            raise DataError(message, where=path, line=line, remedy="grades are whole numbers") from None
+        _once(seen, qid, doc_id, path, line)
+        yield Label(line, qid, doc_id, value)
 
 
 def read_run(path: Path) -> Iterator[Scored]:
@@ -57,45 +61,32 @@ def read_run(path: Path) -> Iterator[Scored]:
         NotFoundError: the file is missing or unreadable.
         DataError: not 6 columns, a score that is no finite number, or a (qid, docid) twice; with file and line.
     """
-    seen: dict[tuple[str, str], int] = {}
-    for number, columns in _rows(path, 6, "qid Q0 docid rank score tag"):
-        qid, _, doc_id, _, score, _ = columns
+    seen: Seen = defaultdict(dict)
+    for line, (qid, _, doc_id, _, score, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
         try:
             value = float(score)
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise DataError(f"score {score!r} is not a finite number", where=path, line=number, remedy="remove or repair the line")
-        _once(seen, (qid, doc_id), path, number)
-        yield Scored(number, qid, doc_id, value)
+            message = f"score {score!r} is not a finite number"
+            raise DataError(message, where=path, line=line, remedy="remove or repair the line")
+        _once(seen, qid, doc_id, path, line)
+        yield Scored(line, qid, doc_id, value)
 
 
-def _once(seen: dict[tuple[str, str], int], key: tuple[str, str], path: Path, number: int) -> None:
-    first = seen.setdefault(key, number)
-    if first != number:
-        raise DataError(f"query {key[0]} and passage {key[1]} stand twice (first in line {first})", where=path, line=number, remedy="keep one")
+def _once(seen: Seen, qid: str, doc_id: str, path: Path, line: int) -> None:
+    first = seen[qid].setdefault(doc_id, line)
+    if first != line:
+        message = f"query {qid} and passage {doc_id} stand twice (first in line {first})"
+        raise DataError(message, where=path, line=line, remedy="keep one of them")
 
 
 def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
-    for number, text in _lines(path):
-        columns = text.split()
-        if not columns or text.startswith("#"):
+    for line, text in raw_lines(path):
+        if text.startswith("#"):
             continue
+        columns = text.split()
         if len(columns) != count:
-            raise DataError(f"{len(columns)} columns instead of {count}", where=path, line=number, remedy=f"expected: {form}")
-        yield number, columns
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    try:
-        file = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-        with file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError("not UTF-8", where=path, line=number, remedy="convert the file to UTF-8") from error
-    except FileNotFoundError as error:
-        raise NotFoundError("no such file", where=path, remedy="check the path") from error
-    except (OSError, EOFError) as error:
-        raise NotFoundError(f"cannot be read ({error})", where=path, remedy="check the file") from error
+            message = f"{len(columns)} columns instead of {count}"
+            raise DataError(message, where=path, line=line, remedy=f"expected: {form}")
+        yield line, columns

@@ -110,7 +110,7 @@ def test_records_round_trip_and_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
     written = write_records(path, [entry(0), entry(1)])
     assert list(read_records(path, JournalRecord)) == [entry(0), entry(1)]
-    assert (written.rows, written.bytes, written.sha256) == (2, path.stat().st_size, hash_file(path))
+    assert (written.rows, written.size, written.sha256) == (2, path.stat().st_size, hash_file(path))
     assert len(written.line_sums) == 8
 
 

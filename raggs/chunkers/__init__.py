@@ -1,1 +1,1 @@
-"""Texts cut into passages, with exact places."""
+"""Texts cut into passages, with exact places. Pure: text in, slices out."""

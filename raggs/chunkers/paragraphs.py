@@ -1,8 +1,9 @@
 """Whole paragraphs packed into passages of bounded length.
 
 Paragraphs are separated by blank lines. As many as fit are packed into one passage; a paragraph that is longer than
-a passage is cut at the ends of its sentences, and a sentence that is longer at its words. A heading is never the end
-of a passage: it opens the next one. Every chunk is an exact slice of the source.
+a passage is cut at the ends of its sentences, a sentence that is longer at its lines, a line that is longer at its
+words. A heading (Markdown ``#`` or underlined) is one block with the paragraph that follows it. Every chunk is an
+exact slice of the source: nothing is reworded, so a place in a chunk is a place in the file.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-PARAGRAPH = re.compile(r"\S.*?(?=\n[ \t]*\n|\s*\Z)", re.DOTALL)
-SENTENCE = re.compile(r"\S.*?(?:[.!?…](?=\s)|\Z)", re.DOTALL)
-WORD = re.compile(r"\S+")
-HEADING = re.compile(r"#{1,6}\s")
-UNDERLINE = re.compile(r"[^\n]+\n([=*\-~^])\1{2,}\s*\Z")
+LINE = re.compile(r"[^\n]+\n?|\n")
+MARKED = re.compile(r"#{1,6}\s+\S")
+MARKS = re.compile(r"\A#{1,6}\s+|\s+#+\s*\Z")
+UNDERLINED = re.compile(r"(?:([=*#~^\"-])\1{2,}\s*\n)?[^\n]+\n([=*#~^\"-])\2{2,}")
+# Where a text that is too long may be cut, from the best kind of place to the worst; always at white space.
+CUTS = (re.compile(r"[.!?…][\"'”’»)\]]*\s+"), re.compile(r"\n"), re.compile(r"\s+"))
 
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A slice of a text: ``source[start:end] == text``."""
+    """A slice of a text: ``source[start:end] == text``, in characters, without white space at its ends."""
 
     text: str
     start: int
@@ -32,6 +34,8 @@ class Chunk:
 def pack_paragraphs(text: str, max_words: int = 200) -> list[Chunk]:
     """Cut `text` into chunks of at most `max_words` words, in order, without overlap, covering every word.
 
+    A word is a run of characters without white space, so a text in a script without spaces is hardly cut at all.
+
     Raises:
         ValueError: `max_words` < 1.
     """
@@ -40,46 +44,77 @@ def pack_paragraphs(text: str, max_words: int = 200) -> list[Chunk]:
     return [Chunk(text[start:end], start, end) for start, end in _pack(text, max_words)]
 
 
+def heading_of(text: str) -> str | None:
+    """The first heading of a text, without its marks, or None."""
+    for start, end in _paragraphs(text):
+        paragraph = text[start:end]
+        if MARKED.match(paragraph):
+            return MARKS.sub("", paragraph).strip()
+        underlined = UNDERLINED.match(paragraph)
+        if underlined:
+            return underlined[0].splitlines()[-2].strip()
+    return None
+
+
 def _pack(text: str, max_words: int) -> Iterator[Span]:
-    start = end = words = 0
-    heading: int | None = None  # where a run of headings at the end of the open chunk begins
-    for piece_start, piece_end in _pieces(text, max_words):
-        count = _count(text, piece_start, piece_end)
-        if words and words + count > max_words:
-            cut = end if heading is None or heading <= start else heading
-            yield start, len(text[:cut].rstrip())
-            start = piece_start if cut == end else cut
-            words = _count(text, start, end) if cut != end else 0
+    open_start = open_end = words = 0
+    for block_start, block_end in _blocks(text):
+        for start, end in _pieces(text, block_start, block_end, max_words):
+            count = _count(text, start, end)
             if words and words + count > max_words:
-                yield start, end
-                start, words = piece_start, 0
-        if not words:
-            start = piece_start
-        is_heading = _is_heading(text[piece_start:piece_end])
-        heading = (piece_start if heading is None else heading) if is_heading else None
-        end, words = piece_end, words + count
+                yield open_start, open_end
+                words = 0
+            open_start, open_end = (open_start if words else start), end
+            words += count
     if words:
+        yield open_start, open_end
+
+
+def _blocks(text: str) -> Iterator[Span]:
+    """Paragraphs; headings are joined to the paragraph that follows them."""
+    opened: int | None = None
+    end = 0
+    for start, end in _paragraphs(text):
+        first = start if opened is None else opened
+        if _is_heading(text[start:end]):
+            opened = first
+        else:
+            yield first, end
+            opened = None
+    if opened is not None:
+        yield opened, end
+
+
+def _paragraphs(text: str) -> Iterator[Span]:
+    """Runs of lines between blank lines; a line marked as heading is one of its own."""
+    opened: int | None = None
+    for line in LINE.finditer(text):
+        blank, marked = not line.group().strip(), MARKED.match(line.group()) is not None
+        if opened is not None and (blank or marked):
+            yield _trim(text, opened, line.start())
+            opened = None
+        if marked:
+            yield _trim(text, *line.span())
+        elif not blank and opened is None:
+            opened = line.start()
+    if opened is not None:
+        yield _trim(text, opened, len(text))
+
+
+def _pieces(text: str, start: int, end: int, max_words: int, level: int = 0) -> Iterator[Span]:
+    """The span itself where it is short enough, else its parts between the best kind of cuts."""
+    if level == len(CUTS) or _count(text, start, end) <= max_words:
         yield start, end
+        return
+    edges = [start, *(match.end() for match in CUTS[level].finditer(text, start, end)), end]
+    for first, last in zip(edges, edges[1:], strict=False):
+        if text[first:last].strip():
+            yield from _pieces(text, *_trim(text, first, last), max_words, level + 1)
 
 
-def _pieces(text: str, max_words: int) -> Iterator[Span]:
-    """Paragraphs, or where they are too long their sentences, or runs of words."""
-    for start, end in _spans(PARAGRAPH, text, 0, len(text)):
-        if _count(text, start, end) <= max_words:
-            yield start, end
-            continue
-        for first, last in _spans(SENTENCE, text, start, end):
-            words = list(_spans(WORD, text, first, last))
-            for place in range(0, len(words), max_words):
-                run = words[place : place + max_words]
-                yield run[0][0], run[-1][1]
-
-
-def _spans(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[Span]:
-    for match in pattern.finditer(text[start:end]):
-        found = match.group().rstrip()
-        if found:
-            yield start + match.start(), start + match.start() + len(found)
+def _trim(text: str, start: int, end: int) -> Span:
+    part = text[start:end]
+    return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
 
 
 def _count(text: str, start: int, end: int) -> int:
@@ -87,4 +122,4 @@ def _count(text: str, start: int, end: int) -> int:
 
 
 def _is_heading(paragraph: str) -> bool:
-    return ("\n" not in paragraph and bool(HEADING.match(paragraph))) or bool(UNDERLINE.fullmatch(paragraph))
+    return MARKED.match(paragraph) is not None or UNDERLINED.fullmatch(paragraph) is not None

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from raggs import __version__
-from raggs.cli import configs, outputs, runs, setup
+from raggs.cli import configs, housekeeping, outputs, runs
 from raggs.cli.boundary import BoundaryGroup
 
 HELP = """
@@ -49,14 +49,14 @@ def root(
     """Options of raggs itself; see HELP."""
 
 
-app.command("init")(setup.init)
+app.command("init")(housekeeping.init)
 app.command("run")(runs.run)
 app.command("status")(runs.status)
 app.command("why")(runs.why)
 app.command("audit")(runs.audit)
 app.command("export")(outputs.export)
 app.command("validate")(configs.validate)
-app.command("doctor")(setup.doctor)
+app.command("doctor")(housekeeping.doctor)
 app.command("list")(outputs.list_)
 app.command("schema")(outputs.schema)
 
@@ -65,6 +65,6 @@ config_app.command("show")(configs.show)
 app.add_typer(config_app, name="config")
 
 cache_app = typer.Typer(help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None)
-cache_app.command("stats")(setup.cache_stats)
-cache_app.command("clear")(setup.cache_clear)
+cache_app.command("stats")(housekeeping.cache_stats)
+cache_app.command("clear")(housekeeping.cache_clear)
 app.add_typer(cache_app, name="cache")

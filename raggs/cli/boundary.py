@@ -47,7 +47,7 @@ class BoundaryGroup(TyperGroup):
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
             # The reader of our output has gone (`raggs ... | head`): nothing is wrong, and nothing is left to say.
-            sys.stdout = None  # type: ignore[assignment]
+            sys.stdout = None
             raise typer.Exit(0) from error
         except UnicodeEncodeError as error:
             wrapped = UsageError("the terminal cannot show this text", remedy="set PYTHONIOENCODING=utf-8")

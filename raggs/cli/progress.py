@@ -66,8 +66,8 @@ class LiveProgress:
             case StageFinished(stage, lock, seconds):
                 rows = next(iter(lock.outputs.values())).rows
                 task = self._task(stage)
-                total = self._bars.tasks[task].total or 1
-                self._bars.update(task, total=total, completed=total, note=f"{rows:,} records in {seconds:.1f} s")
+                whole = self._bars.tasks[task].total or 1
+                self._bars.update(task, total=whole, completed=whole, note=f"{rows:,} records in {seconds:.1f} s")
 
 
 class PlainProgress:

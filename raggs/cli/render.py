@@ -152,9 +152,9 @@ def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: b
     lines = [line for line in lines if line.stage in running]
     total = None if any(line.usd is None for line in lines) else sum(line.usd or 0.0 for line in lines)
     if as_json:
-        rows = [vars(line) for line in lines]
+        estimates = [vars(line) for line in lines]
         reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
-        typer.echo(dump_json({"plan": reasons, "estimates": rows, "usd": total, "max_usd": config.budget.max_usd}))
+        typer.echo(dump_json({"plan": reasons, "estimates": estimates, "usd": total, "max_usd": config.budget.max_usd}))
         return
     console = _console()
     for name, found in plan.items():

@@ -7,13 +7,13 @@ imports no provider.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from raggs import corpora, embedders, judges, queries, retrievers, rewriters
-from raggs.artifacts import Query
+from raggs.artifacts import Passage, Query
 from raggs.config.models import RunConfig
 from raggs.corpora.base import Corpus
 from raggs.embedders.base import Embedder, Vectors
@@ -25,7 +25,7 @@ from raggs.llm import LLM
 from raggs.manifests.models import Cost
 from raggs.manifests.store import RunJournal
 from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
-from raggs.prompts import load_prompt
+from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
 from raggs.registry import adapter_causes
 from raggs.retrievers.base import Retriever, RetrieverContext, name_of
@@ -56,7 +56,7 @@ class RunServices:
     def queries(self) -> Mapping[str, Query]:
         spec: Any = self.config.queries
         reader: Any = queries.REGISTRY.load(spec.type)
-        return load_queries(reader(spec), getattr(spec, "path", spec.type))
+        return load_queries(reader(spec), self._place(spec))
 
     @cached_property
     def passages(self) -> PassageStore:
@@ -69,12 +69,12 @@ class RunServices:
         if path.exists():
             return PassageStore.open(path)
         make_folder(path.parent)
-        store = PassageStore.build(path, corpus.passages(), source, progress=self._building)
+        store = PassageStore.build(path, self._some(corpus), source, progress=self._building)
         self._notice_empty(corpus)
         if corpus.source_hash() != source:
             store.close()
             path.unlink()
-            raise DataError("the corpus changed while it was read", where=getattr(spec, "path", spec.type), remedy="run again")
+            raise DataError("the corpus changed while it was read", where=self._place(spec), remedy="run again")
         return store
 
     @cached_property
@@ -91,6 +91,7 @@ class RunServices:
     def retrievers(self) -> Mapping[str, Retriever]:
         context = RetrieverContext(
             passages=self.passages,
+            queries=self.queries.keys(),
             embed=self._embed,
             embedder="" if self.embedder is None else self.embedder.identity,
             dims=0 if self.embedder is None else self.embedder.dims,
@@ -103,13 +104,14 @@ class RunServices:
         }
 
     @cached_property
+    def prompts(self) -> Mapping[Task, Prompt]:
+        """The judge's prompts by task."""
+        return {"grade": load_prompt(self.config.judge.prompt, "grade"), "order": load_prompt(self.config.rank.prompt, "order")}
+
+    @cached_property
     def judge(self) -> Judge:
         spec: Any = self.config.judge.judge
-        context = JudgeContext(
-            llm=self.llm,
-            grade_prompt=load_prompt(self.config.judge.prompt, "grade"),
-            order_prompt=load_prompt(self.config.rank.prompt, "order"),
-        )
+        context = JudgeContext(llm=self.llm, grade_prompt=self.prompts["grade"], order_prompt=self.prompts["order"])
         return cast(Judge, cast(Any, judges.REGISTRY.load(spec.type))(spec, context))
 
     @property
@@ -176,8 +178,12 @@ class RunServices:
         """
         self.judge.check(self.queries.values())
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
-        if wanted:
-            self.passages.get(wanted)
+        for doc_id in sorted(wanted.keys() - self.passages.known(wanted)):
+            raise DataError(
+                f"query {wanted[doc_id]} refers to passage {doc_id}, which the corpus does not have",
+                where=self._place(self.config.queries),
+                remedy="correct the reference's doc_id, or leave it out",
+            )
         if self.embedder is None and any(getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers):
             raise DataError("retriever dense needs embed.embedder, which is null", remedy="name an embedder, or leave dense out")
 
@@ -196,6 +202,18 @@ class RunServices:
     def llm(self) -> LLM:
         make_folder(self.cache)
         return LLM(self.config.llm, self.config.budget, self.cache / "llm")
+
+    def _some(self, corpus: Corpus) -> Iterator[Passage]:
+        """The passages of a corpus that has any."""
+        number = 0
+        for number, passage in enumerate(corpus.passages(), start=1):  # noqa: B007 - counted for the check below
+            yield passage
+        if not number:
+            raise DataError("the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one")
+
+    @staticmethod
+    def _place(spec: Any) -> Path | str:
+        return getattr(spec, "path", None) or str(spec.type)
 
     def _notice_empty(self, corpus: Corpus) -> None:
         if corpus.left_out:

@@ -12,6 +12,7 @@ from typing import Any
 from raggs.artifacts import MergeRecord
 from raggs.config.compose import RunServices
 from raggs.config.models import RunConfig
+from raggs.judges.base import Task
 from raggs.manifests.opened import Run
 from raggs.pipeline.runner import Runner
 
@@ -52,15 +53,15 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
 def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Estimate:
     pool, exact = _pool_size(config, services, runner)
     calls = pool * config.judge.samples
-    return _line("judge", config, services, calls, tokens + _prompt_tokens(services, "grade_prompt"), "grade", exact)
+    return _line("judge", config, services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
 
 
 def _rank(config: RunConfig, services: RunServices, tokens: int) -> Estimate:
     calls = len(services.queries) * config.rank.max_calls
-    return _line("rank", config, services, calls, tokens + _prompt_tokens(services, "order_prompt"), "order", False)
+    return _line("rank", config, services, calls, tokens + _prompt_tokens(services, "order"), "order", False)
 
 
-def _line(stage: str, config: RunConfig, services: RunServices, calls: int, tokens: int, task: str, exact: bool) -> Estimate:
+def _line(stage: str, config: RunConfig, services: RunServices, calls: int, tokens: int, task: Task, exact: bool) -> Estimate:
     judge = services.judge
     if not judge.USES_LLM:
         return Estimate(stage, calls, 0, 0, 0.0, exact, f"{judge.name} (local)")
@@ -83,9 +84,10 @@ def _mean_tokens(services: RunServices) -> int:
     return max(1, sum(map(services.llm.estimate_tokens, sample)) // len(sample))
 
 
-def _prompt_tokens(services: RunServices, which: str) -> int:
+def _prompt_tokens(services: RunServices, task: Task) -> int:
     """The prompt's own words, without what is put into it."""
-    return services.llm.estimate_tokens(services.prompt_text(which))
+    template = services.prompts[task].templates["en"]
+    return services.llm.estimate_tokens(template.system + template.user)
 
 
 def _usd(services: RunServices, model: str, sent: int, received: int) -> float | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, model_validator
 
 from raggs import corpora, queries
-from raggs.artifacts import Identifier
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.registry import spec_type
+from raggs.retrievers.base import name_of
 from raggs.settings import AnchoredPath, Settings
 from raggs.stages.embed import EmbedConfig
 from raggs.stages.judge import JudgeConfig
@@ -27,10 +27,14 @@ else:
     QueriesSpec = spec_type(queries.REGISTRY)
 
 
+# A folder's name on every system: letters, digits, dots, dashes, underscores, and no leading dot or dash.
+RunName = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*$", max_length=120)]
+
+
 class RunConfig(Settings):
     """A whole run. Paths are relative to the file that they stand in."""
 
-    name: Identifier = Field(description="the run's name; its directory is <workspace>/<name>", pattern=r"^[\w.-]+$")
+    name: RunName = Field(description="the run's name; its directory is <workspace>/<name>")
     workspace: AnchoredPath = Field(Path("runs"), validate_default=True, description="where runs and caches lie")
     corpus: CorpusSpec = Field(description="the passages")
     queries: QueriesSpec = Field(description="the questions")
@@ -42,6 +46,14 @@ class RunConfig(Settings):
     rank: RankConfig = RankConfig()
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
+
+    @model_validator(mode="after")
+    def _weights_have_retrievers(self) -> RunConfig:
+        names = [name_of(spec) for spec in self.retrieve.retrievers]
+        for name in self.merge.weights or {}:
+            if name not in names:
+                raise ValueError(f"merge.weights names {name!r}, which is no retriever; retrievers: {', '.join(names)}")
+        return self
 
     def stage_configs(self) -> dict[str, Settings]:
         """Each stage's configuration by stage."""

@@ -110,7 +110,7 @@ class _Reader:
     def _scalar(self, node: yaml.Node, place: Place, line: int) -> Any:
         text = node.value
         if not VARIABLE.search(text):
-            return self._scalars.construct_object(node)  # type: ignore[no-untyped-call]
+            return self._scalars.construct_object(node)
         expanded = VARIABLE.sub(lambda match: self._variable(match, place, line), text)
         # An expanded plain scalar is read as YAML would read it: ${PORT} may be a number.
         return expanded if getattr(node, "style", None) in ("'", '"', "|", ">") else parse_value(expanded)

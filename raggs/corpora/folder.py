@@ -1,8 +1,12 @@
-"""A folder of text and Markdown files, each cut into passages of whole paragraphs."""
+"""A folder of text and Markdown files, each cut into passages of whole paragraphs.
+
+A passage's id is the file's path below the folder (white space and ``%`` percent-encoded, so that ids stay unique) and
+the number of the passage in the file. Its metadata tell the place: ``text == file[start:end]``, in characters. Hidden
+files and folders (a leading dot) are left alone.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -11,20 +15,17 @@ from urllib.parse import quote
 from pydantic import Field
 
 from raggs.artifacts import Passage
-from raggs.chunkers.paragraphs import pack_paragraphs
+from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
 from raggs.corpora.base import LeftOut, hash_source
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
 from raggs.registry import Adapter
 from raggs.settings import InputPath, Settings
 
-HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
-SAFE = "/!$&'()*+,;=:@"  # left as they are in an id; white space, % and # are escaped
-
 
 class FolderConfig(Settings):
     type: Literal["folder"] = "folder"
-    path: InputPath
+    path: InputPath = Field(description="the folder")
     patterns: tuple[str, ...] = Field(("*.txt", "*.md"), min_length=1, description="which files, at any depth")
     max_words: int = Field(200, ge=20, description="words a passage holds at most")
 
@@ -39,32 +40,69 @@ class FolderCorpus(Adapter):
         self.left_out: list[LeftOut] = []
 
     def source_hash(self) -> str:
-        return hash_value([[name, hash_source(path)] for name, path in self._files()])
+        return hash_value([[file_id(name), hash_source(path)] for name, path in self._files()])
 
     def passages(self) -> Iterator[Passage]:
+        self.left_out.clear()
         for name, path in self._files():
-            text = _read(path)
-            heading = HEADING.search(text)
-            title = heading[1] if heading else path.stem
-            for number, chunk in enumerate(pack_paragraphs(text, self.config.max_words), start=1):
-                place = {"source": name, "start": chunk.start, "end": chunk.end}
-                yield Passage(doc_id=f"{quote(name, safe=SAFE)}#{number}", title=title, text=chunk.text, metadata=place)
+            text, source = read_text(path), file_id(name)
+            chunks = pack_paragraphs(text, self.config.max_words)
+            if not chunks:
+                self.left_out.append(LeftOut(source, 1))
+                continue
+            title = heading_of(text) or source
+            for number, chunk in enumerate(chunks, start=1):
+                place = {"source": source, "start": chunk.start, "end": chunk.end}
+                yield Passage(doc_id=f"{source}#{number}", title=title, text=chunk.text, metadata=place)
 
     def _files(self) -> list[tuple[str, Path]]:
+        """Every file that counts, by its path below the folder, in that order.
+
+        Raises:
+            NotFoundError: the folder is not there.
+            DataError: no file fits.
+        """
         root = self.config.path
         if not root.is_dir():
-            raise NotFoundError("no such folder", where=root, remedy="check corpus.path")
+            problem = "is a file, not a folder" if root.exists() else "no such folder"
+            raise NotFoundError(problem, where=root, remedy="check corpus.path")
         found = {path for pattern in self.config.patterns for path in root.rglob(pattern) if path.is_file()}
-        if not found:
-            wanted = ", ".join(self.config.patterns)
-            raise DataError(f"holds no file that fits {wanted}", where=root, remedy="check corpus.path and corpus.patterns")
-        return sorted((path.relative_to(root).as_posix(), path) for path in found)
+        named = ((path.relative_to(root), path) for path in found)
+        files = sorted(
+            (name.as_posix(), path) for name, path in named if not any(part[0] == "." for part in name.parts)
+        )
+        if not files:
+            wanted = " or ".join(self.config.patterns)
+            remedy = "check corpus.path and corpus.patterns"
+            raise DataError(f"the folder holds no file that fits {wanted}", where=root, remedy=remedy)
+        return files
 
 
-def _read(path: Path) -> str:
+def file_id(name: str) -> str:
+    """A path as an id without white space; different paths have different ids."""
+    return "".join(char if char.isprintable() and char not in " %" else _escaped(char) for char in name)
+
+
+def _escaped(char: str) -> str:
+    return quote(char, safe="", errors="surrogateescape")  # a file name may hold bytes that are no UTF-8
+
+
+def read_text(path: Path) -> str:
+    """A file's text, character for character (line ends are not translated, so that places stay true).
+
+    Raises:
+        NotFoundError: it cannot be read.
+        DataError: it is binary or not UTF-8.
+    """
+    remedy = "convert it to UTF-8, or leave it out by corpus.patterns"
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise DataError("not UTF-8", where=path, remedy="convert it to UTF-8, or leave it out by corpus.patterns") from error
+        data = path.read_bytes()
     except OSError as error:
         raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check its permissions") from error
+    if b"\0" in data:
+        raise DataError("not a text file", where=path, line=data[: data.index(b"\0")].count(b"\n") + 1, remedy=remedy)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise DataError("not UTF-8", where=path, line=line, remedy=remedy) from error

@@ -13,6 +13,7 @@ from pydantic import Field
 from raggs.artifacts import Passage
 from raggs.corpora.base import LeftOut, hash_source
 from raggs.errors import DataError
+from raggs.hashing import canonical_json
 from raggs.jsonl import read_objects
 from raggs.registry import Adapter
 from raggs.settings import InputPath, Settings
@@ -24,7 +25,7 @@ REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
 
 class JsonlConfig(Settings):
     type: Literal["jsonl"] = "jsonl"
-    path: InputPath
+    path: InputPath = Field(description="one JSON object a line; may be .gz")
     empty: Literal["skip", "error"] = Field("skip", description="passages with neither title nor text")
 
 
@@ -49,25 +50,47 @@ class JsonlCorpus(Adapter):
                     raise self._error(f"passage {doc_id} has no text", number)
                 self.left_out.append(LeftOut(doc_id, number))
                 continue
-            metadata = row.get("metadata") or {}
-            if not isinstance(metadata, dict):
-                raise self._error("metadata is not an object", number)
-            extra = {key: value for key, value in row.items() if key not in KNOWN}
-            yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, metadata={**metadata, **extra})
+            metadata = self._metadata(row, number)
+            yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, metadata=metadata)
 
     def _fields(self, row: dict[str, Any], number: int) -> tuple[str, str, str]:
-        name = next((name for name in ID_FIELDS if name in row), None)
-        doc_id = None if name is None else row[name]
+        """Id, title and text, trimmed.
+
+        Raises:
+            DataError: one of them is missing or of a wrong type, or not Unicode.
+        """
+        doc_id = next((row[name] for name in ID_FIELDS if name in row), None)
         if not isinstance(doc_id, str) or not doc_id:
             raise self._error("_id is missing, or is not a text", number)
-        if len(doc_id.split()) != 1 or doc_id != doc_id.strip():
+        if any(char.isspace() for char in doc_id):
             raise self._error(f"_id {doc_id!r} holds white space, which TREC files cannot carry", number)
-        if "text" not in row or not isinstance(row["text"], str):
-            raise self._error(f"text of {doc_id} is missing, or is not a text", number)
-        title = row.get("title") or ""
+        title, text = row.get("title") or "", row.get("text")
+        if not isinstance(text, str):
+            raise self._error(f"text of {doc_id!r} is missing, or is not a text", number)
         if not isinstance(title, str):
-            raise self._error(f"title of {doc_id} is not a text", number)
-        return doc_id, title.strip(), row["text"].strip()
+            raise self._error(f"title of {doc_id!r} is not a text", number)
+        if not _encodable(doc_id + title + text):
+            raise self._error(f"passage {doc_id!r} holds half of a surrogate pair, which is no character", number)
+        return doc_id, title.strip(), text.strip()
+
+    def _metadata(self, row: dict[str, Any], number: int) -> dict[str, Any]:
+        """The object `metadata` and every field of another name."""
+        metadata = row.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise self._error("metadata is not an object", number)
+        found = {**metadata, **{key: value for key, value in row.items() if key not in KNOWN}}
+        if found and not _encodable(canonical_json(found)):
+            raise self._error("metadata holds half of a surrogate pair, which is no character", number)
+        return found
 
     def _error(self, message: str, number: int) -> DataError:
         return DataError(message, where=self.config.path, line=number, remedy=REMEDY)
+
+
+def _encodable(text: str) -> bool:
+    r"""Whether no lone surrogate is in it: JSON can spell "\ud800", UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -12,8 +12,9 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.artifacts import Passage
-from raggs.chunkers.paragraphs import pack_paragraphs
+from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
 from raggs.corpora.base import LeftOut
+from raggs.errors import PrerequisiteError
 from raggs.hashing import hash_value
 from raggs.registry import Adapter
 from raggs.settings import Settings
@@ -38,12 +39,16 @@ class PydocCorpus(Adapter):
 
     def passages(self) -> Iterator[Passage]:
         for topic, text in sorted(_topics().items()):
-            title = text.strip().partition("\n")[0].strip()
+            title = heading_of(text) or topic
             for number, chunk in enumerate(pack_paragraphs(text, self.config.max_words), start=1):
-                yield Passage(doc_id=f"{topic}#{number}", title=title, text=chunk.text, metadata={"topic": topic})
+                place = {"topic": topic, "start": chunk.start, "end": chunk.end}
+                yield Passage(doc_id=f"{topic}#{number}", title=title, text=chunk.text, metadata=place)
 
 
 def _topics() -> dict[str, str]:
-    from pydoc_data.topics import topics  # 700 kB of text
-
+    try:
+        from pydoc_data.topics import topics  # 700 kB of text
+    except ImportError as error:  # some distributions put documentation into a package of its own
+        remedy = "install the documentation of your Python, or choose another corpus"
+        raise PrerequisiteError("this Python comes without pydoc_data", remedy=remedy) from error
     return dict(topics)

@@ -33,7 +33,7 @@ class ReferenceConfig(Settings):
 
 
 class ReferenceJudge(Adapter):
-    """No language model: grades by the characters of the question's reference excerpts that a passage covers."""
+    """No language model: grades by how much of the question's reference excerpts a passage covers."""
 
     Config = ReferenceConfig
     USES_LLM: ClassVar[bool] = False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from raggs import __version__
 from raggs.artifacts import Frozen
 from raggs.registry import installed
 
-SCHEMA = 1
+SCHEMA: Final = 1
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
 
 

@@ -80,7 +80,7 @@ class RunStore:
         """Replace an artifact, whole or not at all, with the checksum of each of its lines beside it."""
         written = write_records(self.path(artifact), records)
         self._write_sums(artifact, written)
-        return Output(sha256=written.sha256, rows=written.rows, bytes=written.bytes)
+        return Output(sha256=written.sha256, rows=written.rows, bytes=written.size)
 
     def _write_sums(self, artifact: str, written: Written) -> None:
         folder = self.folder / SUMS

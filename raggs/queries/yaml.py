@@ -43,7 +43,7 @@ class YamlQueries(Adapter):
             ) from error
         if rows is None:
             return
-        if not isinstance(rows, list):
+        if not isinstance(rows, list) or node is None:
             raise DataError("not a list of queries", where=self.path, remedy="start each with `- _id: ...`")
         for entry, row in zip(node.value, rows, strict=True):
             number = entry.start_mark.line + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -29,9 +29,10 @@ def name_of(config: Settings) -> str:
 
 @dataclass(frozen=True)
 class RetrieverContext:
-    """What a retriever may use: the passages, the embedder, a folder for indexes."""
+    """What a retriever may use: the passages, the queries' ids, the embedder, a folder for indexes."""
 
     passages: PassageStore
+    queries: Collection[str]  # the ids of all queries of the run
     embed: Callable[[Sequence[str]], NDArray[np.float32]]
     embedder: str
     dims: int

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
@@ -33,7 +33,6 @@ class RunFileRetriever(Adapter):
     def __init__(self, config: Config, context: RetrieverContext) -> None:
         self._config = config
         self._context = context
-        self._checked = False
 
     @cached_property
     def _hits(self) -> dict[str, list[Hit]]:
@@ -52,24 +51,22 @@ class RunFileRetriever(Adapter):
                         remedy=remedy,
                     )
                 found.setdefault(line.qid, []).append(Hit(line.doc_id, line.score))
-        if not found:
-            raise DataError("the run is empty", where=self._config.path, remedy="check the file")
+        self._check(found)
         return {
             qid: sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self._config.k] for qid, hits in found.items()
         }
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
-        if queries and not self._checked:
-            self._check([query.qid for query in queries])
-            self._checked = True
         for query in queries:
             yield self._hits.get(query.qid, [])
 
-    def _check(self, qids: list[str]) -> None:
-        """Refuse a run about other queries. A run over a few of them may well miss the first batch."""
-        if len(self._hits) >= len(qids) and not self._hits.keys() & set(qids):
+    def _check(self, found: Mapping[str, list[Hit]]) -> None:
+        """Refuse a run about other queries only."""
+        if not found:
+            raise DataError("the run is empty", where=self._config.path, remedy="check the file")
+        if found.keys().isdisjoint(self._context.queries):
             raise DataError(
-                f"no query of the run is known: it is about {_some(self._hits)}, the queries are {_some(qids)}",
+                f"no query of the run is known: it is about {_some(found)}, the queries are {_some(self._context.queries)}",
                 where=self._config.path,
                 remedy="give the run and the queries the same ids",
             )

@@ -28,7 +28,7 @@ def embed(texts):
 def context(tmp_path):
     rows = [Passage(doc_id=doc_id, text=text) for doc_id, text in TEXTS.items()]
     with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
-        yield RetrieverContext(store, embed, "topics/1", len(TOPICS), tmp_path / "cache", lambda *_: None)
+        yield RetrieverContext(store, ("q1", "q2"), embed, "topics/1", len(TOPICS), tmp_path / "cache", lambda *_: None)
 
 
 @pytest.fixture
