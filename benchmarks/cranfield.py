@@ -45,11 +45,13 @@ def main() -> None:
         config.write_text(CONFIG.format(workspace=name, folder=options.folder.resolve(), calls=options.calls))
         began = time.perf_counter()
         result = run(load_config(config))
-        print(f"run: {time.perf_counter() - began:.1f} s, peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"run: {time.perf_counter() - began:.1f} s, peak {peak:.0f} MiB")
         opened = open_run(result.store.folder)
         for stage, lock in opened.manifest.stages.items():
             seconds = (lock.ended - lock.started).total_seconds()
-            print(f"  {stage:<9} {next(iter(lock.outputs.values())).rows:>7,} records  {seconds:>4.0f} s  failed {lock.failed}")
+            rows = next(iter(lock.outputs.values())).rows
+            print(f"  {stage:<9} {rows:>7,} records  {seconds:>4.0f} s  failed {lock.failed}")
         began = time.perf_counter()
         findings = list(audit(opened))
         print(f"audit: {len(findings)} findings, {time.perf_counter() - began:.1f} s")
@@ -63,9 +65,9 @@ def main() -> None:
             runs["fused"][item.qid][item.doc_id] = item.score
         golden = list(ir_measures.read_trec_run(str(Path(name) / "trec" / "run.trec")))
         print(f"exported qrels: {len(exported):,} labels")
-        print(f"nDCG@10 by the human labels: golden {ir_measures.calc_aggregate([nDCG @ 10], qrels, golden)[nDCG @ 10]:.4f}")
-        for system, ranked in runs.items():
-            print(f"                             {system:<6} {ir_measures.calc_aggregate([nDCG @ 10], qrels, ranked)[nDCG @ 10]:.4f}")
+        print("nDCG@10 by the human labels:")
+        for system, ranked in {"golden": golden, **runs}.items():
+            print(f"  {system:<6} {ir_measures.calc_aggregate([nDCG @ 10], qrels, ranked)[nDCG @ 10]:.4f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """What the pipeline costs where no judge is asked: start, a rerun with nothing to do, memory.
 
-    python benchmarks/spine.py            1,000 queries, about two minutes
-    python benchmarks/spine.py --queries 200
+python benchmarks/spine.py            1,000 queries, about two minutes
+python benchmarks/spine.py --queries 200
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         config = make(Path(name), options.queries, options.passages)
         run = (python, "-m", "raggs", "run", "--quiet", "--config", str(config))
-        print(f"first run               {clock(*run, repeats=1):6.1f} s, {options.queries:,} queries, {options.passages:,} passages")
+        first = clock(*run, repeats=1)
+        print(f"first run               {first:6.1f} s, {options.queries:,} queries, {options.passages:,} passages")
         peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
         print(f"peak memory             {peak:6.0f} MiB")
         size = sum(path.stat().st_size for path in (Path(name) / "runs" / "spine").glob("*.jsonl")) / 1e6

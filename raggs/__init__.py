@@ -1,10 +1,10 @@
 """raggs builds golden sets for retrieval-augmented generation, and scores retrieval against them.
 
-    from raggs import load_config, open_run, run
+from raggs import load_config, open_run, run
 
-    result = run(load_config("raggs.yaml"))
-    for qid, ranking in open_run("runs/demo").golden():
-        print(qid, [record.doc_id for record in ranking[:3]])
+result = run(load_config("raggs.yaml"))
+for qid, ranking in open_run("runs/demo").golden():
+    print(qid, [record.doc_id for record in ranking[:3]])
 """
 
 from __future__ import annotations

@@ -173,7 +173,9 @@ class JournalRecord(Record):
     """rank.journal.jsonl: one batch that the judge ordered, or failed to. Appended as it happens."""
 
     ORDER = ("qid", "round", "slot")
-    state: str = Field(description="hash of all that the query's ranking starts from; entries of another state are void")
+    state: str = Field(
+        description="hash of all that the query's ranking starts from; entries of another state are void"
+    )
     round: int = Field(ge=0)
     slot: int = Field(ge=0, description="place of the batch in its round")
     shown: tuple[Identifier, ...] = Field(description="in the order of presentation")

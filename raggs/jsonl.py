@@ -26,7 +26,7 @@ M = TypeVar("M", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Written:
-    """What a finished file holds: its sha256, its lines, its bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
+    """What a finished file holds: sha256, lines, bytes, and the CRC-32 of each line (4 bytes, little-endian)."""
 
     sha256: str
     rows: int
@@ -61,7 +61,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
         DataError: a line is not UTF-8.
     """
     try:
-        file = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+        file = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
     except FileNotFoundError as error:
         raise NotFoundError("no such file", where=path, remedy="check the path") from error
     except OSError as error:
@@ -72,7 +72,10 @@ def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise DataError(
-                    f"not UTF-8 (byte {error.start + 1} of the line)", where=path, line=number, remedy="convert the file to UTF-8"
+                    f"not UTF-8 (byte {error.start + 1} of the line)",
+                    where=path,
+                    line=number,
+                    remedy="convert the file to UTF-8",
                 ) from error
             if text.strip():
                 yield number, text
@@ -95,7 +98,9 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             value = json.loads(text, parse_constant=_refuse_constant)
         except ValueError as error:
-            raise DataError(f"not valid JSON ({error})", where=path, line=number, remedy="each line is one JSON object") from error
+            raise DataError(
+                f"not valid JSON ({error})", where=path, line=number, remedy="each line is one JSON object"
+            ) from error
         if not isinstance(value, dict):
             raise DataError("not a JSON object", where=path, line=number, remedy="each line is one JSON object")
         yield number, value
@@ -146,7 +151,9 @@ class Appender:
     def __enter__(self) -> Appender:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -161,5 +168,7 @@ def read_torn(path: Path, model: type[M]) -> list[M]:
         try:
             records.append(model.model_validate_json(line))
         except ValidationError as error:
-            raise DataError(explain(error), where=path, line=number, remedy="delete the file to start this stage afresh") from error
+            raise DataError(
+                explain(error), where=path, line=number, remedy="delete the file to start this stage afresh"
+            ) from error
     return records

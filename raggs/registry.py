@@ -72,7 +72,11 @@ class Registry(Generic[T]):
 
 def adapter_causes(adapter: type[Adapter], config: Settings) -> dict[str, Any]:
     """All of an adapter that can change a result: its settings, its code's version, its packages' versions."""
-    return {**causes(config), "version": adapter.VERSION, "packages": {name: installed(name) for name in adapter.PACKAGES}}
+    return {
+        **causes(config),
+        "version": adapter.VERSION,
+        "packages": {name: installed(name) for name in adapter.PACKAGES},
+    }
 
 
 def installed(package: str) -> str | None:
@@ -92,4 +96,5 @@ def spec_type(registry: Registry[Any]) -> Any:
     tagged = tuple(Annotated[registry.load(name).Config, Tag(name)] for name in registry)
     union: Any = tagged[0] if len(tagged) == 1 else Union[tagged]  # noqa: UP007 - built at run time
     choice: Any = Annotated[union, Discriminator(_tag)] if len(tagged) > 1 else union
-    return Annotated[choice, SerializeAsAny()]
+    marker: Any = SerializeAsAny  # its subclass's fields are written out, not those of the declared base
+    return Annotated[choice, marker()]

@@ -1,12 +1,13 @@
 """TREC files: qrels (``qid 0 docid grade``) and runs (``qid Q0 docid rank score tag``).
 
-Columns are separated by white space; lines that begin with ``#`` are comments; a ``.gz`` file is read as it is. Rows
-come in the file's order with their line numbers: sorting, and what a negative grade means, are the caller's business.
+Columns are separated by white space; lines that begin with ``#`` are comments; a ``.gz`` file is read as it is.
+Reading is one pass; what stays in memory is each (qid, docid) seen, to find what stands twice.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from raggs.errors import DataError
 from raggs.jsonl import raw_lines
 
-Seen = defaultdict[str, dict[str, int]]
+INTEGER = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 class Label(NamedTuple):
@@ -36,22 +37,34 @@ class Scored(NamedTuple):
     score: float
 
 
+class _Seen:
+    """Where each (qid, docid) of a file stands."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lines: defaultdict[str, dict[str, int]] = defaultdict(dict)
+
+    def note(self, qid: str, doc_id: str, number: int) -> None:
+        first = self._lines[qid].setdefault(doc_id, number)
+        if first != number:
+            message = f"query {qid} and passage {doc_id} stand twice (first in line {first})"
+            raise DataError(message, where=self._path, line=number, remedy="keep one")
+
+
 def read_qrels(path: Path) -> Iterator[Label]:
     """The labels of a qrels file, in its order.
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not 4 columns, a grade that is no integer, or a (qid, docid) twice; with file and line.
+        DataError: not UTF-8, not 4 columns, a grade that is no integer, or a (qid, docid) twice; with file and line.
     """
-    seen: Seen = defaultdict(dict)
-    for line, (qid, _, doc_id, grade) in _rows(path, 4, "qid 0 docid grade"):
-        try:
-            value = int(grade)
-        except ValueError:
+    seen = _Seen(path)
+    for number, (qid, _, doc_id, grade) in _rows(path, 4, "qid 0 docid grade"):
+        if not INTEGER.fullmatch(grade):
             message = f"grade {grade!r} is not an integer"
-            raise DataError(message, where=path, line=line, remedy="grades are whole numbers") from None
-        _once(seen, qid, doc_id, path, line)
-        yield Label(line, qid, doc_id, value)
+            raise DataError(message, where=path, line=number, remedy="grades are whole numbers")
+        seen.note(qid, doc_id, number)
+        yield Label(number, qid, doc_id, int(grade))
 
 
 def read_run(path: Path) -> Iterator[Scored]:
@@ -59,34 +72,33 @@ def read_run(path: Path) -> Iterator[Scored]:
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not 6 columns, a score that is no finite number, or a (qid, docid) twice; with file and line.
+        DataError: not UTF-8, not 6 columns, a score that is no finite number, or a (qid, docid) twice; with file and
+            line.
     """
-    seen: Seen = defaultdict(dict)
-    for line, (qid, _, doc_id, _, score, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
-        try:
-            value = float(score)
-        except ValueError:
-            value = math.nan
-        if not math.isfinite(value):
-            message = f"score {score!r} is not a finite number"
-            raise DataError(message, where=path, line=line, remedy="remove or repair the line")
-        _once(seen, qid, doc_id, path, line)
-        yield Scored(line, qid, doc_id, value)
+    seen = _Seen(path)
+    for number, (qid, _, doc_id, _, text, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
+        score = _number(text)
+        if not math.isfinite(score):
+            message = f"score {text!r} is not a finite number"
+            raise DataError(message, where=path, line=number, remedy="remove or repair the line")
+        seen.note(qid, doc_id, number)
+        yield Scored(number, qid, doc_id, score)
 
 
-def _once(seen: Seen, qid: str, doc_id: str, path: Path, line: int) -> None:
-    first = seen[qid].setdefault(doc_id, line)
-    if first != line:
-        message = f"query {qid} and passage {doc_id} stand twice (first in line {first})"
-        raise DataError(message, where=path, line=line, remedy="keep one of them")
+def _number(text: str) -> float:
+    """The value of `text`, or NaN where it is none."""
+    try:
+        return math.nan if "_" in text else float(text)
+    except ValueError:
+        return math.nan
 
 
 def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
-    for line, text in raw_lines(path):
+    for number, text in raw_lines(path):
         if text.startswith("#"):
             continue
         columns = text.split()
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
-            raise DataError(message, where=path, line=line, remedy=f"expected: {form}")
-        yield line, columns
+            raise DataError(message, where=path, line=number, remedy=f"expected: {form}")
+        yield number, columns

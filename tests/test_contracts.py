@@ -22,7 +22,18 @@ METHODS = {
     "judges": ("name", "causes", "grade", "order", "check"),
     "exporters": ("write",),
 }
-HEAVY = ("litellm", "openai", "torch", "matplotlib", "elasticsearch", "wordllama", "bm25s", "scipy", "networkx", "requests")
+HEAVY = (
+    "litellm",
+    "openai",
+    "torch",
+    "matplotlib",
+    "elasticsearch",
+    "wordllama",
+    "bm25s",
+    "scipy",
+    "networkx",
+    "requests",
+)
 
 
 def loaded(kind: str, name: str) -> type[Adapter]:
@@ -48,7 +59,9 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     assert set(required) <= {"path", "model"}, "only what cannot be guessed is required"
 
 
-@pytest.mark.parametrize(("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers")]
+)
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
     required = {"path": "none.trec", "model": "openai/x"}

@@ -46,7 +46,11 @@ def test_the_links_at_the_root_show_the_pipeline(link: str) -> None:
 
 def test_every_command_that_the_readme_names_exists() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = set(re.findall(r"raggs (init|run|status|why|audit|export|validate|doctor|list|schema|config|cache|eval)\b", readme))
+    named = set(
+        re.findall(r"raggs (init|run|status|why|audit|export|validate|doctor|list|schema|config|cache|eval)\b", readme)
+    )
     for command in sorted(named):
-        done = subprocess.run([sys.executable, "-m", "raggs", command, "--help"], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [sys.executable, "-m", "raggs", command, "--help"], capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, command

@@ -68,7 +68,9 @@ def test_file_and_bytes_hash_alike(tmp_path: Path) -> None:
 
 def test_seeds_depend_on_names_and_on_nothing_else() -> None:
     assert derive_seed(1, "rank", "q1") == derive_seed(1, "rank", "q1")
-    assert len({derive_seed(seed, *names) for seed in (1, 2) for names in (("a", "b"), ("ab",), ("a",), ("b", "a"))}) == 8
+    assert (
+        len({derive_seed(seed, *names) for seed in (1, 2) for names in (("a", "b"), ("ab",), ("a",), ("b", "a"))}) == 8
+    )
     script = "from raggs.seeds import generator; print(generator(3, 'x').integers(1 << 60))"
     there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert int(there) == generator(3, "x").integers(1 << 60)

@@ -23,7 +23,9 @@ NEEDED = (
     "raggs/py.typed",
 )
 
-pytestmark = pytest.mark.skipif(not os.environ.get("RAGGS_WHEEL_TEST"), reason="set RAGGS_WHEEL_TEST=1 (a minute, package index)")
+pytestmark = pytest.mark.skipif(
+    not os.environ.get("RAGGS_WHEEL_TEST"), reason="set RAGGS_WHEEL_TEST=1 (a minute, package index)"
+)
 
 
 def call(*command: object, cwd: Path) -> str:

@@ -44,7 +44,9 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def root(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
 ) -> None:
     """Options of raggs itself; see HELP."""
 
@@ -64,7 +66,9 @@ config_app = typer.Typer(help="Look at a configuration.", no_args_is_help=True, 
 config_app.command("show")(configs.show)
 app.add_typer(config_app, name="config")
 
-cache_app = typer.Typer(help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None)
+cache_app = typer.Typer(
+    help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None
+)
 cache_app.command("stats")(housekeeping.cache_stats)
 cache_app.command("clear")(housekeeping.cache_clear)
 app.add_typer(cache_app, name="cache")

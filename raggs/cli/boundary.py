@@ -29,7 +29,9 @@ def _remember(value: bool) -> bool:
     return value
 
 
-Debug = Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.", callback=_remember, is_eager=True)]
+Debug = Annotated[
+    bool, typer.Option("--debug", help="Show the stack trace of an error.", callback=_remember, is_eager=True)
+]
 
 
 class BoundaryGroup(TyperGroup):
@@ -43,7 +45,9 @@ class BoundaryGroup(TyperGroup):
             _say(error, f"raggs: {error}")
             raise typer.Exit(error.exit_code) from error
         except KeyboardInterrupt as error:
-            typer.echo("raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True)
+            typer.echo(
+                "raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True
+            )
             raise typer.Exit(INTERRUPTED) from error
         except BrokenPipeError as error:
             # The reader of our output has gone (`raggs ... | head`): nothing is wrong, and nothing is left to say.

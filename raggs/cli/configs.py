@@ -29,7 +29,8 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
     if as_json:
         typer.echo(dump_json({"valid": True, **counts, "retrievers": causes}))
         return
-    typer.echo(f"{config} is valid: {plural(counts['queries'], 'query')}, {plural(counts['passages'], 'passage')}, retrievers {', '.join(causes)}")
+    sizes = f"{plural(counts['queries'], 'query')}, {plural(counts['passages'], 'passage')}"
+    typer.echo(f"{config} is valid: {sizes}, retrievers {', '.join(causes)}")
     typer.echo(f"next: raggs run --config {config}")
 
 

@@ -30,7 +30,9 @@ def init(
     files = sorted(path for path in STARTER.iterdir() if path.is_file())
     taken = [file.name for file in files if (folder / file.name).exists()]
     if taken and not force:
-        raise UsageError(f"{', '.join(taken)} already there", where=folder, remedy="choose another folder, or pass --force")
+        raise UsageError(
+            f"{', '.join(taken)} already there", where=folder, remedy="choose another folder, or pass --force"
+        )
     make_folder(folder)
     for file in files:
         write_atomic(folder / file.name, file.read_bytes())

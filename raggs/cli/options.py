@@ -9,10 +9,14 @@ import typer
 
 ConfigFile = Annotated[Path, typer.Option("--config", "-c", metavar="FILE", help="The run's YAML file.")]
 MaybeConfig = Annotated[
-    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Compare with this YAML file instead of the last run's settings.")
+    Path | None,
+    typer.Option(
+        "--config", "-c", metavar="FILE", help="Compare with this YAML file instead of the last run's settings."
+    ),
 ]
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40. Repeatable.")
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40. Repeatable."),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -11,7 +11,9 @@ import typer
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
 
-Format = Annotated[str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir or jsonl; see: raggs list exporters.")]
+Format = Annotated[
+    str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir or jsonl; see: raggs list exporters.")
+]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
 
 
@@ -33,7 +35,9 @@ def export(run: RunFolder, out: Out, format_: Format = "trec", as_json: Json = F
 
 
 def list_(
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help="embedders, retrievers, judges, ...; all kinds if left out.")] = None,
+    kind: Annotated[
+        str | None, typer.Argument(metavar="[KIND]", help="embedders, retrievers, judges, ...; all kinds if left out.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -57,7 +61,12 @@ def list_(
 
 
 def schema(
-    artifact: Annotated[str, typer.Argument(metavar="ARTIFACT", help="embed, retrieve, merge, judge, prune, rank, rank.journal, manifest or config.")],
+    artifact: Annotated[
+        str,
+        typer.Argument(
+            metavar="ARTIFACT", help="embed, retrieve, merge, judge, prune, rank, rank.journal, manifest or config."
+        ),
+    ],
     debug: Debug = False,
 ) -> None:
     """Print the JSON Schema of an artifact's records, of the manifest, or of the configuration.

@@ -37,7 +37,9 @@ class LiveProgress:
         self._bars.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._bars.stop()
 
     def _task(self, stage: str) -> TaskID:
@@ -79,7 +81,9 @@ class PlainProgress:
     def __enter__(self) -> PlainProgress:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Nothing to put away."""
 
     def __call__(self, event: Event) -> None:
@@ -90,7 +94,10 @@ class PlainProgress:
                 self._say(f"{self._number(stage)} unchanged")
             case StageStarted(stage, reasons):
                 self._last = self._began = time.monotonic()
-                self._say(f"{self._number(stage)} starts: {reasons[0]}" + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""))
+                self._say(
+                    f"{self._number(stage)} starts: {reasons[0]}"
+                    + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
+                )
             case StageFinished(stage, lock, seconds):
                 rows = next(iter(lock.outputs.values())).rows
                 self._say(f"{self._number(stage)} done: {rows:,} records in {seconds:.1f} s")
@@ -98,7 +105,8 @@ class PlainProgress:
                 passed = time.monotonic() - self._began
                 if self._due() and done:
                     left = passed / done * (total - done)
-                    self._say(f"{self._number(stage)} {done:,}/{total:,} queries, {left:,.0f} s left{money(usd, calls, cached, ', ')}")
+                    spent = money(usd, calls, cached, ", ")
+                    self._say(f"{self._number(stage)} {done:,}/{total:,} queries, {left:,.0f} s left{spent}")
             case Building(what, done, total):
                 if self._due():
                     self._say(f"      building {what}: {done:,}/{total:,}")

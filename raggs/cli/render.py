@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console
@@ -34,7 +33,19 @@ def _console() -> Console:
 def table(*columns: str) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
-        number = column in {"grade", "score", "conf.", "records", "calls", "cached", "failed", "USD", "tokens in", "tokens out", "#"}
+        number = column in {
+            "grade",
+            "score",
+            "conf.",
+            "records",
+            "calls",
+            "cached",
+            "failed",
+            "USD",
+            "tokens in",
+            "tokens out",
+            "#",
+        }
         made.add_column(column, justify="right" if number else "left", no_wrap=column != "passage", overflow="ellipsis")
     return made
 
@@ -116,7 +127,9 @@ def _stages(console: Console, result: RunResult) -> None:
     console.print(rows)
     spent = sum(result.manifest.stages[name].cost.usd for name in result.ran)
     saved = sum(result.manifest.stages[name].cost.saved_usd for name in result.ran)
-    console.print(f"{result.seconds:.1f} s, ${spent:,.4f} spent" + (f", ${saved:,.4f} saved by the cache" if saved else ""))
+    console.print(
+        f"{result.seconds:.1f} s, ${spent:,.4f} spent" + (f", ${saved:,.4f} saved by the cache" if saved else "")
+    )
 
 
 def run_json(result: RunResult) -> str:
@@ -217,7 +230,9 @@ def why(stage: str, manifest: RunManifest, reasons: Sequence[Reason], as_json: b
     lock = manifest.stages.get(stage)
     if as_json:
         components = dict(lock.components) if lock else None
-        typer.echo(dump_json({"stage": stage, "reasons": [str(reason) for reason in reasons], "components": components}))
+        typer.echo(
+            dump_json({"stage": stage, "reasons": [str(reason) for reason in reasons], "components": components})
+        )
         return
     console = _console()
     if reasons:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,12 +19,22 @@ Stage = Annotated[str, typer.Argument(metavar="STAGE", help="embed, retrieve, me
 def run(
     config: ConfigFile,
     overrides: Overrides = None,
-    start: Annotated[str | None, typer.Option("--from", metavar="STAGE", help="Begin at this stage; earlier ones must be up to date.")] = None,
+    start: Annotated[
+        str | None,
+        typer.Option("--from", metavar="STAGE", help="Begin at this stage; earlier ones must be up to date."),
+    ] = None,
     stop: Annotated[str | None, typer.Option("--to", metavar="STAGE", help="End after this stage.")] = None,
     only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="This stage alone.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Run the chosen stages even where nothing changed (paid answers stay cached).")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no network, no run.")] = False,
-    run_id: Annotated[str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Run the chosen stages even where nothing changed (paid answers stay cached)."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no network, no run.")
+    ] = False,
+    run_id: Annotated[
+        str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")
+    ] = None,
     show: Annotated[int, typer.Option("--show", metavar="N", help="Queries in the final table.")] = 5,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
@@ -53,8 +64,11 @@ def run(
         _dry_run(loaded.run, selection, run_id, as_json)
         return
     display = listener(quiet or as_json)
-    with open_runner(loaded.run, run_id=run_id, listen=display or silent) as runner, display or nullcontext():
-        result = runner.run(selection)
+    with open_runner(loaded.run, run_id=run_id, listen=display or silent) as runner:
+        if not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
+            _confirm(loaded.run, runner, selection)
+        with display or nullcontext():
+            result = runner.run(selection)
     if as_json:
         typer.echo(render.run_json(result))
     elif not quiet:
@@ -62,6 +76,23 @@ def run(
     if result.failed:
         typer.echo(f"raggs: finished in part: {result.failed} judgments failed; run again to retry them", err=True)
         raise typer.Exit(IN_PART)
+
+
+def _confirm(config: Any, runner: Any, selection: Any) -> None:
+    """On a terminal, tell what a paid run may cost before it costs anything."""
+    from raggs.config.estimate import estimate
+    from raggs.errors import UsageError
+
+    running = [name for name, reasons in runner.plan(selection).items() if reasons]
+    paid = [line for line in estimate(config, runner) if line.stage in running and line.usd != 0]
+    if not paid:
+        return
+    calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)
+    cap = "no cap" if config.budget.max_usd is None else f"it stops at ${config.budget.max_usd:,.2f}"
+    if not typer.confirm(
+        f"Up to {calls:,} calls of {paid[0].who}, at most ${usd:,.2f} ({cap}). Go on?", default=True, err=True
+    ):
+        raise UsageError("nothing was run", remedy="pass --yes to run without asking")
 
 
 def _dry_run(config: Any, selection: Any, run_id: str | None, as_json: bool) -> None:
@@ -75,7 +106,9 @@ def _dry_run(config: Any, selection: Any, run_id: str | None, as_json: bool) -> 
     render.dry_run(plan, lines, config, as_json)
 
 
-def status(run: RunFolder, config: MaybeConfig = None, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
+def status(
+    run: RunFolder, config: MaybeConfig = None, overrides: Overrides = None, as_json: Json = False, debug: Debug = False
+) -> None:
     """Where a run stands: each stage, what would run again and why, what it cost, and the next command.
 
     Example: raggs status runs/demo
@@ -86,7 +119,14 @@ def status(run: RunFolder, config: MaybeConfig = None, overrides: Overrides = No
     render.status(run, manifest, plan, config, as_json)
 
 
-def why(run: RunFolder, stage: Stage, config: MaybeConfig = None, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
+def why(
+    run: RunFolder,
+    stage: Stage,
+    config: MaybeConfig = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Why a stage would run again, and what its last result was made from.
 
     Example: raggs why runs/demo judge --config raggs.yaml
@@ -138,7 +178,11 @@ def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
         for finding in findings:
             typer.echo(str(finding))
     if findings:
-        raise AuditError(f"{plural(len(findings), 'finding')}", where=run, remedy="run again to restore what was changed")
+        raise AuditError(
+            f"{plural(len(findings), 'finding')}", where=run, remedy="run again to restore what was changed"
+        )
     if not as_json:
-        rows_read = sum(output.rows for lock in opened.manifest.stages.values() for output in lock.outputs.values())
-        typer.echo(f"{run}: {plural(rows_read, 'record')} in {plural(len(opened.manifest.stages), 'stage')} checked; merge, prune and rank derived again: all as the manifest says")
+        records = plural(
+            sum(out.rows for lock in opened.manifest.stages.values() for out in lock.outputs.values()), "record"
+        )
+        typer.echo(f"{run}: {records} checked; merge, prune and rank derived again: all as the manifest says")

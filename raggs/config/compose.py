@@ -100,13 +100,17 @@ class RunServices:
         )
         specs: Any = self.config.retrieve.retrievers
         return {
-            name_of(spec): cast(Retriever, cast(Any, retrievers.REGISTRY.load(spec.type))(spec, context)) for spec in specs
+            name_of(spec): cast(Retriever, cast(Any, retrievers.REGISTRY.load(spec.type))(spec, context))
+            for spec in specs
         }
 
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
         """The judge's prompts by task."""
-        return {"grade": load_prompt(self.config.judge.prompt, "grade"), "order": load_prompt(self.config.rank.prompt, "order")}
+        return {
+            "grade": load_prompt(self.config.judge.prompt, "grade"),
+            "order": load_prompt(self.config.rank.prompt, "order"),
+        }
 
     @cached_property
     def judge(self) -> Judge:
@@ -184,8 +188,12 @@ class RunServices:
                 where=self._place(self.config.queries),
                 remedy="correct the reference's doc_id, or leave it out",
             )
-        if self.embedder is None and any(getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers):
-            raise DataError("retriever dense needs embed.embedder, which is null", remedy="name an embedder, or leave dense out")
+        if self.embedder is None and any(
+            getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers
+        ):
+            raise DataError(
+                "retriever dense needs embed.embedder, which is null", remedy="name an embedder, or leave dense out"
+            )
 
     def close(self) -> None:
         """Close what is open; a closed set of services is not used again."""
@@ -209,7 +217,9 @@ class RunServices:
         for number, passage in enumerate(corpus.passages(), start=1):  # noqa: B007 - counted for the check below
             yield passage
         if not number:
-            raise DataError("the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one")
+            raise DataError(
+                "the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one"
+            )
 
     @staticmethod
     def _place(spec: Any) -> Path | str:
@@ -243,4 +253,6 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise PrerequisiteError(f"cannot be written ({error.strerror})", where=path, remedy="choose another workspace") from error
+        raise PrerequisiteError(
+            f"cannot be written ({error.strerror})", where=path, remedy="choose another workspace"
+        ) from error

@@ -50,7 +50,11 @@ def _machine() -> Iterator[Check]:
         yield Check(package, found is not None, found or "not installed; run: pip install --force-reinstall raggs")
     for extra, module in EXTRAS.items():
         there = importlib.util.find_spec(module) is not None
-        yield Check(f"extra {extra}", True if there else None, "installed" if there else f'not installed; pip install "raggs[{extra}]"')
+        yield Check(
+            f"extra {extra}",
+            True if there else None,
+            "installed" if there else f'not installed; pip install "raggs[{extra}]"',
+        )
     for key in KEYS:
         yield Check(key, True if os.environ.get(key) else None, "set" if os.environ.get(key) else "not set")
 
@@ -66,7 +70,9 @@ def _configuration(path: Path) -> Iterator[Check]:
     try:
         yield from _disk(config.workspace)
         services.check()
-        yield Check("inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}")
+        yield Check(
+            "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
+        )
         if services.judge.USES_LLM:
             yield from _provider(config, services)
     except RaggsError as error:
@@ -79,7 +85,11 @@ def _disk(workspace: Path) -> Iterator[Check]:
     existing = next(folder for folder in (workspace, *workspace.resolve().parents) if folder.exists())
     free = shutil.disk_usage(existing).free
     yield Check("disk", free > LOW_DISK, f"{free / 1e9:,.1f} GB free for {workspace}")
-    yield Check("workspace", os.access(existing, os.W_OK), "can be written" if os.access(existing, os.W_OK) else f"{existing} cannot be written")
+    yield Check(
+        "workspace",
+        os.access(existing, os.W_OK),
+        "can be written" if os.access(existing, os.W_OK) else f"{existing} cannot be written",
+    )
 
 
 def _provider(config: Any, services: RunServices) -> Iterator[Check]:
@@ -89,7 +99,11 @@ def _provider(config: Any, services: RunServices) -> Iterator[Check]:
     except RaggsError as error:
         yield Check("price", False, str(error))
     else:
-        note = f"{model}: ${price.input:g} in, ${price.output:g} out per million tokens" if price else f"{model} has no known price; set llm.prices"
+        note = (
+            f"{model}: ${price.input:g} in, ${price.output:g} out per million tokens"
+            if price
+            else f"{model} has no known price; set llm.prices"
+        )
         yield Check("price", price is not None or config.budget.max_usd is None, note)
     base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
     if base:

@@ -39,8 +39,13 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
     if not isinstance(services, RunServices):
         raise TypeError("an estimate needs the services of a configuration")
     passage = _mean_tokens(services)
-    question = max(1, sum(services.llm.estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries))
-    found = [_judge(config, services, runner, passage + question), _rank(config, services, passage * config.rank.batch_size + question)]
+    question = max(
+        1, sum(services.llm.estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries)
+    )
+    found = [
+        _judge(config, services, runner, passage + question),
+        _rank(config, services, passage * config.rank.batch_size + question),
+    ]
     rewrite: Any = config.embed.rewrite
     if rewrite.type == "llm":
         count = len(services.queries)
@@ -61,7 +66,9 @@ def _rank(config: RunConfig, services: RunServices, tokens: int) -> Estimate:
     return _line("rank", config, services, calls, tokens + _prompt_tokens(services, "order"), "order", False)
 
 
-def _line(stage: str, config: RunConfig, services: RunServices, calls: int, tokens: int, task: Task, exact: bool) -> Estimate:
+def _line(
+    stage: str, config: RunConfig, services: RunServices, calls: int, tokens: int, task: Task, exact: bool
+) -> Estimate:
     judge = services.judge
     if not judge.USES_LLM:
         return Estimate(stage, calls, 0, 0, 0.0, exact, f"{judge.name} (local)")

@@ -26,7 +26,9 @@ def export_run(run: Run, format_: str, folder: Path) -> list[Path]:
     exporter = cast(Exporter, exporters.REGISTRY.load(format_)())
     unfinished = [stage for stage in ORDER if stage not in run.manifest.stages]
     if unfinished:
-        raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy="raggs run --config CONFIG")
+        raise NotFoundError(
+            f"stage {unfinished[0]} has not finished", where=run.folder, remedy="raggs run --config CONFIG"
+        )
     return exporter.write(golden_of(run), folder)
 
 

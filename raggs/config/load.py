@@ -49,7 +49,9 @@ class LoadedConfig:
         return "default"
 
 
-def load_config(path: Path | str, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> LoadedConfig:
+def load_config(
+    path: Path | str, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> LoadedConfig:
     """Read and check a configuration.
 
     Args:
@@ -73,7 +75,9 @@ def load_config(path: Path | str, overrides: Sequence[str] = (), environment: Ma
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"--set {override}: not of the form key=value", remedy="for example --set rank.max_calls=40")
+            raise UsageError(
+                f"--set {override}: not of the form key=value", remedy="for example --set rank.max_calls=40"
+            )
         _assign(source, tuple(key.strip().split(".")), text, Origin("--set", key.strip()))
     return LoadedConfig(file, _checked(source), source.origins)
 
@@ -93,9 +97,14 @@ def _assign(source: Source, keys: tuple[str, ...], text: str, origin: Origin) ->
         place = (*place, step)
         last = position == len(keys) - 1
         if isinstance(target, list) and (not isinstance(step, int) or step >= len(target)):
-            raise ConfigError(f"{origin}: {'.'.join(keys)} asks for an entry that the list does not have", remedy=f"it has entries 0 to {len(target) - 1}")
+            raise ConfigError(
+                f"{origin}: {'.'.join(keys)} asks for an entry that the list does not have",
+                remedy=f"it has entries 0 to {len(target) - 1}",
+            )
         if not isinstance(target, (dict, list)):
-            raise ConfigError(f"{origin}: {'.'.join(map(str, place[:-1]))} is a single value", remedy="name a section's key")
+            raise ConfigError(
+                f"{origin}: {'.'.join(map(str, place[:-1]))} is a single value", remedy="name a section's key"
+            )
         if last:
             target[step] = parse_value(text)  # type: ignore[index]
         elif isinstance(target, dict):
@@ -149,7 +158,10 @@ def _explain(error: ValidationError, source: Source) -> ConfigError:
         case "missing":
             message, remedy = f"{name} is missing", "give it in the file"
         case "literal_error":
-            expected = [tag.strip().strip("'") for tag in str(first.get("ctx", {}).get("expected", "")).replace(" or ", ", ").split(",")]
+            expected = [
+                tag.strip().strip("'")
+                for tag in str(first.get("ctx", {}).get("expected", "")).replace(" or ", ", ").split(",")
+            ]
             close = nearest(str(first["input"]), expected)
             message = f"{name}: {first['input']!r} is not known"
             remedy = (f"did you mean {close!r}? " if close else "") + f"known: {', '.join(expected)}"
@@ -206,7 +218,10 @@ def _descend(current: Any, step: str | int) -> Any:
 
 def _unwrap(annotation: Any, metadata: Sequence[Any] = ()) -> Any:
     """A model class, or the models of a union by their tag; lists and optionals stand for their entries."""
-    models = {model.model_fields["type"].default if "type" in model.model_fields else model: model for model in _models(annotation)}
+    models = {
+        model.model_fields["type"].default if "type" in model.model_fields else model: model
+        for model in _models(annotation)
+    }
     if len(models) == 1 and not any("discriminator" in str(type(mark)).lower() for mark in metadata):
         return next(iter(models.values()))
     return models or None

@@ -57,7 +57,9 @@ def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Sou
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(f"not valid YAML ({problem})", where=path, line=mark.line + 1 if mark else None, remedy="fix the syntax") from error
+        raise ConfigError(
+            f"not valid YAML ({problem})", where=path, line=mark.line + 1 if mark else None, remedy="fix the syntax"
+        ) from error
     if not isinstance(node, yaml.MappingNode):
         raise ConfigError("not a mapping of settings", where=path, remedy="start with `name: my-run`; see `raggs init`")
     reader = _Reader(path, os.environ if environment is None else environment)
@@ -87,7 +89,9 @@ class _Reader:
         line = node.start_mark.line + 1
         self.origins[place] = Origin("file", f"{self.path.name}:{line}", line)
         if node.tag.removeprefix(CORE_TAGS) not in PLAIN:
-            raise ConfigError(f"not valid YAML here (tag {node.tag})", where=self.path, line=line, remedy="plain values only")
+            raise ConfigError(
+                f"not valid YAML here (tag {node.tag})", where=self.path, line=line, remedy="plain values only"
+            )
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
         if isinstance(node, yaml.SequenceNode):
@@ -99,9 +103,16 @@ class _Reader:
         for key_node, value_node in node.value:
             key = str(key_node.value)
             if key == "<<" or key_node.tag == "tag:yaml.org,2002:merge":
-                raise ConfigError("YAML merge keys are not supported", where=self.path, line=key_node.start_mark.line + 1, remedy="write the keys out")
+                raise ConfigError(
+                    "YAML merge keys are not supported",
+                    where=self.path,
+                    line=key_node.start_mark.line + 1,
+                    remedy="write the keys out",
+                )
             if key in found:
-                raise ConfigError(f"key {key!r} stands twice", where=self.path, line=key_node.start_mark.line + 1, remedy="keep one")
+                raise ConfigError(
+                    f"key {key!r} stands twice", where=self.path, line=key_node.start_mark.line + 1, remedy="keep one"
+                )
             found[key] = self.value(value_node, (*place, key))
             line = key_node.start_mark.line + 1
             self.origins[(*place, key)] = Origin("file", f"{self.path.name}:{line}", line)

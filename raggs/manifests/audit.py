@@ -20,7 +20,16 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
-from raggs.artifacts import ARTIFACTS, JournalRecord, MergeRecord, Passage, PruneRecord, RankRecord, Record, artifact_file
+from raggs.artifacts import (
+    ARTIFACTS,
+    JournalRecord,
+    MergeRecord,
+    Passage,
+    PruneRecord,
+    RankRecord,
+    Record,
+    artifact_file,
+)
 from raggs.errors import RaggsError
 from raggs.hashing import hash_value
 from raggs.jsonl import dump_line
@@ -92,7 +101,11 @@ def _changed_lines(run: Run, artifact: str, rows: int) -> Iterator[Finding]:
                 if shown < SHOWN_LINES:
                     shown += 1
                     stage = artifact.partition(".")[0]
-                    yield Finding(file, number, f"differs from the line that {stage} wrote: {shorten(line.decode('utf-8', 'replace'), 80)}")
+                    yield Finding(
+                        file,
+                        number,
+                        f"differs from the line that {stage} wrote: {shorten(line.decode('utf-8', 'replace'), 80)}",
+                    )
     if count > shown:
         yield Finding(file, None, f"and {plural(count - shown, 'more line')} differ")
     if number != rows:
@@ -248,4 +261,8 @@ def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Fi
         for loser in record.locks_out:
             # Winners above losers for every lock: the order is topological, so the locks cannot have a cycle.
             if position.get(loser, -1) <= number:
-                yield Finding("rank.jsonl", line, f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it")
+                yield Finding(
+                    "rank.jsonl",
+                    line,
+                    f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it",
+                )

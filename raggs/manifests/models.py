@@ -75,4 +75,8 @@ def now() -> datetime:
 
 def versions() -> dict[str, str | None]:
     """Versions of raggs, Python and the packages that results lean on."""
-    return {"raggs": __version__, "python": platform.python_version(), **{name: installed(name) for name in STATED_PACKAGES}}
+    return {
+        "raggs": __version__,
+        "python": platform.python_version(),
+        **{name: installed(name) for name in STATED_PACKAGES},
+    }

@@ -52,16 +52,24 @@ class RunStore:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise NotFoundError("there is no run here", where=self.folder, remedy="raggs run --config CONFIG makes one") from error
+            raise NotFoundError(
+                "there is no run here", where=self.folder, remedy="raggs run --config CONFIG makes one"
+            ) from error
         try:
             raw = json.loads(data)
             if isinstance(raw, dict) and raw.get("schema_version") not in (None, SCHEMA):
-                raise DataError(f"made by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs")
+                raise DataError(
+                    f"made by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs"
+                )
             return RunManifest.model_validate(raw)
         except ValidationError as error:
-            raise DataError(explain(error), where=path, remedy="restore the file, or delete it to run afresh") from error
+            raise DataError(
+                explain(error), where=path, remedy="restore the file, or delete it to run afresh"
+            ) from error
         except ValueError as error:
-            raise DataError(f"not valid JSON ({error})", where=path, remedy="restore the file, or delete it to run afresh") from error
+            raise DataError(
+                f"not valid JSON ({error})", where=path, remedy="restore the file, or delete it to run afresh"
+            ) from error
 
     def save(self, manifest: RunManifest) -> None:
         text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False)
@@ -123,9 +131,13 @@ class RunStore:
             lock = FileLock(self.folder / LOCK, timeout=0)
             lock.acquire()
         except Timeout as error:
-            raise BusyError("another raggs run is using this directory", where=self.folder, remedy="wait for it, or pass --run-id") from error
+            raise BusyError(
+                "another raggs run is using this directory", where=self.folder, remedy="wait for it, or pass --run-id"
+            ) from error
         except OSError as error:
-            raise ProviderError(f"cannot be written ({error.strerror})", where=self.folder, remedy="choose another workspace") from error
+            raise ProviderError(
+                f"cannot be written ({error.strerror})", where=self.folder, remedy="choose another workspace"
+            ) from error
         try:
             remove_leftovers(self.folder)
             yield

@@ -34,7 +34,9 @@ class Selection:
     force: bool = False
 
 
-def select(start: str | None = None, stop: str | None = None, only: str | None = None, force: bool = False) -> Selection:
+def select(
+    start: str | None = None, stop: str | None = None, only: str | None = None, force: bool = False
+) -> Selection:
     """A selection from the three ways to name it.
 
     Raises:

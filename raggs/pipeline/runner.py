@@ -118,7 +118,9 @@ class Runner:
                     continue
                 if not chosen:
                     raise DataError(
-                        f"stage {name} is out of date: {blocking[0]}", where=self.store.folder, remedy=f"run with --from {name}"
+                        f"stage {name} is out of date: {blocking[0]}",
+                        where=self.store.folder,
+                        remedy=f"run with --from {name}",
                     )
                 if not ran:
                     self.services.check()
@@ -235,5 +237,11 @@ def _sentences(store: RunStore) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = "free some space and run again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "choose another workspace"
-        raise ProviderError(f"cannot be written ({error.strerror or error})", where=store.folder, remedy=remedy) from error
+        remedy = (
+            "free some space and run again"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else "choose another workspace"
+        )
+        raise ProviderError(
+            f"cannot be written ({error.strerror or error})", where=store.folder, remedy=remedy
+        ) from error

@@ -29,7 +29,9 @@ else:
 class EmbedConfig(Settings):
     """How questions are prepared."""
 
-    embedder: EmbedderSpec | None = Field({"type": "wordllama"}, validate_default=True, description="null: no query vectors")
+    embedder: EmbedderSpec | None = Field(
+        {"type": "wordllama"}, validate_default=True, description="null: no query vectors"
+    )
     rewrite: RewriterSpec = Field({"type": "none"}, validate_default=True)
     language: str = Field("en", description="assumed where a question's own language cannot be told")
 
@@ -54,7 +56,13 @@ class Embed(Stage[EmbedConfig, EmbedRecord]):
             language = query.language or detect_language(text, config.language)
             rewrite = await services.rewriter.rewrite(query, text, language)
             return EmbedRecord(
-                qid=query.qid, text=text, rewrite=rewrite, bm25_text=rewrite, language=language, embedding=(), embedder=""
+                qid=query.qid,
+                text=text,
+                rewrite=rewrite,
+                bm25_text=rewrite,
+                language=language,
+                embedding=(),
+                embedder="",
             )
 
         prepared = run_ordered(services, services.queries.values(), prepare)

@@ -44,10 +44,10 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
         return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}
 
     def run(self, inputs: Inputs, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
-        total, done = len(services.queries), 0
+        total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            qid, pool = item
+            _, pool = item
             leaders = [record for record in pool if record.duplicate_of is None]
             graded = await asyncio.gather(*(self._grade(record, config, services) for record in leaders))
             by_id = {record.doc_id: record for record in graded}
@@ -55,9 +55,9 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
 
         # A pool is some dozens of calls, so a few queries at a time keep every slot of the concurrency filled.
         window = max(4, services.concurrency // 4)
-        for records in run_ordered(services, inputs.by_query("merge", MergeRecord), grade, window=window):
+        pools = inputs.by_query("merge", MergeRecord)
+        for done, records in enumerate(run_ordered(services, pools, grade, window=window), start=1):
             yield from records
-            done += 1
             services.progress(done, total)
 
     def failed(self, record: JudgeRecord) -> bool:

@@ -28,14 +28,18 @@ class MergeConfig(Settings):
     type: Literal["rrf", "combsum", "combmnz"] = "rrf"
     k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
     depth: int = Field(100, ge=1, description="passages a pool holds at most")
-    weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(None, description="by retriever; 1 where not named")
+    weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
+        None, description="by retriever; 1 where not named"
+    )
     duplicates: TextDuplicates | None = Field(default_factory=TextDuplicates, description="null: no grouping")
 
     @field_validator("weights")
     @classmethod
     def _some_weight(cls, weights: Mapping[str, float] | None) -> Mapping[str, float] | None:
         if weights and not any(weights.values()):
-            raise ValueError("all weights are 0, so nothing would be retrieved; give at least one retriever a weight above 0")
+            raise ValueError(
+                "all weights are 0, so nothing would be retrieved; give at least one retriever a weight above 0"
+            )
         return weights
 
 

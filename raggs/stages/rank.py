@@ -158,10 +158,14 @@ class Rank(Stage[RankConfig, RankRecord]):
     Record = RankRecord
 
     def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
-        return {"queries": services.causes("queries"), "engine": _engine(config), "judge": services.causes("judge", "order")}
+        return {
+            "queries": services.causes("queries"),
+            "engine": _engine(config),
+            "judge": services.causes("judge", "order"),
+        }
 
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
-        total, done = len(services.queries), 0
+        total = len(services.queries)
         judge = services.causes("judge", "order")
 
         async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
@@ -170,9 +174,8 @@ class Rank(Stage[RankConfig, RankRecord]):
             return list(rank_records(task, ranking))
 
         window = max(4, services.concurrency)
-        for records in run_ordered(services, _tasks(inputs), rank, window=window):
+        for done, records in enumerate(run_ordered(services, _tasks(inputs), rank, window=window), start=1):
             yield from records
-            done += 1
             services.progress(done, total)
 
     async def _rank(

@@ -26,7 +26,9 @@ else:
 class RetrieveConfig(Settings):
     """Which retrievers fill the pool."""
 
-    retrievers: tuple[RetrieverSpec, ...] = Field(({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1)
+    retrievers: tuple[RetrieverSpec, ...] = Field(
+        ({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1
+    )
 
     @field_validator("retrievers")
     @classmethod

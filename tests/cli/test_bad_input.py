@@ -68,7 +68,11 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "unknown key": (change(rank={"max_cals": 3}), 5, ("rank.max_cals", "did you mean 'max_calls'", "raggs.yaml:")),
     "unknown section": (change(ranks={}), 5, ("'ranks'", "did you mean 'rank'")),
     "unknown key of an adapter": (change(retrieve=bm25(kk=3)), 5, ("retrieve.retrievers.0.kk", "did you mean 'k'")),
-    "unknown type": (change(retrieve={"retrievers": [{"type": "bm52"}]}), 5, ("'bm52'", "did you mean 'bm25'", "raggs.yaml:")),
+    "unknown type": (
+        change(retrieve={"retrievers": [{"type": "bm52"}]}),
+        5,
+        ("'bm52'", "did you mean 'bm25'", "raggs.yaml:"),
+    ),
     "no type": (change(retrieve={"retrievers": [{"k": 3}]}), 5, ("retrieve.retrievers.0", "type")),
     "unknown engine": (change(rank={"engine": "fast"}), 5, ("rank.engine", "online")),
     "unknown fusion": (change(merge={"type": "rff"}), 5, ("merge.type", "did you mean 'rrf'")),
@@ -77,14 +81,26 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "k is 0": (change(retrieve=bm25(k=0)), 5, ("retrieve.retrievers.0.k", "greater than or equal to 1")),
     "k is a word": (change(retrieve=bm25(k="many")), 5, ("retrieve.retrievers.0.k", "integer", "'many'")),
     "no retrievers": (change(retrieve={"retrievers": []}), 5, ("retrieve.retrievers", "at least 1")),
-    "two retrievers of one name": (change(retrieve={"retrievers": [{"type": "bm25"}, {"type": "bm25"}]}), 5, ("'bm25'", "name")),
+    "two retrievers of one name": (
+        change(retrieve={"retrievers": [{"type": "bm25"}, {"type": "bm25"}]}),
+        5,
+        ("'bm25'", "name"),
+    ),
     "weights all 0": (change(merge={"weights": {"bm25": 0, "dense": 0}}), 5, ("merge.weights", "all weights are 0")),
     "a weight below 0": (change(merge={"weights": {"bm25": -1}}), 5, ("merge.weights.bm25",)),
     "a weight for nobody": (change(merge={"weights": {"bm52": 2}}), 5, ("bm52", "bm25")),
     "keep bounds crossed": (change(prune={"min_keep": 9, "max_keep": 3}), 5, ("min_keep (9) is above max_keep (3)",)),
     "batch of one": (change(rank={"batch_size": 1}), 5, ("rank.batch_size",)),
-    "variable not set": (change(judge={"judge": {"type": "litellm", "model": "${RAGGS_TEST_NOPE}"}}), 5, ("judge.judge.model", "RAGGS_TEST_NOPE")),
-    "unknown prompt": (change(judge={"judge": {"type": "litellm", "model": "openai/x"}, "prompt": "grad@1"}), 5, ("grad@1", "grade@1")),
+    "variable not set": (
+        change(judge={"judge": {"type": "litellm", "model": "${RAGGS_TEST_NOPE}"}}),
+        5,
+        ("judge.judge.model", "RAGGS_TEST_NOPE"),
+    ),
+    "unknown prompt": (
+        change(judge={"judge": {"type": "litellm", "model": "openai/x"}, "prompt": "grad@1"}),
+        5,
+        ("grad@1", "grade@1"),
+    ),
     "dense without embedder": (change(embed={"embedder": None}), 5, ("dense", "embed.embedder")),
     # corpus
     "corpus missing": (remove("corpus.jsonl"), 4, ("corpus.jsonl", "no such file")),
@@ -94,13 +110,20 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "corpus not UTF-8": (line("corpus.jsonl", 4, b'{"_id": "a", "text": "\xff"}'), 5, ("corpus.jsonl:4", "UTF-8")),
     "corpus duplicate id": (line("corpus.jsonl", 5, '{"_id": "p000", "text": "again"}'), 5, ("p000", "5")),
     "corpus empty text": (
-        lambda project: (line("corpus.jsonl", 2, '{"_id": "a", "text": "  "}')(project), project.change(corpus={"empty": "error"}))[0],
+        lambda project: (
+            line("corpus.jsonl", 2, '{"_id": "a", "text": "  "}')(project),
+            project.change(corpus={"empty": "error"}),
+        )[0],
         5,
         ("corpus.jsonl:2", "text"),
     ),
     "corpus text missing": (line("corpus.jsonl", 2, '{"_id": "a", "title": "x"}'), 5, ("corpus.jsonl:2", "text")),
     "corpus no id": (line("corpus.jsonl", 2, '{"text": "x"}'), 5, ("corpus.jsonl:2", "_id")),
-    "corpus id with a space": (line("corpus.jsonl", 2, '{"_id": "a b", "text": "x"}'), 5, ("corpus.jsonl:2", "white space")),
+    "corpus id with a space": (
+        line("corpus.jsonl", 2, '{"_id": "a b", "text": "x"}'),
+        5,
+        ("corpus.jsonl:2", "white space"),
+    ),
     "corpus text is a number": (line("corpus.jsonl", 2, '{"_id": "a", "text": 5}'), 5, ("corpus.jsonl:2", "text")),
     "corpus is a folder": (change(corpus={"type": "jsonl", "path": "."}), 4, ("read",)),
     # queries
@@ -110,7 +133,9 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "query without text": (line("queries.jsonl", 2, '{"_id": "q9", "text": ""}'), 5, ("queries.jsonl:2", "text")),
     "query of an unknown form": (line("queries.jsonl", 2, '{"_id": "q9", "question": 7}'), 5, ("queries.jsonl:2",)),
     "reference to no passage": (
-        line("queries.jsonl", 2, json.dumps({"_id": "q9", "text": "x", "references": [{"text": "y", "doc_id": "nope"}]})),
+        line(
+            "queries.jsonl", 2, json.dumps({"_id": "q9", "text": "x", "references": [{"text": "y", "doc_id": "nope"}]})
+        ),
         5,
         ("nope",),
     ),
@@ -135,7 +160,11 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     # judges
     "nuggets judge without nuggets": (judge(type="nuggets"), 5, ("q00", "nugget")),
     "reference judge without references": (judge(type="reference"), 5, ("q00", "reference")),
-    "unknown price under a cap": (judge(type="litellm", model="openai/never-heard-of"), 5, ("never-heard-of", "llm.prices")),
+    "unknown price under a cap": (
+        judge(type="litellm", model="openai/never-heard-of"),
+        5,
+        ("never-heard-of", "llm.prices"),
+    ),
 }
 
 

@@ -41,7 +41,9 @@ def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
 
     from support.project import environment
 
-    project = make_project(tmp_path, queries=60, corpus=60, rank={"top": 20, "max_calls": 400}, prune={"min_keep": 40, "max_keep": 60})
+    project = make_project(
+        tmp_path, queries=60, corpus=60, rank={"top": 20, "max_calls": 400}, prune={"min_keep": 40, "max_keep": 60}
+    )
     process = subprocess.Popen(
         [sys.executable, "-m", "raggs", "run", "--config", str(project.config)],
         stdout=subprocess.PIPE,

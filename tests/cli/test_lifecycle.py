@@ -38,9 +38,8 @@ def project(tmp_path: Path, finished: Project) -> Project:
     import shutil
 
     shutil.copytree(finished.folder, tmp_path / "own")
-    own = Project(tmp_path / "own")
     # The fingerprints count files by their content, so a copied run is as finished as the original.
-    return own
+    return Project(tmp_path / "own")
 
 
 def test_all_artifacts_are_there_and_a_copy_of_a_run_is_up_to_date(project: Project) -> None:
@@ -52,13 +51,28 @@ def test_all_artifacts_are_there_and_a_copy_of_a_run_is_up_to_date(project: Proj
 def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     out = call("run", "--config", project.config)
-    for part in ("query", "grade", "conf.", "q00", "judge", "unchanged" if False else "ran", "spent", f"run: {project.run}", "next: raggs audit"):
+    for part in (
+        "query",
+        "grade",
+        "conf.",
+        "q00",
+        "judge",
+        "unchanged" if False else "ran",
+        "spent",
+        f"run: {project.run}",
+        "next: raggs audit",
+    ):
         assert part in out
 
 
 CHANGES = [
     ({"merge": {"weights": {"bm25": 3.0}}}, "merge", "config.weights", {"merge", "judge", "prune", "rank"}),
-    ({"retrieve": {"retrievers": [{"type": "bm25", "k": 14}, {"type": "dense", "k": 15}]}}, "retrieve", "config.retrievers.0.k changed (15 -> 14)", {"retrieve", "merge", "judge", "prune", "rank"}),
+    (
+        {"retrieve": {"retrievers": [{"type": "bm25", "k": 14}, {"type": "dense", "k": 15}]}},
+        "retrieve",
+        "config.retrievers.0.k changed (15 -> 14)",
+        {"retrieve", "merge", "judge", "prune", "rank"},
+    ),
     ({"prune": {"min_keep": 7, "max_keep": 9}}, "prune", "config.max_keep changed (16 -> 9)", {"prune", "rank"}),
     ({"rank": {"max_calls": 9}}, "rank", "config.max_calls changed (8 -> 9)", {"rank"}),
     ({"embed": {"rewrite": {"type": "clean"}}}, "embed", "config.rewrite", {"embed"}),
@@ -134,7 +148,9 @@ def test_status_why_and_their_json(project: Project) -> None:
     assert "next: raggs audit" in call("status", project.run)
     project.change(merge={"k": 10})
     assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config)
-    assert f"next: raggs run --config {project.config}" in call("status", project.run, "--config", project.config).replace("\n", "")
+    assert f"next: raggs run --config {project.config}" in call(
+        "status", project.run, "--config", project.config
+    ).replace("\n", "")
     assert "config.k changed (60 -> 10)" in call("why", project.run, "merge", "--config", project.config)
     assert "would not run again" in call("why", project.run, "merge")
     stages = json.loads(call("status", project.run, "--json"))["stages"]

@@ -18,7 +18,14 @@ def read(tmp_path: Path, text: str, **environment: str) -> object:
 
 def test_variables_expand_in_texts_and_keep_yaml_types(tmp_path: Path) -> None:
     text = 'a: ${PORT}\nb: "${PORT}"\nc: x-${NAME:-none}-y\nd: ${EMPTY:-}\ne: $$HOME\nf: [1, yes, 2.5, null]\n'
-    assert read(tmp_path, text, PORT="80") == {"a": 80, "b": "80", "c": "x-none-y", "d": "", "e": "$HOME", "f": [1, True, 2.5, None]}
+    assert read(tmp_path, text, PORT="80") == {
+        "a": 80,
+        "b": "80",
+        "c": "x-none-y",
+        "d": "",
+        "e": "$HOME",
+        "f": [1, True, 2.5, None],
+    }
 
 
 def test_places_are_kept(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from raggs.manifests.reasons import ABSENT, Changed, FailuresLeft, OutputEdited, differences
 
 trees = st.recursive(
-    st.integers() | st.text(max_size=5), lambda inner: st.dictionaries(st.text(min_size=1, max_size=3), inner), max_leaves=8
+    st.integers() | st.text(max_size=5),
+    lambda inner: st.dictionaries(st.text(min_size=1, max_size=3), inner),
+    max_leaves=8,
 )
 
 

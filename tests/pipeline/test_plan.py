@@ -47,7 +47,11 @@ INTACT = {"merge.jsonl": "aa"}
     ],
 )
 def test_one_reason_each(
-    old: StageLock | None, parts: dict[str, Any], outputs: dict[str, str | None], options: dict[str, bool], expected: object
+    old: StageLock | None,
+    parts: dict[str, Any],
+    outputs: dict[str, str | None],
+    options: dict[str, bool],
+    expected: object,
 ) -> None:
     assert decide(old, parts, outputs, **options) == (expected,)
 

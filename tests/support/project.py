@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 ARTIFACTS = ("embed", "retrieve", "merge", "judge", "prune", "rank", "rank.journal")
-WORDS = "amber brook cedar delta ember flint grove heron inlet jetty knoll larch maple noble otter pearl".split()
+WORDS = ("amber brook cedar delta ember flint grove heron inlet jetty knoll larch maple noble otter pearl").split()  # noqa: SIM905
 
 
 def passages(count: int) -> list[dict[str, str]]:
@@ -25,7 +25,13 @@ def passages(count: int) -> list[dict[str, str]]:
     for number in range(count):
         first, second = WORDS[number % 16], WORDS[(number * 7 + 3) % 16]
         rest = " ".join(WORDS[(number * step + step) % 16] for step in range(2, 9))
-        found.append({"_id": f"p{number:03}", "title": f"{first} {number}", "text": f"The {first} and the {second} {number}: {rest}."})
+        found.append(
+            {
+                "_id": f"p{number:03}",
+                "title": f"{first} {number}",
+                "text": f"The {first} and the {second} {number}: {rest}.",
+            }
+        )
     return found
 
 
@@ -113,7 +119,9 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "COLUMNS": "160", **more}
 
 
-def raggs(*arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def raggs(
+    *arguments: object, cwd: Path | None = None, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """The `raggs` command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "raggs", *map(str, arguments)],
