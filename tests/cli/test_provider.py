@@ -1,0 +1,197 @@
+"""Runs with a language model as the judge, against a real server on this machine that misbehaves."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.llm_server import LLMServer, no_truth
+from support.project import Project, environment, make_project, questions
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+KEY = "sk-test-0123456789abcdefghijklmnop"
+PRICES = {"openai/judge": {"input": 1.0, "output": 2.0}}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    # The pauses between attempts are real ones, only shorter.
+    monkeypatch.setattr("raggs.llm.rate.BACKOFF_S", 0.02)
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+def provider_project(folder: Path, url: str, **sections: object) -> Project:
+    project = make_project(folder, queries=3, corpus=24, **sections)
+    project.change(
+        judge={"judge": {"type": "litellm", "model": "openai/judge"}},
+        llm={"api_base": url, "prices": PRICES, "requests_per_minute": None, "concurrency": 8},
+        retrieve={"retrievers": [{"type": "bm25", "k": 10}, {"type": "dense", "k": 10}]},
+    )
+    return project
+
+
+def call(*arguments: object, code: int = 0) -> tuple[str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stdout, result.stderr
+
+
+def rows(project: Project, artifact: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in (project.run / f"{artifact}.jsonl").read_text().splitlines()]
+
+
+def expected_grades(project: Project) -> dict[tuple[str, str], int]:
+    texts = {question["_id"]: question["text"] for question in questions(3)}
+    return {
+        (row["qid"], row["doc_id"]): no_truth(texts[row["qid"]], f"{row['title']}\n{row['text']}")
+        for row in rows(project, "merge")
+    }
+
+
+def graded(project: Project) -> dict[tuple[str, str], int | None]:
+    return {(row["qid"], row["doc_id"]): row["grade"] for row in rows(project, "judge")}
+
+
+def test_grades_are_the_servers_and_nothing_is_asked_twice(server: LLMServer, tmp_path: Path) -> None:
+    project = provider_project(tmp_path, server.url)
+    out, _ = call("run", "--config", project.config)
+    assert graded(project) == expected_grades(project)
+    asked = server.count
+    cost = {name: lock["cost"] for name, lock in project.manifest()["stages"].items()}
+    assert sum(stage["calls"] for stage in cost.values()) == asked
+    assert cost["judge"]["usd"] == pytest.approx(
+        (cost["judge"]["prompt_tokens"] + 2 * cost["judge"]["completion_tokens"]) / 1e6
+    )
+    assert "spent" in out
+    before = project.artifacts()
+    call("run", "--config", project.config, "--force", "--quiet")
+    assert server.count == asked, "a cached answer was paid for again"
+    assert project.artifacts() == before
+    call("audit", project.run)
+
+
+def test_no_identifier_in_any_prompt_and_no_key_in_any_file(server: LLMServer, tmp_path: Path) -> None:
+    project = provider_project(tmp_path, server.url)
+    call("run", "--config", project.config, "--quiet")
+    sent = json.dumps([body["messages"] for body in server.requests])
+    assert not [doc_id for _, doc_id in graded(project) if doc_id in sent]
+    holders = [path for path in tmp_path.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert holders == []
+
+
+FAULTS = ("429", "500", "502", "503", "reset", "truncated", "empty", "refusal", "grade 7", "grade text", "prose")
+
+
+def test_a_fifth_of_all_answers_spoiled_changes_no_grade(tmp_path: Path) -> None:
+    draw = random.Random(5)
+    with LLMServer(fault_for=lambda number, body: draw.choice(FAULTS) if draw.random() < 0.2 else None) as server:
+        project = provider_project(tmp_path, server.url)
+        result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
+        assert result.exit_code in (0, 7), result.stderr
+        wrong = {
+            key: grade for key, grade in graded(project).items() if grade not in (None, expected_grades(project)[key])
+        }
+        assert wrong == {}
+        failed = [row for row in rows(project, "judge") if row["grade"] is None]
+        assert all(row["error"] for row in failed)
+        assert (result.exit_code == 7) == bool(sum(lock["failed"] for lock in project.manifest()["stages"].values()))
+
+
+def test_what_failed_is_told_and_healed_by_the_next_run(tmp_path: Path) -> None:
+    calm = provider_project(tmp_path / "calm", "set below")
+    project = provider_project(tmp_path / "own", "set below")
+    sick = True
+    with LLMServer(
+        fault_for=lambda number, body: "grade 7" if sick and "pearl 15" in json.dumps(body) else None
+    ) as server:
+        for each in (calm, project):
+            each.change(llm={"api_base": server.url})
+        _, errors = call("run", "--config", project.config, code=7)
+        assert "judgments failed; run again to retry them" in errors
+        failed = [row for row in rows(project, "judge") if row["grade"] is None]
+        assert failed
+        assert all("7" in str(row["raw"]) and row["error"] for row in failed)
+        pruned = {(row["qid"], row["doc_id"]): row for row in rows(project, "prune")}
+        assert all(not pruned[row["qid"], row["doc_id"]]["kept"] for row in failed)
+        out, _ = call("status", project.run)
+        assert "failed last time and will be tried again" in out
+        sick = False
+        paid = server.count
+        call("run", "--config", project.config, "--quiet")
+        assert graded(project) == expected_grades(project)
+        judged = sum("Passage A" not in json.dumps(body) for body in server.requests[paid:])
+        assert judged == len(failed)
+        call("run", "--config", calm.config, "--quiet")
+        assert project.artifacts() == calm.artifacts()
+
+
+def test_the_budget_stops_in_good_order_and_a_higher_one_goes_on(server: LLMServer, tmp_path: Path) -> None:
+    project = provider_project(tmp_path / "own", server.url, budget={"max_calls": 17})
+    _, errors = call("run", "--config", project.config, "--quiet", code=7)
+    assert "budget.max_calls" in errors
+    assert server.count <= 17
+    project.change(budget={"max_calls": 5000})
+    call("run", "--config", project.config, "--quiet")
+    together = server.count
+    calm = provider_project(tmp_path / "calm", server.url)
+    call("run", "--config", calm.config, "--quiet")
+    assert server.count - together == together, "something was paid for twice"
+    assert project.artifacts() == calm.artifacts()
+
+
+def test_a_refused_key_stops_at_once_without_showing_it(tmp_path: Path) -> None:
+    with LLMServer(fault_for=lambda number, body: "401" if number > 5 else None) as server:
+        project = provider_project(tmp_path, server.url)
+        _, errors = call("run", "--config", project.config, "--quiet", code=3)
+    assert "OPENAI_API_KEY" in errors
+    assert KEY not in errors
+    assert len(errors.strip().splitlines()) == 1
+
+
+def test_the_dry_run_asks_nobody_and_estimates(server: LLMServer, tmp_path: Path) -> None:
+    project = provider_project(tmp_path, server.url)
+    estimate = json.loads(call("run", "--config", project.config, "--dry-run", "--json")[0])
+    assert server.count == 0
+    assert 0 < estimate["usd"] < 5
+    call("run", "--config", project.config, "--quiet")
+    spent = sum(lock["cost"]["usd"] for lock in project.manifest()["stages"].values())
+    assert spent <= estimate["usd"], "the estimate is an upper bound"
+
+
+def test_a_kill_pays_again_at_most_what_was_in_flight(tmp_path: Path) -> None:
+    calm = provider_project(tmp_path / "calm", "set below")
+    stormy = provider_project(tmp_path / "stormy", "set below")
+    with LLMServer(delay_s=0.05) as server:
+        for project in (calm, stormy):
+            project.change(llm={"api_base": server.url})
+        call("run", "--config", calm.config, "--quiet")
+        needed, killed = server.count, 0
+        for moment in (0.2, 0.5):
+            process = subprocess.Popen(
+                [sys.executable, "-m", "raggs", "run", "--config", str(stormy.config), "--quiet"], env=environment()
+            )
+            start, deadline = server.count, time.monotonic() + 60
+            while server.count < start + 8 and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.005)
+            time.sleep(moment)
+            killed += process.poll() is None
+            process.kill()
+            process.wait()
+        assert killed == 2
+        call("run", "--config", stormy.config, "--quiet")
+        assert server.count - needed <= needed + killed * 8
+    assert stormy.artifacts() == calm.artifacts()
