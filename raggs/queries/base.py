@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Protocol
 
 from raggs.artifacts import Query
+from raggs.errors import DataError, NotFoundError
 
 
 class QueryReader(Protocol):
@@ -19,3 +21,21 @@ class QueryReader(Protocol):
             DataError: a query is malformed; names file and line.
         """
         ...
+
+
+def read_text(path: Path) -> str:
+    """A whole file of questions, for formats that are not read line by line. Line ends are not translated.
+
+    Raises:
+        NotFoundError: it is missing or unreadable.
+        DataError: it is not UTF-8.
+    """
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise NotFoundError("no such file", where=path, remedy="check queries.path") from error
+    except OSError as error:
+        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check queries.path") from error
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error

@@ -1,29 +1,37 @@
-"""Questions in a table with a header."""
+"""Questions in a table with a header.
+
+A cell cannot hold a list, so the cells of the columns `references` and `nuggets` are read as JSON. An empty cell is
+no value.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
+import json
 from collections.abc import Iterator
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
 from raggs.artifacts import Query
 from raggs.errors import DataError
-from raggs.jsonl import raw_lines
-from raggs.queries.fields import query_of
+from raggs.queries.base import read_text
+from raggs.queries.fields import ALIASES, query_of
 from raggs.registry import Adapter
 from raggs.settings import InputPath, Settings
+
+LISTS = ("references", "nuggets")
 
 
 class CsvQueriesConfig(Settings):
     type: Literal["csv"] = "csv"
-    path: InputPath
-    delimiter: str = Field(",", min_length=1, max_length=1)
+    path: InputPath = Field(description="a table with a header")
+    delimiter: str = Field(",", min_length=1, max_length=1, description="what separates the columns")
 
 
 class CsvQueries(Adapter):
-    """A CSV file with a header: id, question, optionally language and answer; the rest is metadata."""
+    """A CSV file with a header: id and question, and optionally language, answer; other columns are metadata."""
 
     Config = CsvQueriesConfig
 
@@ -31,13 +39,56 @@ class CsvQueries(Adapter):
         self.config = config
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        path = self.config.path
-        reader = csv.reader((text for _, text in raw_lines(path)), delimiter=self.config.delimiter, strict=True)
+        # A row may span lines (a quoted line break), so its number is that of its first line.
+        text = io.StringIO(read_text(self.config.path), newline="")
+        reader = csv.reader(text, delimiter=self.config.delimiter, strict=True)
+        line = 1
         try:
-            header = next(reader, [])
+            header = self._header(next(reader, []))
+            line = reader.line_num + 1
             for row in reader:
-                if len(row) != len(header):
-                    raise DataError(f"{len(row)} columns, the header has {len(header)}", where=path, line=reader.line_num, remedy="quote texts that hold the delimiter")
-                yield reader.line_num, query_of(dict(zip(header, row, strict=True)), path, reader.line_num)
+                if any(cell.strip() for cell in row):
+                    yield line, query_of(self._cells(header, row, line), self.config.path, line)
+                line = reader.line_num + 1
         except csv.Error as error:
-            raise DataError(f"not valid CSV ({error})", where=path, line=reader.line_num, remedy="check the quotes") from error
+            raise DataError(
+                f"not valid CSV ({error})", where=self.config.path, line=line, remedy="check the quotes"
+            ) from error
+
+    def _header(self, row: list[str]) -> list[str]:
+        """The names of the columns.
+
+        Raises:
+            DataError: a name stands twice, or no column holds ids or questions.
+        """
+        names = [name.strip() for name in row]
+        problem, remedy = None, "give each column a name of its own"
+        if len(set(names)) < len(names):
+            problem = "a column name stands twice"
+        for field in ("qid", "text"):
+            if not set(ALIASES[field]) & set(names):
+                problem = f"no column {' or '.join(ALIASES[field])} in the header: {', '.join(names)}"
+                remedy = "name the columns in the first line, or set queries.delimiter"
+                break
+        if problem and names:
+            raise DataError(problem, where=self.config.path, line=1, remedy=remedy)
+        return names
+
+    def _cells(self, header: list[str], row: list[str], line: int) -> dict[str, Any]:
+        if len(row) != len(header):
+            message = f"{len(row)} columns, the header has {len(header)}"
+            raise DataError(message, where=self.config.path, line=line, remedy="quote texts that hold the delimiter")
+        cells: dict[str, Any] = {name: cell for name, cell in zip(header, row, strict=True) if cell.strip()}
+        for name in LISTS:
+            if name in cells:
+                cells[name] = self._json(name, cells[name], line)
+        return cells
+
+    def _json(self, name: str, cell: str, line: int) -> Any:
+        try:
+            return json.loads(cell)
+        except ValueError as error:
+            message = f"column {name} is not valid JSON ({error})"
+            raise DataError(
+                message, where=self.config.path, line=line, remedy='write a list, for example ["..."]'
+            ) from error

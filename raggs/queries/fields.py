@@ -1,4 +1,8 @@
-"""From a mapping of any of the accepted spellings to a `Query`: the one place that knows the spellings."""
+"""From a mapping of any of the accepted spellings to a `Query`: the one place that knows the spellings.
+
+Whatever has no known spelling becomes metadata, so nothing that an author wrote is lost. What cannot be right (no
+text, a nugget that is no pattern or fits every text) is said with file and line.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,7 @@ from pydantic import ValidationError
 
 from raggs.artifacts import Query
 from raggs.errors import DataError
+from raggs.hashing import canonical_json
 from raggs.jsonl import explain
 
 ALIASES = {
@@ -33,36 +38,55 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     """
     names = {field: next((name for name in spellings if name in row), None) for field, spellings in ALIASES.items()}
     values = {field: row[name] for field, name in names.items() if name is not None and row[name] not in (None, "")}
-    for field in ("qid", "text"):
-        if not isinstance(values.get(field), str) or not values[field].strip():
-            known = " or ".join(ALIASES[field][:3])
-            raise DataError(f"{field} ({known}) is missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
-    if values["qid"] != "".join(values["qid"].split()):
-        raise DataError(f"query id {values['qid']!r} holds white space, which TREC files cannot carry", where=path, line=line, remedy="rename it")
-    values["references"] = [{"text": entry} if isinstance(entry, str) else entry for entry in _entries(values, "references")]
-    values["nuggets"] = [{"any": [entry]} if isinstance(entry, str) else entry for entry in _entries(values, "nuggets")]
-    used = {name for name in names.values() if name}
-    extra = {key: value for key, value in row.items() if key not in used}
-    values["metadata"] = {**(values.get("metadata") or {}), **extra}
+    _check_required(values, path, line)
+    values["references"] = _entries(values.get("references"), "text")
+    values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"), "any")]
+    extra = {key: value for key, value in row.items() if key not in names.values()}
+    if isinstance(values.get("metadata", {}), Mapping):
+        values["metadata"] = {**values.get("metadata", {}), **extra}
     try:
         query = Query.model_validate(values)
+        canonical_json(query.metadata).encode()
     except ValidationError as error:
-        raise DataError(f"query {values['qid']}: {explain(error)}", where=path, line=line, remedy=REMEDY) from error
+        raise DataError(f"query {values['qid']!r}: {explain(error)}", where=path, line=line, remedy=REMEDY) from error
+    except (TypeError, ValueError) as error:
+        message = f"query {values['qid']!r}: its metadata cannot be written as JSON ({error})"
+        raise DataError(message, where=path, line=line, remedy="use texts, numbers, lists and mappings only") from error
     _check_patterns(query, path, line)
     return query
 
 
-def _entries(values: Mapping[str, Any], field: str) -> list[Any]:
-    found = values.get(field) or []
-    return list(found) if isinstance(found, (list, tuple)) else [found]
+def _check_required(values: Mapping[str, Any], path: Path, line: int) -> None:
+    for field in ("qid", "text"):
+        value = values.get(field)
+        if not isinstance(value, str) or not value.strip():
+            known = ", ".join(ALIASES[field][:-1]) + " or " + ALIASES[field][-1]
+            raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
+    if any(char.isspace() for char in values["qid"]):
+        message = f"query id {values['qid']!r} holds white space, which TREC files cannot carry"
+        raise DataError(message, where=path, line=line, remedy="rename it")
+
+
+def _entries(found: Any, field: str) -> list[Any]:
+    """A list of mappings from a list, or a single entry; a plain text stands for a mapping with `field` alone."""
+    entries = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
+    return [{field: entry} if isinstance(entry, str) else entry for entry in entries]
+
+
+def _with_list(entry: Any) -> Any:
+    """A nugget whose single pattern is written without a list."""
+    if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):
+        return {**entry, "any": [entry["any"]]}
+    return entry
 
 
 def _check_patterns(query: Query, path: Path, line: int) -> None:
-    for nugget in query.nuggets:
-        for pattern in nugget.any:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise DataError(
-                    f"query {query.qid}: nugget {pattern!r} is no regular expression ({error})", where=path, line=line, remedy="escape it, e.g. \\("
-                ) from error
+    for pattern in (pattern for nugget in query.nuggets for pattern in nugget.any):
+        problem, remedy = None, "escape it, for example \\( for a bracket"
+        try:
+            if re.compile(pattern).search("") is not None:
+                problem, remedy = "fits every text", "ask for at least one character"
+        except re.error as error:
+            problem = f"is no regular expression ({error})"
+        if problem:
+            raise DataError(f"query {query.qid}: nugget {pattern!r} {problem}", where=path, line=line, remedy=remedy)

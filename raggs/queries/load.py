@@ -23,7 +23,12 @@ def load_queries(reader: QueryReader, path: Path | str) -> dict[str, Query]:
     for line, query in reader.queries():
         if query.qid in found:
             first = found[query.qid][0]
-            raise DataError(f"query id {query.qid} stands twice (first in line {first})", where=path, line=line, remedy="give each query an id of its own")
+            raise DataError(
+                f"query id {query.qid} stands twice (first in line {first})",
+                where=path,
+                line=line,
+                remedy="give each query an id of its own",
+            )
         found[query.qid] = (line, query)
     if not found:
         raise DataError("holds no queries", where=path, remedy="add at least one")

@@ -1,20 +1,32 @@
-"""Questions in a YAML list: the pleasant way to write nuggets by hand."""
+"""Questions in a YAML list: the pleasant way to write nuggets by hand.
+
+Ids, questions and dates are what their author wrote, whatever YAML takes them for: the id ``007`` is "007". A key that
+stands twice in a query is an error, since the last one would win in silence.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Literal
 
+import yaml
+from pydantic import Field
+
 from raggs.artifacts import Query
-from raggs.errors import DataError, NotFoundError
-from raggs.queries.fields import query_of
+from raggs.errors import DataError
+from raggs.queries.base import read_text
+from raggs.queries.fields import ALIASES, query_of
 from raggs.registry import Adapter
 from raggs.settings import InputPath, Settings
+
+STR = "tag:yaml.org,2002:str"
+TEXTS = frozenset({*ALIASES["qid"], *ALIASES["text"]})
+REMEDY = "start each query with `- _id: ...`"
 
 
 class YamlQueriesConfig(Settings):
     type: Literal["yaml"] = "yaml"
-    path: InputPath
+    path: InputPath = Field(description="a YAML list of mappings")
 
 
 class YamlQueries(Adapter):
@@ -26,28 +38,47 @@ class YamlQueries(Adapter):
         self.path = config.path
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        import yaml
-
+        loader = _Loader(read_text(self.path))
         try:
-            text = self.path.read_text(encoding="utf-8-sig")
-            node = yaml.compose(text, Loader=yaml.SafeLoader)
-            rows = yaml.safe_load(text)
-        except UnicodeDecodeError as error:
-            raise DataError("not UTF-8", where=self.path, remedy="save the file as UTF-8") from error
-        except OSError as error:
-            raise NotFoundError(f"cannot be read ({error.strerror})", where=self.path, remedy="check queries.path") from error
+            for node in self._entries(loader.get_single_node()):
+                line = node.start_mark.line + 1
+                yield line, query_of(loader.construct_document(node), self.path, line)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
-            raise DataError(
-                f"not valid YAML ({getattr(error, 'problem', error)})", where=self.path, line=mark.line + 1 if mark else None, remedy="fix the syntax"
-            ) from error
-        if rows is None:
-            return
-        if not isinstance(rows, list) or node is None:
-            raise DataError("not a list of queries", where=self.path, remedy="start each with `- _id: ...`")
-        for entry, row in zip(node.value, rows, strict=True):
-            number = entry.start_mark.line + 1
-            if not isinstance(row, dict):
-                raise DataError("not a mapping", where=self.path, line=number, remedy="start each with `- _id: ...`")
-            # An id that YAML reads as a number is still the text that its author wrote.
-            yield number, query_of({key: str(value) if isinstance(value, int) else value for key, value in row.items()}, self.path, number)
+            problem = getattr(error, "problem", None) or str(error)
+            message, line = f"not valid YAML ({problem})", None if mark is None else mark.line + 1
+            raise DataError(message, where=self.path, line=line, remedy="fix the syntax") from error
+        finally:
+            loader.dispose()
+
+    def _entries(self, root: yaml.Node | None) -> Iterator[yaml.MappingNode]:
+        """The list's entries, ids and questions marked as texts.
+
+        Raises:
+            DataError: not a list, an entry is not a mapping, or a key stands twice in one.
+        """
+        if root is not None and not isinstance(root, yaml.SequenceNode):
+            raise DataError("not a list of queries", where=self.path, remedy=REMEDY)
+        for node in root.value if root is not None else ():
+            if not isinstance(node, yaml.MappingNode):
+                raise DataError("not a mapping", where=self.path, line=node.start_mark.line + 1, remedy=REMEDY)
+            seen: set[str] = set()
+            for key, value in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue  # construction refuses it
+                if key.value in seen:
+                    message = f"key {key.value!r} stands twice"
+                    raise DataError(message, where=self.path, line=key.start_mark.line + 1, remedy="keep one of them")
+                seen.add(key.value)
+                if key.value in TEXTS and isinstance(value, yaml.ScalarNode):
+                    value.tag = STR
+            yield node
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, but a date is a text: JSON has no dates."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - as the base class has it
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
