@@ -23,11 +23,14 @@ from raggs.stages import ORDER
 from raggs.text import plural, shorten
 
 SHOWN_PASSAGES = 3
+PIPE_WIDTH = 160
 Plan = Mapping[str, Sequence[Reason]]
 
 
 def _console() -> Console:
-    return Console(highlight=False, soft_wrap=False)
+    """Stdout; where it is no terminal, wide enough that no table is cut."""
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=False, width=PIPE_WIDTH)
 
 
 def table(*columns: str) -> Table:

@@ -8,11 +8,11 @@ files and folders (a leading dot) are left alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Literal
+from pathlib import Path, PurePath
+from typing import Annotated, Literal
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from raggs.artifacts import Passage
 from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
@@ -23,10 +23,19 @@ from raggs.registry import Adapter
 from raggs.settings import InputPath, Settings
 
 
+def _relative(pattern: str) -> str:
+    if not pattern.strip() or PurePath(pattern).is_absolute() or not PurePath(pattern).parts:
+        raise ValueError(f"{pattern!r} is not a pattern of file names, such as *.md")
+    return pattern
+
+
+Pattern = Annotated[str, AfterValidator(_relative)]
+
+
 class FolderConfig(Settings):
     type: Literal["folder"] = "folder"
     path: InputPath = Field(description="the folder")
-    patterns: tuple[str, ...] = Field(("*.txt", "*.md"), min_length=1, description="which files, at any depth")
+    patterns: tuple[Pattern, ...] = Field(("*.txt", "*.md"), min_length=1, description="which files, at any depth")
     max_words: int = Field(200, ge=20, description="words a passage holds at most")
 
 

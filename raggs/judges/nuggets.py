@@ -27,7 +27,9 @@ Patterns = tuple[tuple[float, tuple[re.Pattern[str], ...]], ...]
 
 class NuggetsConfig(Settings):
     type: Literal["nuggets"] = "nuggets"
-    thresholds: Thresholds = Field((0.25, 0.5, 0.8), description="coverage from which a grade is 3, 4, 5; any at all is 2")
+    thresholds: Thresholds = Field(
+        (0.25, 0.5, 0.8), description="coverage from which a grade is 3, 4, 5; any at all is 2"
+    )
 
 
 class NuggetJudge(Adapter):
@@ -50,7 +52,8 @@ class NuggetJudge(Adapter):
     def check(self, queries: Iterable[Query]) -> None:
         for query in queries:
             if not query.nuggets:
-                raise DataError(f"query {query.qid} has no nuggets, which judge nuggets needs", remedy="give it some, or choose another judge")
+                message = f"query {query.qid} has no nuggets, which judge nuggets needs"
+                raise DataError(message, remedy="give it some, or choose another judge")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         held, total, _ = self._held(query, passage)
@@ -61,16 +64,26 @@ class NuggetJudge(Adapter):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
 
-    def _key(self, query: Query, passage: Passage) -> tuple[float, float, str]:
-        """Best first: coverage, then matches in proportion to length, then a hash that no order of showing can bend."""
+    def _key(self, query: Query, passage: Passage) -> tuple[float, float, str, str]:
+        """Best first: coverage, then matches in proportion to length.
+
+        Equals go by a hash that no order of showing can bend, twins by their ids.
+        """
         held, total, matches = self._held(query, passage)
         coverage = sum(weight for weight, found in held if found) / total
-        return -coverage, -matches / max(1, len(passage.text.split())), hash_bytes(passage.content.encode())
+        return (
+            -coverage,
+            -matches / max(1, len(passage.text.split())),
+            hash_bytes(passage.content.encode()),
+            passage.doc_id,
+        )
 
     def _held(self, query: Query, passage: Passage) -> tuple[list[tuple[float, bool]], float, int]:
         """For each nugget its weight and whether it is held; the total weight; how many patterns were found."""
         if query.qid not in self._patterns:
-            self._patterns[query.qid] = tuple((VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets)
+            self._patterns[query.qid] = tuple(
+                (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
+            )
         text, held, matches = passage.content, [], 0
         for weight, patterns in self._patterns[query.qid]:
             found = sum(pattern.search(text) is not None for pattern in patterns)

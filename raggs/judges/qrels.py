@@ -1,4 +1,9 @@
-"""Human labels replayed as a judge, if you like with a judge's noise: for studies of the pipeline itself."""
+"""Human labels replayed as a judge, if you like with a judge's noise: for studies of the pipeline itself.
+
+The noise depends on the seed and on what is judged, never on when: a resumed or parallel run meets the same judge. A
+passage's utility is its label plus a fixed normal deviate, so that passages of equal grade have a true order too; an
+order is drawn from Plackett-Luce with weights exp(beta * utility).
+"""
 
 from __future__ import annotations
 
@@ -16,13 +21,16 @@ from raggs.seeds import generator
 from raggs.settings import InputPath, Settings
 from raggs.trec import read_qrels
 
+# Settings that do not matter for the task.
+OTHERS: dict[Task, tuple[str, ...]] = {"grade": ("beta", "spread"), "order": ("grade_noise",)}
+
 
 class QrelsConfig(Settings):
     type: Literal["qrels"] = "qrels"
     path: InputPath
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
     beta: float | None = Field(None, gt=0, description="sharpness of a Plackett-Luce judge; null: never errs")
-    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade is off by one")
+    grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade slips by one, within 1..5")
     spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
     seed: int = 0
 
@@ -42,7 +50,8 @@ class QrelsJudge(Adapter):
         return f"qrels {self.config.path.name}"
 
     def causes(self, task: Task) -> dict[str, Any]:
-        return adapter_causes(type(self), self.config)
+        found = adapter_causes(type(self), self.config)
+        return {name: value for name, value in found.items() if name not in OTHERS[task]}
 
     @cached_property
     def _labels(self) -> dict[tuple[str, str], int]:
@@ -51,7 +60,8 @@ class QrelsJudge(Adapter):
             if label.grade < 0:
                 continue
             if not MIN_GRADE <= label.grade <= MAX_GRADE:
-                raise DataError(f"grade {label.grade} is outside 1..5", where=self.config.path, line=label.line, remedy="map the labels to 1..5")
+                message = f"grade {label.grade} is outside 1..5"
+                raise DataError(message, where=self.config.path, line=label.line, remedy="map the labels to 1..5")
             found[label.qid, label.doc_id] = label.grade
         return found
 
@@ -59,11 +69,8 @@ class QrelsJudge(Adapter):
         known = {qid for qid, _ in self._labels}
         wanted = [query.qid for query in queries]
         if not known.intersection(wanted):
-            raise DataError(
-                f"labels no query of this run (it has {', '.join(sorted(known)[:3])}; the run has {', '.join(wanted[:3])})",
-                where=self.config.path,
-                remedy="check that both use the same query ids",
-            )
+            message = f"labels no query of this run (it has {_some(sorted(known))}; the run has {_some(wanted)})"
+            raise DataError(message, where=self.config.path, remedy="check that both use the same query ids")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         grade = self._labels.get((query.qid, passage.doc_id), self.config.default_grade)
@@ -86,5 +93,11 @@ class QrelsJudge(Adapter):
         key = (qid, doc_id)
         if key not in self._utilities:
             grade = self._labels.get(key, self.config.default_grade)
-            self._utilities[key] = grade + float(generator(self.config.seed, "utility", qid, doc_id).normal(0, self.config.spread))
+            self._utilities[key] = grade + float(
+                generator(self.config.seed, "utility", qid, doc_id).normal(0, self.config.spread)
+            )
         return self._utilities[key]
+
+
+def _some(qids: list[str]) -> str:
+    return ", ".join(qids[:3]) or "none"

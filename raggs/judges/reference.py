@@ -1,16 +1,15 @@
 """A judge without a language model: how much of the question's reference excerpts does a passage hold?
 
-Excerpt and passage are compared by words, lower-cased, punctuation dropped. The covered characters of an excerpt are
-those of its words that lie in matching runs of at least `min_run` words (difflib's longest matching blocks), so
-scattered common words do not count. The grade comes from the best-covered excerpt; orders go by characters covered
-over all excerpts, then by their share of the passage.
+Excerpt and passage are compared by words, case and punctuation dropped. An excerpt's covered characters are those of
+its words that stand in the passage within a run of at least `min_run` words of the excerpt, so scattered common words do
+not count; where in the passage the run stands does not matter. The grade comes from the best-covered excerpt; orders
+go by characters covered over all excerpts, then by their share of the passage.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -22,13 +21,16 @@ from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
 from raggs.judges.thresholds import Thresholds, grade_of
 from raggs.registry import Adapter, adapter_causes
 from raggs.settings import Settings
+from raggs.text import clean_unicode
 
 WORD = re.compile(r"\w+")
 
 
 class ReferenceConfig(Settings):
     type: Literal["reference"] = "reference"
-    thresholds: Thresholds = Field((0.25, 0.5, 0.8), description="covered share from which a grade is 3, 4, 5; any at all is 2")
+    thresholds: Thresholds = Field(
+        (0.25, 0.5, 0.8), description="covered share from which a grade is 3, 4, 5; any at all is 2"
+    )
     min_run: int = Field(3, ge=1, description="words that must match in a row to count")
 
 
@@ -52,7 +54,8 @@ class ReferenceJudge(Adapter):
     def check(self, queries: Iterable[Query]) -> None:
         for query in queries:
             if not any(WORD.search(reference.text) for reference in query.references):
-                raise DataError(f"query {query.qid} has no reference excerpt, which judge reference needs", remedy="give it some, or choose another judge")
+                message = f"query {query.qid} has no reference excerpt, which judge reference needs"
+                raise DataError(message, remedy="give it some, or choose another judge")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         shares = [covered / total for covered, total in self._coverage(query, passage)]
@@ -62,21 +65,35 @@ class ReferenceJudge(Adapter):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
 
-    def _key(self, query: Query, passage: Passage) -> tuple[int, float, str]:
+    def _key(self, query: Query, passage: Passage) -> tuple[int, float, str, str]:
+        """Best first; equals go by a hash that no order of showing can bend, twins by their ids."""
         covered = sum(found for found, _ in self._coverage(query, passage))
-        return -covered, -covered / len(passage.content), hash_bytes(passage.content.encode())
+        return -covered, -covered / len(passage.content), hash_bytes(passage.content.encode()), passage.doc_id
 
     def _coverage(self, query: Query, passage: Passage) -> list[tuple[int, int]]:
         """Characters covered and characters in all, for each reference with words."""
         key = (query.qid, passage.doc_id)
         if key not in self._covered:
-            words = WORD.findall(passage.content.lower())
-            references = [WORD.findall(reference.text.lower()) for reference in query.references]
-            self._covered[key] = [self._compare(reference, words) for reference in references if reference]
+            words = _words(passage.content)
+            references = [_words(reference.text) for reference in query.references]
+            self._covered[key] = [_compare(each, words, self.config.min_run) for each in references if each]
         return self._covered[key]
 
-    def _compare(self, reference: list[str], passage: list[str]) -> tuple[int, int]:
-        needed = min(self.config.min_run, len(reference))
-        blocks = SequenceMatcher(None, reference, passage, autojunk=False).get_matching_blocks()
-        covered = sum(len(word) for block in blocks if block.size >= needed for word in reference[block.a : block.a + block.size])
-        return covered, sum(map(len, reference))
+
+def _compare(reference: Sequence[str], passage: Sequence[str], min_run: int) -> tuple[int, int]:
+    """Characters of `reference` within runs of `min_run` words that `passage` has too; characters of `reference`.
+
+    A reference shorter than a run must be there as a whole.
+    """
+    size = min(min_run, len(reference))
+    runs = set(_runs(passage, size))
+    held = {place + step for place, run in enumerate(_runs(reference, size)) if run in runs for step in range(size)}
+    return sum(len(reference[place]) for place in held), sum(map(len, reference))
+
+
+def _runs(words: Sequence[str], size: int) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[step:] for step in range(size)), strict=False)
+
+
+def _words(text: str) -> list[str]:
+    return WORD.findall(clean_unicode(text).casefold())

@@ -1,12 +1,13 @@
 """A judge that reads its answers from a file: for tests, demonstrations and replays of a person's decisions.
 
-The file is JSON lines, of three forms:
+The file is JSON lines, of these forms:
 
     {"qid": "q1", "doc_id": "d1", "grade": 4}             the grade of a passage; "reason" is optional
     {"qid": "q1", "doc_id": "d1", "fail": "refused"}      the judge fails on this passage
     {"qid": "q1", "order": ["d3", "d1"]}                  whom the judge prefers; passages not named come last, by grade
 
-A passage without a line has `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` fails the query's first two orders.
+A passage without a line has `default_grade`. ``{"qid": "q1", "fail_orders": 2}`` fails the first two orders asked for
+the query, whichever they are; all else is answered alike whenever it is asked.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from raggs.jsonl import read_objects
 from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
 from raggs.registry import Adapter, adapter_causes
 from raggs.settings import InputPath, Settings
+
+
+REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
 
 class ScriptedConfig(Settings):
@@ -59,7 +63,8 @@ class ScriptedJudge(Adapter):
         known = {query.qid for query in queries}
         named = {qid for qid, _ in self._script.grades} | set(self._script.orders)
         if named and not known & named:
-            raise DataError(f"names no query of this run (it has {', '.join(sorted(named)[:3])})", where=self.config.path, remedy="check the query ids")
+            message = f"names no query of this run (it has {', '.join(sorted(named)[:3])})"
+            raise DataError(message, where=self.config.path, remedy="check the query ids")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         return self._script.grades.get((query.qid, passage.doc_id)) or Judgment(self.config.default_grade)
@@ -84,25 +89,54 @@ class ScriptedJudge(Adapter):
         for number, row in read_objects(self.config.path):
             problem = _take(script, row)
             if problem:
-                raise DataError(problem, where=self.config.path, line=number, remedy='for example {"qid": "q1", "doc_id": "d1", "grade": 4}')
+                raise DataError(problem, where=self.config.path, line=number, remedy=REMEDY)
         return script
 
 
 def _take(script: _Script, row: dict[str, Any]) -> str | None:
     """Put one line into the script; what is wrong with it, or None."""
-    qid, doc_id, grade = row.get("qid"), row.get("doc_id"), row.get("grade")
+    qid = row.get("qid")
     if not isinstance(qid, str):
         return "qid is missing, or is not a text"
-    if isinstance(row.get("order"), list):
-        script.orders[qid] = {str(name): place for place, name in enumerate(row["order"])}
-    elif isinstance(row.get("fail_orders"), int):
-        script.failures[qid] = row["fail_orders"]
-    elif not isinstance(doc_id, str):
+    if "order" in row:
+        return _take_order(script, qid, row["order"])
+    if "fail_orders" in row:
+        return _take_failures(script, qid, row["fail_orders"])
+    return _take_grade(script, qid, row)
+
+
+def _take_order(script: _Script, qid: str, names: Any) -> str | None:
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        return "order is not a list of passage ids"
+    if len(set(names)) < len(names):
+        return "order names a passage twice"
+    if qid in script.orders:
+        return f"query {qid} has an order already"
+    script.orders[qid] = {name: place for place, name in enumerate(names)}
+    return None
+
+
+def _take_failures(script: _Script, qid: str, count: Any) -> str | None:
+    if not _is_whole(count) or count < 0:
+        return f"fail_orders {count!r} is not a whole number from 0"
+    script.failures[qid] = count
+    return None
+
+
+def _take_grade(script: _Script, qid: str, row: dict[str, Any]) -> str | None:
+    doc_id, grade, failure = row.get("doc_id"), row.get("grade"), row.get("fail")
+    if not isinstance(doc_id, str):
         return "doc_id is missing, or is not a text"
-    elif isinstance(row.get("fail"), str):
-        script.grades[qid, doc_id] = Judgment(None, error=row["fail"])
-    elif isinstance(grade, int) and not isinstance(grade, bool) and MIN_GRADE <= grade <= MAX_GRADE:
+    if (qid, doc_id) in script.grades:
+        return f"query {qid} and passage {doc_id} stand twice"
+    if isinstance(failure, str):
+        script.grades[qid, doc_id] = Judgment(None, error=failure)
+    elif _is_whole(grade) and MIN_GRADE <= grade <= MAX_GRADE:
         script.grades[qid, doc_id] = Judgment(grade, str(row.get("reason", "")))
     else:
         return f"grade {grade!r} is not a whole number from 1 to 5"
     return None
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
