@@ -24,7 +24,8 @@ from raggs.settings import InputPath, Settings
 
 
 def _relative(pattern: str) -> str:
-    if not pattern.strip() or PurePath(pattern).is_absolute() or not PurePath(pattern).parts:
+    path = PurePath(pattern)
+    if not path.parts or path.is_absolute() or any("**" in part and part != "**" for part in path.parts):
         raise ValueError(f"{pattern!r} is not a pattern of file names, such as *.md")
     return pattern
 

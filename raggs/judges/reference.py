@@ -1,8 +1,8 @@
 """A judge without a language model: how much of the question's reference excerpts does a passage hold?
 
 Excerpt and passage are compared by words, case and punctuation dropped. An excerpt's covered characters are those of
-its words that stand in the passage within a run of at least `min_run` words of the excerpt, so scattered common words do
-not count; where in the passage the run stands does not matter. The grade comes from the best-covered excerpt; orders
+its words that stand in the passage within a run of at least `min_run` words of the excerpt, so scattered common words
+do not count; where in the passage the run stands does not matter. The grade comes from the best-covered excerpt; orders
 go by characters covered over all excerpts, then by their share of the passage.
 """
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeGuard
 
 from pydantic import Field
 
@@ -25,7 +25,6 @@ from raggs.jsonl import read_objects
 from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
 from raggs.registry import Adapter, adapter_causes
 from raggs.settings import InputPath, Settings
-
 
 REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
@@ -138,5 +137,5 @@ def _take_grade(script: _Script, qid: str, row: dict[str, Any]) -> str | None:
     return None
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: Any) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
