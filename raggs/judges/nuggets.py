@@ -1,7 +1,8 @@
 """A judge without a language model: which facts of the answer does a passage hold?
 
 Each question lists nuggets: facts, each with alternative patterns (Voorhees, TREC 2003: vital and okay nuggets). A
-nugget is held when any of its patterns is found in the passage, case ignored. Coverage is the weight of the nuggets
+nugget is held when any of its patterns is found in the passage (title and text, case ignored, each run of white space
+read as one blank, so that patterns need not care where lines break). Coverage is the weight of the nuggets
 held over the weight of all; vital nuggets weigh 1, others 0.5.
 """
 
@@ -20,6 +21,7 @@ from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
 from raggs.judges.thresholds import Thresholds, grade_of
 from raggs.registry import Adapter, adapter_causes
 from raggs.settings import Settings
+from raggs.text import one_line
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[re.Pattern[str], ...]], ...]
@@ -84,7 +86,7 @@ class NuggetJudge(Adapter):
             self._patterns[query.qid] = tuple(
                 (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
             )
-        text, held, matches = passage.content, [], 0
+        text, held, matches = one_line(passage.content), [], 0
         for weight, patterns in self._patterns[query.qid]:
             found = sum(pattern.search(text) is not None for pattern in patterns)
             held.append((weight, found > 0))
@@ -93,4 +95,4 @@ class NuggetJudge(Adapter):
 
 
 def _compiled(nugget: Nugget) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE | re.DOTALL) for pattern in nugget.any)
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in nugget.any)
