@@ -7,10 +7,13 @@ transitive closure is kept as a boolean matrix, so that asking for a path costs 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from networkx import DiGraph
 
 Flags = npt.NDArray[np.bool_]
 
@@ -24,9 +27,11 @@ class LockGraph:
     """
 
     def __init__(self, size: int) -> None:
+        import networkx as nx  # late: naming an engine needs no graph
+
         self.edges: Flags = np.zeros((size, size), dtype=np.bool_)
         self.reach: Flags = np.zeros((size, size), dtype=np.bool_)
-        self._graph: nx.DiGraph[int] = nx.DiGraph()
+        self._graph: DiGraph[int] = nx.DiGraph()
         self._graph.add_nodes_from(range(size))
 
     def add(self, winner: int, loser: int) -> None:
@@ -65,4 +70,6 @@ class LockGraph:
 
     def order(self, scores: Sequence[float]) -> list[int]:
         """A topological order: of the items that no lock holds back, always the highest score next, ties by number."""
+        import networkx as nx
+
         return list(nx.lexicographical_topological_sort(self._graph, key=lambda item: (-scores[item], item)))
