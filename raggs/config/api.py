@@ -24,6 +24,7 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
 def open_runner(config: RunConfig, *, run_id: str | None = None, listen: Listener = silent) -> Iterator[Runner]:
     """A runner for a configuration; its services are closed at the end of the block."""
     services = RunServices(config)
+    services.attach(None, listen, "")
     try:
         yield Runner(
             store=RunStore(run_folder(config, run_id)),

@@ -195,3 +195,20 @@ def test_a_kill_pays_again_at_most_what_was_in_flight(tmp_path: Path) -> None:
         call("run", "--config", stormy.config, "--quiet")
         assert server.count - needed <= needed + killed * 8
     assert stormy.artifacts() == calm.artifacts()
+
+
+def test_a_changed_prompt_asks_again_and_says_which(server: LLMServer, tmp_path: Path) -> None:
+    import raggs.prompts
+
+    folder = Path(raggs.prompts.__file__).parent
+    project = provider_project(tmp_path, server.url)
+    own = project.folder / "mine.md"
+    own.write_text((folder / "grade@1.en.md").read_text(encoding="utf-8"), encoding="utf-8")
+    project.change(judge={"prompt": "mine.md"})
+    call("run", "--config", project.config, "--quiet")
+    asked = server.count
+    own.write_text(own.read_text(encoding="utf-8").replace("# system", "# system\nBe strict.", 1), encoding="utf-8")
+    ran = json.loads(call("run", "--config", project.config, "--json")[0])["ran"]
+    assert set(ran) == {"judge"}, "the grades did not change, so nothing after judge may run"
+    assert any("judge.prompt changed" in reason for reason in ran["judge"])
+    assert server.count - asked == len({key for key in graded(project)})
