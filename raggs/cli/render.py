@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from raggs.artifacts import EmbedRecord, MergeRecord
+from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.config.estimate import Estimate
 from raggs.config.models import RunConfig
 from raggs.manifests.models import RunManifest, StageLock
@@ -23,6 +23,7 @@ from raggs.stages import ORDER
 from raggs.text import plural, shorten
 
 SHOWN_PASSAGES = 3
+SHOWN_FAILURES = 3
 PIPE_WIDTH = 160
 Plan = Mapping[str, Sequence[Reason]]
 
@@ -91,7 +92,7 @@ def _top_passages(console: Console, run: Run, show: int) -> None:
     console.print(rows)
     asked = run.manifest.stages["embed"].outputs["embed.jsonl"].rows
     if total > show:
-        console.print(f"… and {plural(total - show, 'query')} more in rank.jsonl")
+        console.print(f"… and {plural(total - show, 'more query')} in rank.jsonl")
     if asked > total:
         console.print(f"{plural(asked - total, 'query')} found no passage worth ranking")
     console.print()
@@ -133,6 +134,24 @@ def _stages(console: Console, result: RunResult) -> None:
     console.print(
         f"{result.seconds:.1f} s, ${spent:,.4f} spent" + (f", ${saved:,.4f} saved by the cache" if saved else "")
     )
+
+
+def failures(result: RunResult) -> str:
+    """The first judgments that failed, each with its reason, and how many there are in all."""
+    run = Run(result.store, result.manifest)
+    found: list[str] = []
+    if result.manifest.stages["judge"].failed:
+        failed = (
+            record for record in run.typed("judge", JudgeRecord) if record.grade is None and not record.duplicate_of
+        )
+        found += [f"{record.qid} {record.doc_id}: {record.error}" for record in islice(failed, SHOWN_FAILURES)]
+    if "rank" in result.manifest.stages and result.manifest.stages["rank"].failed:
+        skipped = (entry for entry in run.typed("rank.journal", JournalRecord) if entry.order is None)
+        found += [
+            f"{entry.qid} order of {', '.join(entry.shown)}: {entry.error}" for entry in islice(skipped, SHOWN_FAILURES)
+        ]
+    shown = "; ".join(shorten(text, 120) for text in found[:SHOWN_FAILURES])
+    return f"{plural(result.failed, 'judgment')} failed; run again to retry ({shown}{'; …' if result.failed > SHOWN_FAILURES else ''})"
 
 
 def run_json(result: RunResult) -> str:

@@ -74,7 +74,7 @@ def run(
     elif not quiet:
         render.run_summary(result, config, show)
     if result.failed:
-        typer.echo(f"raggs: finished in part: {result.failed} judgments failed; run again to retry them", err=True)
+        typer.echo(f"raggs: finished in part: {render.failures(result)}", err=True)
         raise typer.Exit(IN_PART)
 
 

@@ -121,7 +121,7 @@ def test_what_failed_is_told_and_healed_by_the_next_run(tmp_path: Path) -> None:
         for each in (calm, project):
             each.change(llm={"api_base": server.url})
         _, errors = call("run", "--config", project.config, code=7)
-        assert "judgments failed; run again to retry them" in errors
+        assert "failed; run again to retry (q0" in errors
         failed = [row for row in rows(project, "judge") if row["grade"] is None]
         assert failed
         assert all("7" in str(row["raw"]) and row["error"] for row in failed)
