@@ -51,7 +51,7 @@ class LiteLLMJudge(Adapter):
     def name(self) -> str:
         return f"litellm {self.config.model}"
 
-    def check(self, queries: Iterable[Query]) -> None:  # noqa: ARG002 - a model needs nothing but the question
+    def check(self, queries: Iterable[Query]) -> None:
         """Find out before the first call whether the budget can be kept.
 
         Raises:
@@ -130,7 +130,11 @@ def check_order(answer: dict[str, Any], labels: Sequence[str]) -> tuple[int, ...
     """
     order: Any = answer.get("order")
     positions = {label: position for position, label in enumerate(labels)}
-    if not isinstance(order, list) or not all(isinstance(label, str) for label in order) or sorted(order) != sorted(labels):
+    if (
+        not isinstance(order, list)
+        or not all(isinstance(label, str) for label in order)
+        or sorted(order) != sorted(labels)
+    ):
         raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
     return tuple(positions[label] for label in order)
 

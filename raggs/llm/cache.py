@@ -41,7 +41,7 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
     def get(self, key: object, raw: bool) -> str:
         return key if raw and isinstance(key, str) else ""
 
-    def store(self, value: object, read: bool, key: object = None) -> tuple[int, int, None, str]:  # noqa: ARG002
+    def store(self, value: object, read: bool, key: object = None) -> tuple[int, int, None, str]:
         if read or not isinstance(value, str):
             raise TypeError(f"a cached value is text, not {type(value).__name__}")
         return 0, RAW, None, value

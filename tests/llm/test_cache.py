@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
+import pickle  # noqa: TID251 - the attack itself
 import sqlite3
 import stat
 from pathlib import Path
@@ -54,7 +54,11 @@ def test_long_answers_stay_in_the_database(cache):
     long = Entry("x" * 200_000, "m", 1, 1, 0.0)
     cache.put("key", long)
     assert cache.get("key") == long
-    assert {path.name for path in cache.folder.rglob("*") if path.is_file()} <= {DATABASE, f"{DATABASE}-wal", f"{DATABASE}-shm"}
+    assert {path.name for path in cache.folder.rglob("*") if path.is_file()} <= {
+        DATABASE,
+        f"{DATABASE}-wal",
+        f"{DATABASE}-shm",
+    }
 
 
 def test_survives_reopening(cache):
@@ -144,7 +148,9 @@ def test_there_is_nothing_where_nothing_was_kept(tmp_path):
 
 def test_a_damaged_database_is_named_and_left_alone(tmp_path):
     (tmp_path / DATABASE).write_bytes(b"this is not a database" * 100)
-    with pytest.raises(ProviderError, match=r"cache of answers cannot be used: file is not a database.*must be deleted"):
+    with pytest.raises(
+        ProviderError, match=r"cache of answers cannot be used: file is not a database.*must be deleted"
+    ):
         AnswerCache(tmp_path)
     assert (tmp_path / DATABASE).read_bytes().startswith(b"this is not")
 

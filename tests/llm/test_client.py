@@ -66,7 +66,14 @@ def test_another_question_is_asked_anew(bench, change):
 def test_settings_that_change_no_answer_are_not_in_the_key(bench):
     with bench() as b:
         b.run(lambda llm: llm.ask(question()))
-        b.run(lambda llm: llm.ask(question()), concurrency=1, timeout_s=1, max_attempts=1, requests_per_minute=10, max_usd=None)
+        b.run(
+            lambda llm: llm.ask(question()),
+            concurrency=1,
+            timeout_s=1,
+            max_attempts=1,
+            requests_per_minute=10,
+            max_usd=None,
+        )
         assert b.server.count == 1
 
 

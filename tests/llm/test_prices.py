@@ -12,8 +12,10 @@ from raggs.llm.tokens import estimate_tokens
 
 PROSE = {
     "English": "A golden set names, for each question, the passages that answer it, and how well each one does. " * 4,
-    "French": "Un jeu de référence indique, pour chaque question, les passages qui y répondent, même très partiellement. " * 4,
-    "German": "Die Straßenverkehrsordnung regelt Geschwindigkeitsbegrenzungen innerhalb geschlossener Ortschaften. " * 4,
+    "French": "Un jeu de référence indique, pour chaque question, les passages qui y répondent, parfois en partie. "
+    * 4,
+    "German": "Die Straßenverkehrsordnung regelt Geschwindigkeitsbegrenzungen innerhalb geschlossener Ortschaften. "
+    * 4,
     "Chinese": "检索系统的评估需要一个可靠的数据集，每个问题都配有经过评分的段落。" * 4,
     "code": "def label(position: int) -> str:\n    head, tail = divmod(position, 26)\n    return chr(65 + tail)\n" * 4,
 }

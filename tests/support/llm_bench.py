@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from support.llm_server import LLMServer
-
 from raggs.llm import LLM, BudgetSettings, LLMSettings, Price, Request
+from support.llm_server import LLMServer
 
 KEY = "sk-test-0123456789abcdef"
 MODEL = "openai/test-model"
@@ -42,8 +41,15 @@ class Bench:
         self.server = server
         self.folder = folder
 
-    def llm(self, *, max_usd: float | None = 5.0, max_calls: int | None = 1000, cached: bool = True, **settings: Any) -> LLM:
-        defaults = {"api_base": self.server.url, "prices": {MODEL: PRICE}, "requests_per_minute": None, "timeout_s": 2.0}
+    def llm(
+        self, *, max_usd: float | None = 5.0, max_calls: int | None = 1000, cached: bool = True, **settings: Any
+    ) -> LLM:
+        defaults = {
+            "api_base": self.server.url,
+            "prices": {MODEL: PRICE},
+            "requests_per_minute": None,
+            "timeout_s": 2.0,
+        }
         budget = BudgetSettings(max_usd=max_usd, max_calls=max_calls)
         return LLM(LLMSettings(**{**defaults, **settings}), budget, self.folder / "llm" if cached else None)
 

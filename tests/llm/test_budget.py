@@ -1,0 +1,109 @@
+"""The ledger: what is promised and spent never exceeds the cap."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.errors import BudgetError
+from raggs.llm import BudgetSettings
+from raggs.llm.budget import Ledger
+
+
+def ledger(max_usd=None, max_calls=None):
+    return Ledger(BudgetSettings(max_usd=max_usd, max_calls=max_calls))
+
+
+def test_the_sentence_names_spent_cap_and_remedy():
+    async def main():
+        book = ledger(max_usd=1)
+        await book.reserve(0.75)
+        book.settle(0.75, 0.5)
+        await book.reserve(0.75)
+
+    with pytest.raises(BudgetError) as caught:
+        asyncio.run(main())
+    assert caught.value.exit_code == 7
+    assert str(caught.value) == (
+        "the budget is used up: 0.5000 of 1.0000 USD spent, the next call may cost 0.7500"
+        " — raise budget.max_usd and run again: what was paid is cached"
+    )
+
+
+def test_a_call_waits_for_room_while_others_are_in_flight():
+    async def main():
+        book = ledger(max_usd=1)
+        await book.reserve(0.6)
+        second = asyncio.ensure_future(book.reserve(0.6))
+        await asyncio.sleep(0)
+        assert not second.done()
+        book.settle(0.6, 0.1)
+        await second
+
+    asyncio.run(main())
+
+
+def test_calls_are_counted_also_while_waiting_for_money():
+    async def main():
+        book = ledger(max_usd=1, max_calls=2)
+        await book.reserve(0.6)
+        waiting = [asyncio.ensure_future(book.reserve(0.6)) for _ in range(2)]
+        await asyncio.sleep(0)
+        book.settle(0.6, 0.1)
+        return await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert [type(outcome) for outcome in asyncio.run(main())] == [type(None), BudgetError]
+
+
+@pytest.mark.parametrize(("max_usd", "max_calls"), [(0, None), (None, 0)])
+def test_nothing_is_allowed_by_zero(max_usd, max_calls):
+    with pytest.raises(BudgetError):
+        asyncio.run(ledger(max_usd, max_calls).reserve(0.01))
+
+
+def test_what_costs_nothing_needs_no_money():
+    asyncio.run(ledger(max_usd=0).reserve(0.0))
+
+
+def test_without_caps_everything_fits():
+    async def main():
+        book = ledger()
+        for _ in range(100):
+            await book.reserve(1e6)
+
+    asyncio.run(main())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    cap=st.floats(0, 10),
+    calls=st.lists(st.tuples(st.floats(0.001, 2), st.floats(0, 1), st.integers(0, 3)), max_size=25),
+)
+def test_spent_and_promised_stay_within_the_cap(cap, calls):
+    """Each call: what it reserves, the part of it that it costs, and how long it takes."""
+
+    async def main():
+        book, spent, peak = ledger(max_usd=cap), 0.0, 0.0
+        promised = 0.0
+
+        async def call(reserved, part, turns):
+            nonlocal spent, promised, peak
+            await book.reserve(reserved)
+            promised += reserved
+            peak = max(peak, spent + promised)
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            promised -= reserved
+            spent += reserved * part
+            book.settle(reserved, reserved * part)
+
+        outcomes = await asyncio.wait_for(asyncio.gather(*(call(*each) for each in calls), return_exceptions=True), 5)
+        assert peak <= cap + 1e-6
+        assert all(outcome is None or isinstance(outcome, BudgetError) for outcome in outcomes)
+        stopped = [reserved for (reserved, *_), outcome in zip(calls, outcomes, strict=True) if outcome]
+        assert all(spent + reserved > cap - 1e-6 for reserved in stopped), "stopped while there was room"
+
+    asyncio.run(main())
