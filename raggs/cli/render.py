@@ -151,7 +151,8 @@ def failures(result: RunResult) -> str:
             f"{entry.qid} order of {', '.join(entry.shown)}: {entry.error}" for entry in islice(skipped, SHOWN_FAILURES)
         ]
     shown = "; ".join(shorten(text, 120) for text in found[:SHOWN_FAILURES])
-    return f"{plural(result.failed, 'judgment')} failed; run again to retry ({shown}{'; …' if result.failed > SHOWN_FAILURES else ''})"
+    more = "; …" if result.failed > SHOWN_FAILURES else ""
+    return f"{plural(result.failed, 'judgment')} failed; run again to retry ({shown}{more})"
 
 
 def run_json(result: RunResult) -> str:
