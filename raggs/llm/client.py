@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from raggs.llm.fence import Fence
 
 T = TypeVar("T")
+
+GRACE_S = 10.0  # how long closing waits for calls on their way
 
 
 class LLM:
@@ -96,7 +98,12 @@ class LLM:
         return estimate_tokens(text)
 
     async def close(self) -> None:
-        """Close connections and the cache."""
+        """Wait a little for calls on their way, whose answers are paid for; then close connections and the cache."""
+        if self._in_flight:
+            _, late = await asyncio.wait(list(self._in_flight.values()), timeout=GRACE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         if "_caller" in self.__dict__:
             from raggs.llm import provider
 
@@ -107,11 +114,19 @@ class LLM:
     # --- asking ---
 
     async def _lead(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Reply[T]:
-        """Ask, for all who want the same answer meanwhile."""
+        """Ask, for all who want the same answer meanwhile.
+
+        A call that is on its way is paid for, so it goes on when its asker is cancelled; `close` waits for it.
+        """
         task = asyncio.ensure_future(self._obtain(key, request, parameters))
         self._in_flight[key] = task
-        task.add_done_callback(lambda _: self._in_flight.pop(key, None))
-        return (await task).reply
+        task.add_done_callback(partial(self._arrived, key))
+        return (await asyncio.shield(task)).reply
+
+    def _arrived(self, key: str, task: asyncio.Task[Outcome[Any]]) -> None:
+        self._in_flight.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # seen: nobody may be left to be told
 
     async def _obtain(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Outcome[T]:
         from raggs.llm.conversation import converse
