@@ -61,10 +61,9 @@ class LLM:
         """
         parameters = {**self.settings.parameters, **request.parameters}
         key = self._key(request, parameters)
-        while (leader := self._in_flight.get(key)) is not None:
+        if (leader := self._in_flight.get(key)) is not None:
             await asyncio.wait({leader})
-            if not leader.cancelled():  # else its asker was cancelled, and another one leads
-                return self._share(leader.result())
+            return self._share(leader.result())
         return self._recall(key, request) or await self._lead(key, request, parameters)
 
     @property
