@@ -15,6 +15,7 @@ from pydantic import Field
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.languages import detect_language
 from raggs.llm import Parameters, Request
 from raggs.prompts import FALLBACK
 from raggs.registry import Adapter, adapter_causes
@@ -45,6 +46,7 @@ class LiteLLMJudge(Adapter):
     def __init__(self, config: Config, context: JudgeContext) -> None:
         self.config = config
         self._llm = context.llm
+        self._languages: dict[str, str] = {}
         self._prompts = {"grade": context.grade_prompt, "order": context.order_prompt}
 
     @property
@@ -62,9 +64,15 @@ class LiteLLMJudge(Adapter):
     def causes(self, task: Task) -> dict[str, Any]:
         return {**adapter_causes(type(self), self.config), "prompt": self._prompts[task].sha256}
 
+    def _language(self, query: Query) -> str:
+        """The language that the query states, else the one that its text shows."""
+        if query.qid not in self._languages:
+            self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK)
+        return self._languages[query.qid]
+
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         messages = self._prompts["grade"].render(
-            query.language or FALLBACK,
+            self._language(query),
             query=self._llm.fence(query.text),
             passage=self._llm.fence(passage.content),
         )
@@ -92,7 +100,7 @@ class LiteLLMJudge(Adapter):
             for label, passage in zip(labels, passages, strict=True)
         )
         messages = self._prompts["order"].render(
-            query.language or FALLBACK, query=self._llm.fence(query.text), passages="\n\n".join(shown)
+            self._language(query), query=self._llm.fence(query.text), passages="\n\n".join(shown)
         )
         reply = await self._llm.ask(
             Request(

@@ -102,6 +102,13 @@ def test_speaks_the_language_of_the_query(language, word):
         assert server.requests[0]["messages"][1]["content"].startswith(word)
 
 
+def test_the_language_is_read_off_the_question_where_it_is_not_stated():
+    with LLMServer() as server:
+        judge, llm = judge_for(server)
+        run(llm, judge.grade(QUERY.model_copy(update={"text": "Comment fonctionne cette bibliothèque ?"}), PASSAGES[0]))
+        assert server.requests[0]["messages"][1]["content"].startswith("Question :")
+
+
 def test_samples_are_asked_separately_and_remembered_separately(tmp_path):
     grades = itertools.cycle([2, 4])
     with LLMServer(truth=lambda *_: next(grades)) as server:
