@@ -1,0 +1,107 @@
+"""Cutting texts into passages: nothing lost, nothing twice, nothing too long, places exact."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
+
+BREAKS = ["\n", "\n\n", "\r\n\r\n", "\n \t\n", " ", "\u00a0", "\u2028", "\x0c"]
+WORDS = ["word", "Two words.", "one two three four. Five six! Seven", "«Oui.» Non", "…", "- a\n- b\n- c", "a\x0cb"]
+HEADINGS = ["# Heading", "Title\n=====", "***\nOver\n***", "## ", "#"]
+PIECES = st.sampled_from(BREAKS + WORDS + HEADINGS)
+TEXTS = st.one_of(
+    st.text(max_size=200), st.lists(PIECES, max_size=40).map("".join), st.lists(PIECES, max_size=40).map(" ".join)
+)
+
+
+@given(TEXTS, st.integers(1, 12))
+def test_chunks_are_slices_in_order_that_cover_every_word(text: str, max_words: int) -> None:
+    chunks = pack_paragraphs(text, max_words)
+    end = 0
+    for chunk in chunks:
+        assert text[chunk.start : chunk.end] == chunk.text
+        assert chunk.text == chunk.text.strip() != ""
+        assert chunk.start >= end
+        assert not text[end : chunk.start].strip()
+        assert len(chunk.text.split()) <= max_words
+        end = chunk.end
+    assert not text[end:].strip()
+    assert [word for chunk in chunks for word in chunk.text.split()] == text.split()
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=12), st.integers(9, 20))
+def test_neighbours_are_joined_whenever_they_fit(lengths: list[int], max_words: int) -> None:
+    text = "\n\n".join(" ".join(["w"] * length) for length in lengths)
+    chunks = pack_paragraphs(text, max_words)
+    for chunk, following in pairwise(chunks):
+        first_paragraph = following.text.split("\n\n")[0]
+        assert len(chunk.text.split()) + len(first_paragraph.split()) > max_words
+
+
+def texts(source: str, max_words: int) -> list[str]:
+    return [chunk.text for chunk in pack_paragraphs(source, max_words)]
+
+
+def test_a_long_paragraph_is_cut_at_sentences_then_lines_then_words() -> None:
+    assert texts("One two three. Four five six. Seven.", 4) == ["One two three.", "Four five six. Seven."]
+    assert texts('He said "no more." She left early.', 4) == ['He said "no more."', "She left early."]
+    assert texts("a b c\nd e f\ng h i", 4) == ["a b c", "d e f", "g h i"]
+    assert texts("a b c d e f g", 3) == ["a b c", "d e f", "g"]
+
+
+def test_windows_line_ends_separate_paragraphs() -> None:
+    assert texts("a b c\r\n\r\nd e f", 4) == ["a b c", "d e f"]
+
+
+@pytest.mark.parametrize("heading", ["# News", "### News ###", "News\n----", "****\nNews\n****"])
+def test_a_heading_goes_with_what_follows(heading: str) -> None:
+    size = len(heading.split())
+    found = texts(f"one two three four five\n\n{heading}\n\nsix seven eight", 5 + size)
+    assert found == ["one two three four five", f"{heading}\n\nsix seven eight"]
+
+
+def test_a_heading_before_a_long_paragraph_goes_with_its_first_sentence() -> None:
+    found = texts("x y z\n\n# Top\n\nOne two three. Four five six seven eight.", 7)
+    assert found == ["x y z", "# Top\n\nOne two three.", "Four five six seven eight."]
+
+
+def test_headings_at_the_end_and_in_a_row_are_kept() -> None:
+    assert texts("# One\n\n## Two\n\ntext here", 6) == ["# One\n\n## Two\n\ntext here"]
+    assert texts("text here\n\n# The end", 3) == ["text here", "# The end"]
+
+
+@pytest.mark.parametrize(
+    ("text", "heading"),
+    [
+        ("# A title\n\ntext", "A title"),
+        ("intro\n\n## About C# ##\ntext", "About C#"),
+        ('The "yield" statement\n*********************\n\ntext', 'The "yield" statement'),
+        ("====\nOver\n====\n\ntext", "Over"),
+        ("no heading\n\n#nor here, a hashtag", None),
+        ("", None),
+    ],
+)
+def test_the_first_heading_is_the_title(text: str, heading: str | None) -> None:
+    assert heading_of(text) == heading
+
+
+def test_no_text_and_no_room() -> None:
+    assert pack_paragraphs("") == []
+    assert pack_paragraphs(" \n\n\t ") == []
+    with pytest.raises(ValueError, match="max_words is 0"):
+        pack_paragraphs("text", 0)
+
+
+@pytest.mark.parametrize(
+    "source", ["\n \t" * 100_000 + "x", "x. " * 100_000, "- " * 100_000, "-" * 100_000 + "\n x", "#" * 100_000]
+)
+def test_time_grows_with_length_only(source: str) -> None:
+    start = time.process_time()
+    pack_paragraphs(source)
+    assert time.process_time() - start < 2
