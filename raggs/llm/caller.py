@@ -49,10 +49,14 @@ class Caller:
 
     Attributes:
         used: calls, tokens and money so far.
+        on_their_way: the tasks that wait for a provider's answer.
+        closing: whether no more calls are to be made; a task that wants one is cancelled.
     """
 
     def __init__(self, settings: LLMSettings, budget: BudgetSettings) -> None:
         self.used = Usage()
+        self.on_their_way: set[asyncio.Task[Any] | None] = set()
+        self.closing = False
         self._settings = settings
         self._capped = budget.max_usd is not None
         self._ledger = Ledger(budget)
@@ -109,11 +113,14 @@ class Caller:
     async def _attempt(self, call: Call, gate: AbstractAsyncContextManager[None], formatted: bool) -> Completion:
         async with gate:
             pass
+        if self.closing:
+            raise asyncio.CancelledError
         price = self.price(call.model)
         reserved = price.usd(call.prompt_tokens(), self._expected(call))
         await self._ledger.reserve(reserved)
         self.used += Usage(calls=1)
-        spent = 0.0
+        spent, task = 0.0, asyncio.current_task()
+        self.on_their_way.add(task)
         try:
             completion = self._measured(call, await self._ask(call, formatted))
             sent, received = completion.prompt_tokens or 0, completion.completion_tokens or 0
@@ -122,6 +129,7 @@ class Caller:
             self._longest[call.model] = max(received, self._longest.get(call.model, 0))
             return completion
         finally:
+            self.on_their_way.discard(task)
             self._ledger.settle(reserved, spent)
 
     async def _ask(self, call: Call, formatted: bool) -> Completion:

@@ -61,9 +61,10 @@ class LLM:
         """
         parameters = {**self.settings.parameters, **request.parameters}
         key = self._key(request, parameters)
-        if (leader := self._in_flight.get(key)) is not None:
+        while (leader := self._in_flight.get(key)) is not None:
             await asyncio.wait({leader})
-            return self._share(leader.result())
+            if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
+                return self._share(leader.result())
         return self._recall(key, request) or await self._lead(key, request, parameters)
 
     @property
@@ -98,14 +99,10 @@ class LLM:
 
     async def close(self) -> None:
         """Wait a little for calls on their way, whose answers are paid for; then close connections and the cache."""
-        if self._in_flight:
-            _, late = await asyncio.wait(list(self._in_flight.values()), timeout=GRACE_S)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
         if "_caller" in self.__dict__:
             from raggs.llm import provider
 
+            await self._drain()
             await provider.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             cache.close()
@@ -115,12 +112,30 @@ class LLM:
     async def _lead(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Reply[T]:
         """Ask, for all who want the same answer meanwhile.
 
-        A call that is on its way is paid for, so it goes on when its asker is cancelled; `close` waits for it.
+        A call that is on its way is paid for, so it goes on when its asker is cancelled, and `close` waits for it;
+        one that still waits for its turn is not made.
         """
         task = asyncio.ensure_future(self._obtain(key, request, parameters))
         self._in_flight[key] = task
         task.add_done_callback(partial(self._arrived, key))
-        return (await asyncio.shield(task)).reply
+        try:
+            return (await asyncio.shield(task)).reply
+        except asyncio.CancelledError:
+            if task not in self._caller.on_their_way:
+                task.cancel()
+            raise
+
+    async def _drain(self) -> None:
+        """Let calls on their way arrive, for a while, and start no others."""
+        self._caller.closing = True
+        tasks = set(self._in_flight.values())
+        for task in tasks - self._caller.on_their_way:
+            task.cancel()
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=GRACE_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
     def _arrived(self, key: str, task: asyncio.Task[Outcome[Any]]) -> None:
         self._in_flight.pop(key, None)

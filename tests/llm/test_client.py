@@ -106,9 +106,42 @@ def test_a_call_whose_asker_is_cancelled_goes_on_and_serves_the_next(bench):
         assert first.cancelled()
         return reply
 
-    with bench(fault_for=lambda n, _: "slow:1" if n == 1 else None) as b:
+    with bench(delay_s=0.3) as b:
         assert b.run(work).error is None
         assert b.server.count == 1
+
+
+def started(llm, *texts):
+    return [asyncio.ensure_future(llm.ask(question(text=text))) for text in texts]
+
+
+def test_another_asker_takes_over_when_the_first_is_cancelled_before_its_turn(bench):
+    async def work(llm):
+        ahead, first, second = started(llm, "ahead", "q", "q")
+        await asyncio.sleep(0.05)
+        first.cancel()
+        await ahead
+        return await second
+
+    with bench(delay_s=0.2) as b:
+        assert b.run(work, concurrency=1).error is None
+        assert b.server.count == 2
+
+
+@pytest.mark.parametrize("waiting_for", ["a slot", "the rate", "a repair", "a retry"])
+def test_closing_starts_no_more_calls(bench, waiting_for):
+    async def work(llm):
+        started(llm, *(f"q{number}" for number in range(12)))
+        await asyncio.sleep(0.1)
+
+    faults = {"a repair": "prose", "a retry": "500"}
+    settings = {"the rate": {"requests_per_minute": 1}, "a slot": {"concurrency": 2}}.get(waiting_for, {})
+    with bench(delay_s=0.3, fault_for=lambda *_: faults.get(waiting_for)) as b:
+        llm = b.llm(**{"concurrency": 12, **settings})
+        began = time.monotonic()
+        b.run(work, llm)
+        assert b.server.count == llm.usage.calls == {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
+        assert time.monotonic() - began < 2
 
 
 def test_closing_waits_for_calls_on_their_way_and_keeps_their_answers(bench):
