@@ -136,6 +136,8 @@ class LLM:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        self._in_flight.clear()
+        self._caller.closing = False  # the next loop may ask again
 
     def _arrived(self, key: str, task: asyncio.Task[Outcome[Any]]) -> None:
         self._in_flight.pop(key, None)
