@@ -31,7 +31,7 @@ class CsvQueriesConfig(Settings):
 
 
 class CsvQueries(Adapter):
-    """A CSV file with a header: id and question, and optionally language, answer; other columns are metadata."""
+    """A CSV file with a header: id, question, optionally language and answer; the rest is metadata."""
 
     Config = CsvQueriesConfig
 
