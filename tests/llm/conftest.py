@@ -12,6 +12,7 @@ from support.llm_bench import KEY, Bench
 from support.llm_server import LLMServer
 
 from raggs.llm import rate
+from raggs.llm.provider import library
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Callable[..., Any]]:
     """`with bench(faults=[...]) as b:`"""
+    library()  # its import takes seconds, which no test should time
 
     @contextmanager
     def start(**behaviour: Any) -> Iterator[Bench]:

@@ -12,7 +12,6 @@ from support.llm_bench import KEY, MODEL, question
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings, Price, Usage
-from raggs.llm.provider import library
 
 CHECKED = ["grade 7", "grade text", "grade float", "grade true", "no grade", "prose", "empty", "refusal", "filtered"]
 PASSING = ["429", "500", "502", "503", "reset", "garbage", "html", "cut body", "list body"]
@@ -139,7 +138,6 @@ def test_closing_starts_no_more_calls(bench, waiting_for):
     settings = {"the rate": {"requests_per_minute": 1}, "a slot": {"concurrency": 2}}.get(waiting_for, {})
     with bench(delay_s=0.3, fault_for=lambda *_: faults.get(waiting_for)) as b:
         llm = b.llm(**{"concurrency": 12, **settings})
-        library()  # its import takes seconds
         began = time.monotonic()
         b.run(work, llm)
         assert b.server.count == llm.usage.calls == {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
