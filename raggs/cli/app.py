@@ -17,11 +17,11 @@ from raggs.cli.boundary import BoundaryGroup
 HELP = """
 Golden sets for retrieval-augmented generation: graded, ranked, audited, and paid for once.
 
-  raggs init demo && raggs run --config demo/raggs.yaml     a first run, offline
-
-  raggs run --config raggs.yaml --dry-run                   calls, tokens and money, without spending
-
-  raggs status runs/demo                                    where a run stands, and what to do next
+\b
+  raggs init demo
+  raggs run --config demo/raggs.yaml         a first run, offline
+  raggs run --config raggs.yaml --dry-run    its price, without spending
+  raggs status demo/runs/demo                where it stands, what is next
 """
 
 app = typer.Typer(

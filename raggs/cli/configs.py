@@ -9,9 +9,13 @@ from raggs.cli.options import ConfigFile, Json, Overrides
 
 
 def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
-    """Check a configuration and all its inputs, without running anything.
+    """Check a configuration and its inputs.
 
-    Example: raggs validate --config raggs.yaml
+    Nothing is run.
+
+    \b
+    Example:
+      raggs validate --config raggs.yaml
     """
     from raggs.config.compose import RunServices
     from raggs.config.load import load_config
@@ -35,9 +39,13 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
 
 
 def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
-    """Print the effective configuration, each value with its origin.
+    """Show the effective configuration.
 
-    Example: raggs config show --config raggs.yaml --set rank.max_calls=40
+    Each value with its origin: default, file, environment or --set.
+
+    \b
+    Example:
+      raggs config show --config raggs.yaml --set rank.max_calls=40
     """
     from raggs.config.load import load_config
     from raggs.manifests.store import dump_json

@@ -19,9 +19,13 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Write over files of the same names.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Make a folder with a commented configuration, a small corpus and questions. It runs offline at once.
+    """Make a starter project.
 
-    Example: raggs init demo && raggs run --config demo/raggs.yaml
+    A folder with a commented configuration, a small corpus and questions. It runs offline at once.
+
+    \b
+    Example:
+      raggs init demo && raggs run --config demo/raggs.yaml
     """
     from raggs.atomic import write_atomic
     from raggs.config.compose import make_folder
@@ -41,9 +45,13 @@ def init(
 
 
 def doctor(config: MaybeConfig = None, as_json: Json = False, debug: Debug = False) -> None:
-    """Check keys, extras, prices, disk and, with a configuration, its inputs and its server. Nothing is paid for.
+    """Check keys, extras, prices and disk.
 
-    Example: raggs doctor --config raggs.yaml
+    With a configuration also its inputs and its server. Nothing is paid for.
+
+    \b
+    Example:
+      raggs doctor --config raggs.yaml
     """
     from raggs.config.doctor import examine
     from raggs.errors import PrerequisiteError
@@ -62,9 +70,11 @@ def doctor(config: MaybeConfig = None, as_json: Json = False, debug: Debug = Fal
 
 
 def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debug: Debug = False) -> None:
-    """What the caches of a workspace hold.
+    """Show what the caches of a workspace hold.
 
-    Example: raggs cache stats --workspace runs
+    \b
+    Example:
+      raggs cache stats --workspace runs
     """
     from raggs.config.caches import survey
     from raggs.manifests.store import dump_json
@@ -83,9 +93,13 @@ def cache_clear(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Empty the caches of a workspace. Clearing `llm` throws paid answers away, so it asks first.
+    """Empty the caches of a workspace.
 
-    Example: raggs cache clear --what corpora
+    Clearing `llm` throws paid answers away, so it asks first.
+
+    \b
+    Example:
+      raggs cache clear --what corpora
     """
     from raggs.config.caches import clear
     from raggs.errors import UsageError

@@ -18,12 +18,11 @@ Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folde
 
 
 def export(run: RunFolder, out: Out, format_: Format = "trec", as_json: Json = False, debug: Debug = False) -> None:
-    """Write the golden set in another tool's format.
+    """Write the golden set for another tool.
 
+    \b
     Examples:
-
       raggs export runs/demo --format trec --out golden
-
       raggs export runs/demo --format beir --out golden-beir
     """
     from raggs.config.golden import export_run
@@ -41,9 +40,11 @@ def list_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List what can be named in a configuration, with a line on each.
+    """List what can be named in a configuration.
 
-    Example: raggs list judges
+    \b
+    Example:
+      raggs list judges
     """
     from raggs.config.catalog import catalog
     from raggs.manifests.store import dump_json
@@ -69,9 +70,13 @@ def schema(
     ],
     debug: Debug = False,
 ) -> None:
-    """Print the JSON Schema of an artifact's records, of the manifest, or of the configuration.
+    """Print the JSON Schema of an artifact.
 
-    Example: raggs schema rank
+    Of an artifact's records, of the manifest, or of the configuration.
+
+    \b
+    Example:
+      raggs schema rank
     """
     from raggs.config.catalog import json_schema
 

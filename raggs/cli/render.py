@@ -171,7 +171,7 @@ def _rows(lock: StageLock) -> int:
     return next(iter(lock.outputs.values())).rows
 
 
-def _next(folder: Path, manifest: RunManifest, config: Path | None, failed: int) -> str:
+def _next(folder: Path, manifest: RunManifest, config: Path | str | None, failed: int) -> str:
     again = f"raggs run --config {config or 'CONFIG'}"
     if any(name not in manifest.stages for name in ORDER):
         return again
@@ -217,7 +217,7 @@ def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: b
 # --- raggs status, raggs why ----------------------------------------------------------------------------------
 
 
-def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | None, as_json: bool) -> None:
+def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | str | None, as_json: bool) -> None:
     failed = sum(lock.failed for lock in manifest.stages.values())
     if as_json:
         stages = {

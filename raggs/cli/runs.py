@@ -41,14 +41,14 @@ def run(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Build a golden set, or go on with one. What has not changed is not done again.
+    """Build a golden set, or go on with one.
 
+    What has not changed is not done again.
+
+    \b
     Examples:
-
       raggs run --config raggs.yaml
-
       raggs run --config raggs.yaml --dry-run
-
       raggs run --config raggs.yaml --from judge --set judge.samples=3
     """
     from raggs.cli import render
@@ -61,10 +61,10 @@ def run(
     selection = select(start, stop, only, force)
     loaded = load_config(config, overrides or ())
     if dry_run:
-        _dry_run(loaded.run, selection, run_id, as_json)
+        _dry_run(loaded, selection, run_id, as_json)
         return
     display = listener(quiet or as_json)
-    with open_runner(loaded.run, run_id=run_id, listen=display or silent) as runner:
+    with open_runner(loaded, run_id=run_id, listen=display or silent) as runner:
         if not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
             _confirm(loaded.run, runner, selection)
         with display or nullcontext():
@@ -95,28 +95,32 @@ def _confirm(config: Any, runner: Any, selection: Any) -> None:
         raise UsageError("nothing was run", remedy="pass --yes to run without asking")
 
 
-def _dry_run(config: Any, selection: Any, run_id: str | None, as_json: bool) -> None:
+def _dry_run(loaded: Any, selection: Any, run_id: str | None, as_json: bool) -> None:
     from raggs.cli import render
     from raggs.config.api import open_runner
     from raggs.config.estimate import estimate
 
-    with open_runner(config, run_id=run_id) as runner:
+    with open_runner(loaded, run_id=run_id) as runner:
         plan = runner.plan(selection)
-        lines = estimate(config, runner)
-    render.dry_run(plan, lines, config, as_json)
+        lines = estimate(loaded.run, runner)
+    render.dry_run(plan, lines, loaded.run, as_json)
 
 
 def status(
     run: RunFolder, config: MaybeConfig = None, overrides: Overrides = None, as_json: Json = False, debug: Debug = False
 ) -> None:
-    """Where a run stands: each stage, what would run again and why, what it cost, and the next command.
+    """Show where a run stands.
 
-    Example: raggs status runs/demo
+    Each stage, what would run again and why, what it cost, and the next command.
+
+    \b
+    Example:
+      raggs status runs/demo
     """
     from raggs.cli import render
 
     manifest, plan = _plan(run, config, overrides)
-    render.status(run, manifest, plan, config, as_json)
+    render.status(run, manifest, plan, config or manifest.config_file, as_json)
 
 
 def why(
@@ -127,9 +131,13 @@ def why(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Why a stage would run again, and what its last result was made from.
+    """Explain why a stage would run again.
 
-    Example: raggs why runs/demo judge --config raggs.yaml
+    And what its last result was made from.
+
+    \b
+    Example:
+      raggs why runs/demo judge --config raggs.yaml
     """
     from raggs.cli import render
     from raggs.pipeline.plan import select
@@ -159,9 +167,13 @@ def _plan(run: Path, config: Path | None, overrides: list[str] | None) -> tuple[
 
 
 def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
-    """Check that a run is what its manifest says: hashes, records, and everything that can be derived again.
+    """Check that a run is what it says.
 
-    Example: raggs audit runs/demo
+    Hashes, records, and everything that can be derived again: the first lie is named by file and line.
+
+    \b
+    Example:
+      raggs audit runs/demo
     """
     from raggs.errors import AuditError
     from raggs.manifests.audit import audit as findings_of

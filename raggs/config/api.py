@@ -21,16 +21,20 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
 
 
 @contextmanager
-def open_runner(config: RunConfig, *, run_id: str | None = None, listen: Listener = silent) -> Iterator[Runner]:
+def open_runner(
+    config: LoadedConfig | RunConfig, *, run_id: str | None = None, listen: Listener = silent
+) -> Iterator[Runner]:
     """A runner for a configuration; its services are closed at the end of the block."""
-    services = RunServices(config)
+    settings = config.run if isinstance(config, LoadedConfig) else config
+    services = RunServices(settings)
     services.attach(None, listen, "")
     try:
         yield Runner(
-            store=RunStore(run_folder(config, run_id)),
-            name=run_id or config.name,
-            config=config.model_dump(mode="json"),
-            configs=config.stage_configs(),
+            store=RunStore(run_folder(settings, run_id)),
+            name=run_id or settings.name,
+            config=settings.model_dump(mode="json"),
+            config_file=str(config.path) if isinstance(config, LoadedConfig) else None,
+            configs=settings.stage_configs(),
             services=services,
             listen=listen,
         )
@@ -63,6 +67,5 @@ def run(
     selection: Selection = select(start, stop, only, force)
     if isinstance(config, (str, Path)):
         config = load_config(config)
-    chosen = config.run if isinstance(config, LoadedConfig) else config
-    with open_runner(chosen, run_id=run_id, listen=listen) as runner:
+    with open_runner(config, run_id=run_id, listen=listen) as runner:
         return runner.run(selection)

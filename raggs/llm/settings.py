@@ -6,6 +6,7 @@ Only `api_base`, `max_repairs` and `parameters` can change what comes out; the r
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
@@ -31,6 +32,15 @@ def _completion_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
 Parameters = Annotated[dict[str, Any], AfterValidator(_completion_parameters)]
 
 
+def _without_password(address: str) -> str:
+    if "@" in urlsplit(address).netloc:
+        raise ValueError("a password does not belong into a file; set the provider's environment variable instead")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_without_password)]
+
+
 class Price(Settings):
     """What a model charges, in USD per million tokens."""
 
@@ -50,7 +60,7 @@ class LLMSettings(Settings):
     timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
     max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
-    api_base: str | None = Field(None, description="address of an OpenAI-compatible server")
+    api_base: Address | None = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")
     parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
 

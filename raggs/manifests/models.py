@@ -65,6 +65,7 @@ class RunManifest(Frozen):
     name: str
     created: datetime
     raggs: str = __version__
+    config_file: str | None = Field(None, description="the YAML file of the latest run, for the next command")
     config: Mapping[str, Any] = Field(description="the effective configuration of the latest run, without secrets")
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
 

@@ -62,6 +62,7 @@ class Runner:
         store: the run directory.
         name: the run's name.
         config: the whole effective configuration, for the manifest.
+        config_file: where it was read from, for the manifest.
         configs: each stage's own configuration.
         services: the world.
         listen: hears every event.
@@ -70,6 +71,7 @@ class Runner:
     store: RunStore
     name: str
     config: Mapping[str, Any]
+    config_file: str | None
     configs: Mapping[str, Settings]
     services: RunServices
     listen: Listener = silent
@@ -126,8 +128,8 @@ class Runner:
                     self.services.check()
                 ran[name] = reasons
                 manifest = self._execute(stage, reasons, manifest)
-            if dict(manifest.config) != dict(self.config):
-                manifest = manifest.model_copy(update={"config": self.config})
+            if (dict(manifest.config), manifest.config_file) != (dict(self.config), self.config_file):
+                manifest = manifest.model_copy(update={"config": self.config, "config_file": self.config_file})
                 self.store.save(manifest)
         return RunResult(self.store, manifest, ran, time.perf_counter() - began)
 
@@ -172,7 +174,7 @@ class Runner:
         self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, Output], seconds: float
     ) -> RunManifest:
         stages = {name: entry for name in ORDER if (entry := {**manifest.stages, lock.stage: lock}.get(name))}
-        updated = manifest.model_copy(update={"stages": stages, "config": self.config})
+        updated = manifest.model_copy(update={"stages": stages, "config": self.config, "config_file": self.config_file})
         self.store.save(updated)
         self.store.finish(lock.stage)
         for file, output in outputs.items():
@@ -185,7 +187,7 @@ class Runner:
     def _manifest(self) -> RunManifest:
         if self.store.exists:
             return self.store.manifest()
-        fresh = RunManifest(name=self.name, created=now(), config=self.config)
+        fresh = RunManifest(name=self.name, created=now(), config_file=self.config_file, config=self.config)
         self.store.save(fresh)
         return fresh
 

@@ -66,7 +66,8 @@ class RunFileRetriever(Adapter):
             raise DataError("the run is empty", where=self._config.path, remedy="check the file")
         if found.keys().isdisjoint(self._context.queries):
             raise DataError(
-                f"no query of the run is known: it is about {_some(found)}, the queries are {_some(self._context.queries)}",
+                f"no query of the run is known: it is about {_some(found)}, "
+                f"the queries are {_some(self._context.queries)}",
                 where=self._config.path,
                 remedy="give the run and the queries the same ids",
             )

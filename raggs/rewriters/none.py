@@ -18,5 +18,5 @@ class NoRewriter(Adapter):
     def __init__(self, config: Config, context: Any = None) -> None:
         pass
 
-    async def rewrite(self, query: Query, text: str, language: str) -> str:  # noqa: ARG002 - the protocol's signature
+    async def rewrite(self, query: Query, text: str, language: str) -> str:
         return text
