@@ -1,0 +1,184 @@
+"""The examples and the starter are what a newcomer runs first: each must load, run, and give sensible passages."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from raggs.artifacts import MergeRecord, Passage, Query
+from raggs.cli.app import app
+from raggs.config.api import run
+from raggs.config.load import load_config
+from raggs.corpora.pydoc import PydocConfig, PydocCorpus
+from raggs.judges.nuggets import NuggetJudge, NuggetsConfig
+from raggs.manifests.audit import audit
+from raggs.manifests.opened import Run, open_run
+from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+NAMES = ("openai", "quickstart", "runfiles")
+QUESTIONS = {
+    query.qid: query
+    for _, query in YamlQueries(YamlQueriesConfig(path=EXAMPLES / "quickstart" / "questions.yaml")).queries()
+}
+
+
+def copied(name: str, target: Path) -> Path:
+    """A copy of an example, without results that may lie in the original; its configuration."""
+    shutil.copytree(EXAMPLES / name, target / name, ignore=shutil.ignore_patterns("runs", ".env"))
+    return target / name / "raggs.yaml"
+
+
+def built(config: Path) -> Run:
+    return open_run(run(config).store.folder)
+
+
+def best(found: Run, count: int) -> dict[str, list[str]]:
+    """The first passages of each golden order."""
+    return {qid: [record.doc_id for record in ranking[:count]] for qid, ranking in found.golden()}
+
+
+def test_every_example_is_known_here_and_told_in_the_readme() -> None:
+    assert tuple(sorted(path.parent.name for path in EXAMPLES.glob("*/raggs.yaml"))) == NAMES
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    assert all(f"raggs run --config examples/{name}/raggs.yaml" in readme for name in NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_loads_under_its_own_name(name: str) -> None:
+    loaded = load_config(EXAMPLES / name / "raggs.yaml", environment={})
+    assert loaded.run.name == name
+    assert loaded.run.workspace == EXAMPLES / name / "runs"
+
+
+# --- quickstart -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reference() -> list[Passage]:
+    """The reference of this Python, each text once: some topics repeat the text of others."""
+    return list({passage.text: passage for passage in PydocCorpus(PydocConfig()).passages()}.values())
+
+
+def grades_of(query: Query, passages: list[Passage]) -> Counter[int | None]:
+    judge = NuggetJudge(NuggetsConfig(), None)  # type: ignore[arg-type] - it uses no context
+
+    async def grade() -> Counter[int | None]:
+        return Counter([(await judge.grade(query, passage)).grade for passage in passages])
+
+    return asyncio.run(grade())
+
+
+def test_the_quickstart_asks_enough() -> None:
+    assert len(QUESTIONS) >= 25
+    assert all(2 <= len(query.nuggets) <= 5 for query in QUESTIONS.values())
+
+
+@pytest.mark.parametrize("qid", QUESTIONS)
+@pytest.mark.parametrize("quote", ['"', "`"])
+def test_a_question_tells_the_passages_of_this_python_apart(qid: str, quote: str, reference: list[Passage]) -> None:
+    """Names stand in straight quotes or in backticks, depending on the Python; the grades may not depend on it."""
+    passages = [passage.model_copy(update={"text": passage.text.replace('"', quote)}) for passage in reference]
+    found = grades_of(QUESTIONS[qid], passages)
+    assert found[4] + found[5] >= 1
+    assert found[2] + found[3] + found[4] + found[5] >= 5
+    assert found[5] <= 12
+    assert found[1] > len(passages) / 2
+
+
+# --- runs of other systems ------------------------------------------------------------------------------------
+
+
+def test_the_runs_of_two_systems_become_a_golden_set(tmp_path: Path) -> None:
+    found = built(copied("runfiles", tmp_path))
+    assert list(audit(found)) == []
+    sources = [set(record.sources) for record in found.typed("merge", MergeRecord)]
+    assert {"a"} in sources
+    assert {"b"} in sources
+    assert {"a", "b"} in sources
+    firsts = best(found, 2)
+    assert len(firsts) == 6
+    assert set(firsts["winter"]) == {"winter-store", "winter-ride"}
+    assert set(firsts["theft"]) == {"lock-use", "lock-choose"}
+    assert firsts["brakes"][0] == "brake-cable"
+
+
+# --- a language model -----------------------------------------------------------------------------------------
+
+
+def test_the_price_of_the_language_model_is_told_without_asking_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    config = copied("openai", tmp_path)
+    result = CliRunner().invoke(app, ["run", "--config", str(config), "--dry-run"])
+    assert result.exit_code == 0, result.output
+    assert "openai/gpt-5-mini" in result.stdout
+    assert "estimated cost: at most $0.0" in result.stdout
+    assert "cap $0.50" in result.stdout
+    assert not (config.parent / "runs" / "openai").exists()
+    result = CliRunner().invoke(app, ["validate", "--config", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "4 queries, 20 passages" in result.stdout
+
+
+# --- the starter ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `raggs init` makes."""
+    folder = tmp_path_factory.mktemp("starter") / "demo"
+    result = CliRunner().invoke(app, ["init", str(folder)])
+    assert result.exit_code == 0, result.output
+    return folder
+
+
+def test_the_starter_runs_offline_and_answers_its_questions(demo: Path) -> None:
+    found = built(demo / "raggs.yaml")
+    assert found.folder == demo / "runs" / "demo"
+    assert list(audit(found)) == []
+    firsts = {qid: ids[0] for qid, ids in best(found, 1).items()}
+    assert firsts.pop("sale") in {"booksale-spring", "booksale-flyer"}
+    assert firsts == {
+        "benevole": "benevoles-fr",
+        "give": "donate-books",
+        "kids": "events-story",
+        "late": "fines-late",
+        "renew": "loans-renew",
+    }
+
+
+def test_the_near_duplicates_of_the_starter_are_judged_once(demo: Path) -> None:
+    pairs = {
+        frozenset((record.doc_id, record.duplicate_of))
+        for record in built(demo / "raggs.yaml").typed("merge", MergeRecord)
+        if record.duplicate_of
+    }
+    assert pairs == {frozenset(("booksale-spring", "booksale-flyer"))}
+    texts = {
+        row["_id"]: row["text"].split()
+        for row in map(json.loads, (demo / "corpus.jsonl").read_text(encoding="utf-8").splitlines())
+    }
+    one, other = texts["booksale-spring"], texts["booksale-flyer"]
+    assert len(one) == len(other) > 60
+    assert sum(left != right for left, right in zip(one, other, strict=True)) == 1
+
+
+def test_the_commented_judge_of_the_starter_is_a_valid_one(demo: Path, tmp_path: Path) -> None:
+    """Whoever follows the comment (two lines out, the commented ones in) has a configuration that loads."""
+    text = (demo / "raggs.yaml").read_text(encoding="utf-8")
+    shown = text.index("# judge:\n")
+    commented = text[shown : text.index("\n\n", shown)]
+    plain = text[: text.index("judge:  ")] + text[text.index("# A language model instead") : shown]
+    plain += "\n".join(line.removeprefix("# ") for line in commented.splitlines()) + text[shown + len(commented) :]
+    (tmp_path / "raggs.yaml").write_text(plain, encoding="utf-8")
+    loaded = load_config(tmp_path / "raggs.yaml", environment={}).run
+    assert loaded.judge.judge.model == "openai/gpt-5-mini"
+    assert loaded.budget.max_usd == 1
