@@ -17,7 +17,7 @@ METHODS = {
     "corpora": ("source_hash", "passages"),
     "queries": ("queries",),
     "embedders": ("identity", "dims", "embed"),
-    "rewriters": ("rewrite",),
+    "rewriters": ("rewrite", "causes"),
     "retrievers": ("search",),
     "judges": ("name", "causes", "grade", "order", "check"),
     "exporters": ("write",),

@@ -144,7 +144,7 @@ class RunServices:
             case "embedder":
                 return None if self.embedder is None else self.embedder.identity
             case "rewriter":
-                return self._adapter(rewriters.REGISTRY, self.config.embed.rewrite)
+                return self.rewriter.causes()
             case "retrievers":
                 return {
                     f"retriever {name_of(spec)}": self._adapter(retrievers.REGISTRY, spec)
@@ -208,7 +208,6 @@ class RunServices:
 
     @cached_property
     def llm(self) -> LLM:
-        make_folder(self.cache)
         return LLM(self.config.llm, self.config.budget, self.cache / "llm")
 
     def _some(self, corpus: Corpus) -> Iterator[Passage]:

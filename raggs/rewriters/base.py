@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from raggs.artifacts import Query
 from raggs.llm import LLM
@@ -18,6 +18,10 @@ class RewriterContext:
 
 class Rewriter(Protocol):
     """Restates a question's information need. Built as ``cls(config, context)``."""
+
+    def causes(self) -> dict[str, Any]:
+        """All that can change a rewrite: settings, code version, prompt, model."""
+        ...
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         """The core of `text` (already cleaned), in `language`; never empty.

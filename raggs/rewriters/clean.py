@@ -13,7 +13,7 @@ import re
 from typing import Any, Literal
 
 from raggs.artifacts import Query
-from raggs.registry import Adapter
+from raggs.registry import Adapter, adapter_causes
 from raggs.settings import Settings
 from raggs.text import one_line
 
@@ -124,7 +124,10 @@ class CleanRewriter(Adapter):
         type: Literal["clean"] = "clean"
 
     def __init__(self, config: Config, context: Any = None) -> None:
-        pass
+        self.config = config
+
+    def causes(self) -> dict[str, Any]:
+        return adapter_causes(type(self), self.config)
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         return strip_politeness(text)

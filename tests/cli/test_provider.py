@@ -212,3 +212,18 @@ def test_a_changed_prompt_asks_again_and_says_which(server: LLMServer, tmp_path:
     assert set(ran) == {"judge"}, "the grades did not change, so nothing after judge may run"
     assert any("judge.prompt changed" in reason for reason in ran["judge"])
     assert server.count - asked == len({key for key in graded(project)})
+
+
+def test_a_changed_rewrite_prompt_embeds_again(server: LLMServer, tmp_path: Path) -> None:
+    import raggs.prompts
+
+    folder = Path(raggs.prompts.__file__).parent
+    project = provider_project(tmp_path, server.url)
+    own = project.folder / "rewrite.md"
+    own.write_text((folder / "rewrite@1.en.md").read_text(encoding="utf-8"), encoding="utf-8")
+    project.change(embed={"rewrite": {"type": "llm", "model": "openai/judge", "prompt": "rewrite.md"}})
+    call("run", "--config", project.config, "--quiet")
+    assert project.manifest()["stages"]["embed"]["cost"]["calls"] == 3
+    own.write_text(own.read_text(encoding="utf-8").replace("# system", "# system\nBe brief.", 1), encoding="utf-8")
+    ran = json.loads(call("run", "--config", project.config, "--json")[0])["ran"]
+    assert any("rewriter.prompt changed" in reason for reason in ran["embed"])
