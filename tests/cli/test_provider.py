@@ -211,7 +211,7 @@ def test_a_changed_prompt_asks_again_and_says_which(server: LLMServer, tmp_path:
     ran = json.loads(call("run", "--config", project.config, "--json")[0])["ran"]
     assert set(ran) == {"judge"}, "the grades did not change, so nothing after judge may run"
     assert any("judge.prompt changed" in reason for reason in ran["judge"])
-    assert server.count - asked == len({key for key in graded(project)})
+    assert server.count - asked == len(graded(project))
 
 
 def test_a_changed_rewrite_prompt_embeds_again(server: LLMServer, tmp_path: Path) -> None:

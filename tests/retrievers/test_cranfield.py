@@ -60,7 +60,9 @@ def test_quality(tmp_path):
         for query, vector in zip(queries, vectors, strict=True)
     ]
     with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
-        context = RetrieverContext(store, labels(records), embedder.embed, embedder.identity, embedder.dims, tmp_path, lambda *_: None)
+        context = RetrieverContext(
+            store, labels(records), embedder.embed, embedder.identity, embedder.dims, tmp_path, lambda *_: None
+        )
         bm25 = dict(zip(labels(records), Bm25Retriever(Bm25Retriever.Config(), context).search(records), strict=True))
         dense = dict(
             zip(labels(records), DenseRetriever(DenseRetriever.Config(), context).search(records), strict=True)
