@@ -8,7 +8,7 @@ fsync of the file and one of the folder for each write, so this is for whole art
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +20,9 @@ PREFIX = ".tmp-"
 @contextmanager
 def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` when the block ends well and vanishes when it does not."""
-    handle, name = tempfile.mkstemp(prefix=PREFIX, suffix="-" + path.name, dir=path.parent)
-    temporary = Path(name)
+    temporary = path.with_name(f"{PREFIX}{secrets.token_hex(8)}-{path.name}")
+    # By hand rather than by tempfile, whose files only their owner may read: a team shares its runs.
+    handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             yield file

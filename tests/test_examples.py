@@ -22,7 +22,7 @@ from raggs.manifests.opened import Run, open_run
 from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("openai", "quickstart", "runfiles")
+NAMES = ("openai", "quickstart", "runs")
 QUESTIONS = {
     query.qid: query
     for _, query in YamlQueries(YamlQueriesConfig(path=EXAMPLES / "quickstart" / "questions.yaml")).queries()
@@ -96,7 +96,7 @@ def test_a_question_tells_the_passages_of_this_python_apart(qid: str, quote: str
 
 
 def test_the_runs_of_two_systems_become_a_golden_set(tmp_path: Path) -> None:
-    found = built(copied("runfiles", tmp_path))
+    found = built(copied("runs", tmp_path))
     assert list(audit(found)) == []
     sources = [set(record.sources) for record in found.typed("merge", MergeRecord)]
     assert {"a"} in sources
@@ -120,7 +120,7 @@ def test_the_price_of_the_language_model_is_told_without_asking_it(
     result = CliRunner().invoke(app, ["run", "--config", str(config), "--dry-run"])
     assert result.exit_code == 0, result.output
     assert "openai/gpt-5-mini" in result.stdout
-    assert "estimated cost: at most $0.0" in result.stdout
+    assert "estimated cost: $0.0" in result.stdout
     assert "cap $0.50" in result.stdout
     assert not (config.parent / "runs" / "openai").exists()
     result = CliRunner().invoke(app, ["validate", "--config", str(config)])

@@ -89,6 +89,12 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_files_have_the_permissions_of_any_other_file(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a", b"")
+    (tmp_path / "b").write_bytes(b"")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
 def test_a_killed_write_leaves_the_old_file_and_a_leftover_that_can_be_removed(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     write_atomic(target, b"old")

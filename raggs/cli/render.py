@@ -210,8 +210,12 @@ def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: b
         )
     console.print(rows)
     cap = "no cap" if config.budget.max_usd is None else f"cap ${config.budget.max_usd:,.2f}"
-    amount = "unknown: set llm.prices" if total is None else f"at most ${total:,.4f}"
-    console.print(f"estimated cost: {amount} ({cap}); answers in the cache cost nothing")
+    amount = "unknown: set llm.prices" if total is None else f"${total:,.4f}"
+    console.print(f"estimated cost: {amount} with every pool and ranking full ({cap})")
+    if total:
+        console.print(
+            "answers in the cache cost nothing; tokens that a model spends on hidden reasoning are not counted"
+        )
 
 
 # --- raggs status, raggs why ----------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ def _confirm(config: Any, runner: Any, selection: Any) -> None:
     calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)
     cap = "no cap" if config.budget.max_usd is None else f"it stops at ${config.budget.max_usd:,.2f}"
     if not typer.confirm(
-        f"Up to {calls:,} calls of {paid[0].who}, at most ${usd:,.2f} ({cap}). Go on?", default=True, err=True
+        f"Up to {calls:,} calls of {paid[0].who}, some ${usd:,.2f} ({cap}). Go on?", default=True, err=True
     ):
         raise UsageError("nothing was run", remedy="pass --yes to run without asking")
 

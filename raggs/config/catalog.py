@@ -55,6 +55,7 @@ def json_schema(name: str) -> dict[str, Any]:
     Raises:
         UsageError: no such name.
     """
+    name = name.removesuffix(".jsonl").removesuffix(".json")
     if name == "manifest":
         return RunManifest.model_json_schema()
     if name == "config":

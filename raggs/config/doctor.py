@@ -17,6 +17,7 @@ from raggs import __version__
 from raggs.config.compose import RunServices
 from raggs.config.load import load_config
 from raggs.errors import RaggsError
+from raggs.llm.prices import key_variable
 from raggs.registry import installed
 from raggs.text import plural
 
@@ -105,6 +106,11 @@ def _provider(config: Any, services: RunServices) -> Iterator[Check]:
             else f"{model} has no known price; set llm.prices"
         )
         yield Check("price", price is not None or config.budget.max_usd is None, note)
+    key = key_variable(model)
+    if key is not None and config.llm.api_base is None:
+        yield Check(
+            "key", key in os.environ, f"{key} is set" if key in os.environ else f"{model} needs {key}, which is not set"
+        )
     base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
     if base:
         yield _server(base)
