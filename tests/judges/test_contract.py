@@ -1,0 +1,105 @@
+"""What holds for every judge that needs no language model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.judging import judge, passage, query, written
+
+from raggs.errors import DataError
+from raggs.judges import REGISTRY
+
+JUDGES = [name for name in REGISTRY if not getattr(REGISTRY.load(name), "USES_LLM")]  # noqa: B009 - not on Adapter
+QUESTIONS = [
+    query(
+        f"q{number}",
+        nuggets=[{"any": ["alpha"]}, {"any": ["beta"]}],
+        references=[{"text": "alpha beta gamma delta epsilon"}],
+    )
+    for number in range(3)
+]
+TEXTS = ["alpha beta gamma", "alpha beta gamma delta epsilon", "nothing", "beta", "alpha alpha alpha", "nothing"]
+PASSAGES = [passage(f"d{number}", text) for number, text in enumerate(TEXTS)]
+FILES = {
+    ".txt": ["q0 0 d0 4", "q1 0 d1 5"],
+    ".jsonl": ['{"qid": "q0", "doc_id": "d0", "grade": 4}', '{"qid": "q0", "doc_id": "d1", "fail": "refused"}'],
+}
+MORE = {".txt": "q1 0 d2 3", ".jsonl": '{"qid": "q1", "doc_id": "d2", "grade": 3}'}
+
+
+def settings(name: str, folder: Path) -> dict[str, Any]:
+    """A new judge that reads another kind of file adds it to `FILES`."""
+    config: Any = REGISTRY.load(name).Config
+    if "path" not in config.model_fields:
+        return {}
+    suffix = ".jsonl" if name == "scripted" else ".txt"
+    return {"path": written(folder / f"labels{suffix}", *FILES[suffix])}
+
+
+def answers(who: Any) -> list[Any]:
+    async def ask() -> list[Any]:
+        grades = [await who.grade(question, each) for question in QUESTIONS for each in PASSAGES]
+        orders = [await who.order(question, PASSAGES[start:]) for question in QUESTIONS for start in range(5)]
+        return [*grades, *orders]
+
+    return asyncio.run(ask())
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_grades_are_on_the_scale_or_failures_and_orders_are_permutations(name: str, tmp_path: Path) -> None:
+    for answer in answers(judge(name, **settings(name, tmp_path))):
+        if hasattr(answer, "grade"):
+            assert answer.grade in {1, 2, 3, 4, 5} if answer.error is None else answer.grade is None
+        elif answer.error is None:
+            assert sorted(answer.order) in [list(range(size)) for size in range(2, 7)]
+        else:
+            assert answer.order is None
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_a_judge_built_again_answers_alike(name: str, tmp_path: Path) -> None:
+    config = settings(name, tmp_path)
+    who = judge(name, **config)
+    assert answers(who) == answers(who) == answers(judge(name, **config))
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_an_order_of_one_is_that_one(name: str, tmp_path: Path) -> None:
+    who = judge(name, **settings(name, tmp_path))
+    assert asyncio.run(who.order(QUESTIONS[0], PASSAGES[:1])).order == (0,)
+
+
+@pytest.mark.parametrize("name", JUDGES)
+@pytest.mark.parametrize("task", ["grade", "order"])
+def test_causes_are_json_and_follow_the_content_not_the_path(name: str, task: str, tmp_path: Path) -> None:
+    config = settings(name, tmp_path)
+    before = judge(name, **config).causes(task)
+    assert json.loads(json.dumps(before)) == before
+    assert judge(name, **config).causes(task) == before
+    if "path" in config:
+        path: Path = config["path"]
+        moved = Path(shutil.copy(path, tmp_path / f"elsewhere{path.suffix}"))
+        assert judge(name, path=moved).causes(task) == before
+        with moved.open("a") as file:
+            file.write(MORE[path.suffix] + "\n")
+        assert judge(name, path=moved).causes(task) != before
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_check_accepts_its_queries_and_refuses_those_it_cannot_judge(name: str, tmp_path: Path) -> None:
+    who = judge(name, **settings(name, tmp_path))
+    who.check(QUESTIONS)
+    who.check(iter(QUESTIONS))
+    with pytest.raises(DataError) as caught:
+        who.check([query("unknown")])
+    assert caught.value.remedy
+
+
+@pytest.mark.parametrize("name", JUDGES)
+def test_its_name_begins_with_its_type(name: str, tmp_path: Path) -> None:
+    assert judge(name, **settings(name, tmp_path)).name.split()[0] == name

@@ -1,0 +1,116 @@
+"""The judge that looks for the reference's words."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.judging import graded, judge, ordered, passage, query
+
+from raggs.errors import DataError
+
+WORDS = [f"{chr(97 + number)}{chr(97 + number)}{chr(97 + number)}{chr(97 + number)}" for number in range(20)]
+EXCERPT = " ".join(WORDS)  # 20 words of 4 letters
+QUESTION = query(references=[{"text": EXCERPT}])
+
+
+def words(first: int, last: int) -> str:
+    return " ".join(WORDS[first:last])
+
+
+@pytest.mark.parametrize(
+    ("text", "grade"),
+    [
+        (f"Before it. {EXCERPT} After it.", 5),
+        (EXCERPT.upper().replace(" ", ",\n"), 5),  # case, punctuation and line breaks do not matter
+        (words(0, 16), 5),  # 0.8
+        (words(0, 15), 4),
+        (words(5, 15), 4),  # half
+        (words(0, 5), 3),  # a quarter
+        (words(0, 4), 2),
+        (words(0, 2), 1),  # a run too short
+        ("nothing of it", 1),
+        (" filler ".join(WORDS), 1),  # every word, but scattered
+        (f"{words(10, 20)} and {words(0, 10)}", 5),  # where a run stands does not matter
+        (f"{words(0, 5)}. {words(0, 5)}. {words(0, 5)}. {words(0, 5)}.", 3),  # said four times, covered once
+    ],
+)
+def test_the_grade_follows_the_covered_share(text: str, grade: int) -> None:
+    assert graded(judge("reference"), QUESTION, passage("d", text)).grade == grade
+
+
+def test_characters_count_not_words() -> None:
+    question = query(references=[{"text": "a b c d extraordinarily incomprehensible misunderstandings"}])
+    assert graded(judge("reference"), question, passage("d", "a b c d")).grade == 2  # 4 of 7 words, 4 of 52 characters
+
+
+def test_the_best_covered_excerpt_gives_the_grade() -> None:
+    question = query(references=[{"text": "one two three four"}, {"text": EXCERPT}])
+    answer = graded(judge("reference"), question, passage("d", "one two three four"))
+    assert (answer.grade, answer.reason) == (5, "covers 100% of its best reference")
+
+
+def test_a_short_excerpt_must_be_there_as_a_whole() -> None:
+    question = query(references=[{"text": "Yield expression."}])
+    assert graded(judge("reference"), question, passage("d", "the yield expression is")).grade == 5
+    assert graded(judge("reference"), question, passage("d", "yield an expression")).grade == 1
+
+
+def test_the_shortest_run_can_be_set() -> None:
+    assert graded(judge("reference", min_run=1), QUESTION, passage("d", " filler ".join(WORDS))).grade == 5
+    assert graded(judge("reference", min_run=6), QUESTION, passage("d", words(0, 5))).grade == 1
+
+
+def test_spellings_of_the_same_letters_match() -> None:
+    question = query(references=[{"text": "l'e\u0301te\u0301 a\u0300 l'office"}])  # accents as marks of their own
+    assert graded(judge("reference"), question, passage("d", "L'\u00c9T\u00c9 \u00e0 l'o\ufb03ce")).grade == 5
+
+
+def test_orders_go_by_characters_covered_over_all_excerpts_then_by_density() -> None:
+    question = query(references=[{"text": EXCERPT}, {"text": "one two three four"}])
+    passages = [
+        passage("none", "nothing"),
+        passage("long", words(0, 10) + " filler" * 50),
+        passage("both", f"{words(0, 10)} one two three four" + " filler" * 90),
+        passage("short", words(0, 10)),
+    ]
+    assert ordered(judge("reference"), question, passages) == ["both", "short", "long", "none"]
+
+
+@given(st.lists(st.integers(0, 20), min_size=5, max_size=5), st.data())
+def test_the_order_of_presentation_changes_nothing(cuts: list[int], data: st.DataObject) -> None:
+    passages = [passage(f"d{place}", words(0, cut) or "none") for place, cut in enumerate(cuts)]
+    shown = data.draw(st.permutations(passages))
+    assert ordered(judge("reference"), QUESTION, shown) == ordered(judge("reference"), QUESTION, passages)
+
+
+@given(st.lists(st.sampled_from(WORDS[:6]), max_size=40), st.lists(st.sampled_from(WORDS[:6]), max_size=40))
+def test_more_text_never_covers_less(some: list[str], more: list[str]) -> None:
+    less = graded(judge("reference"), QUESTION, passage("d", " ".join(some) or "none")).grade
+    grown = graded(judge("reference"), QUESTION, passage("d", " ".join([*some, *more]) or "none")).grade
+    assert less is not None
+    assert grown is not None
+    assert grown >= less
+
+
+def test_a_question_without_words_in_its_references_is_refused() -> None:
+    who = judge("reference")
+    who.check([QUESTION])
+    for lacking in [query("q9"), query("q9", references=[{"text": "…!"}])]:
+        with pytest.raises(DataError, match="q9 has no reference"):
+            who.check([lacking])
+
+
+def test_a_passage_of_200_words_takes_well_under_2_ms() -> None:
+    rng = random.Random(1)
+    common = ["the", "of", "a", "and", "to", "in"] * 10 + [f"word{number}" for number in range(60)]
+    question = query(references=[{"text": " ".join(rng.choices(common, k=60))}])
+    passages = [passage(f"d{number}", " ".join(rng.choices(common, k=200))) for number in range(100)]
+    who = judge("reference")
+    start = time.process_time()
+    for each in passages:
+        who._coverage(question, each)
+    assert (time.process_time() - start) / len(passages) < 0.002
