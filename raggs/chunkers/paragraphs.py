@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 LINE = re.compile(r"[^\n]+\n?|\n")
 MARKED = re.compile(r"#{1,6}\s+\S")
@@ -107,7 +108,7 @@ def _pieces(text: str, start: int, end: int, max_words: int, level: int = 0) -> 
         yield start, end
         return
     edges = [start, *(match.end() for match in CUTS[level].finditer(text, start, end)), end]
-    for first, last in zip(edges, edges[1:], strict=False):
+    for first, last in pairwise(edges):
         if text[first:last].strip():
             yield from _pieces(text, *_trim(text, first, last), max_words, level + 1)
 
