@@ -1,0 +1,56 @@
+"""The reference that ships with Python, as passages."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pydoc_data.topics import topics
+from types import ModuleType
+
+import pytest
+
+from raggs.corpora.pydoc import PydocConfig, PydocCorpus
+from raggs.errors import PrerequisiteError
+
+
+def test_some_hundred_passages_that_are_slices_of_the_topics() -> None:
+    found = list(PydocCorpus(PydocConfig()).passages())
+    assert 300 < len(found) < 1000
+    assert len({passage.doc_id for passage in found}) == len(found)
+    for passage in found:
+        place = passage.metadata
+        assert topics[place["topic"]][place["start"] : place["end"]] == passage.text
+        assert len(passage.text.split()) <= 200
+        assert passage.doc_id.rpartition("#")[0] == place["topic"]
+    titles = {passage.doc_id: passage.title for passage in found}
+    assert titles["yield#1"] == 'The "yield" statement'
+    assert not [title for title in titles.values() if not title or set(title) <= set("*=-~")]
+
+
+def test_every_word_of_every_topic_is_in_a_passage() -> None:
+    words: dict[str, list[str]] = {}
+    for passage in PydocCorpus(PydocConfig(max_words=50)).passages():
+        words.setdefault(passage.metadata["topic"], []).extend(passage.text.split())
+    assert words == {topic: text.split() for topic, text in topics.items()}
+
+
+def test_the_hash_follows_the_content(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = PydocCorpus(PydocConfig()).source_hash()
+    assert PydocCorpus(PydocConfig(max_words=50)).source_hash() == first
+    monkeypatch.setitem(topics, "yield", topics["yield"] + " more")
+    assert PydocCorpus(PydocConfig()).source_hash() != first
+
+
+def test_a_python_without_its_documentation(monkeypatch: pytest.MonkeyPatch) -> None:
+    empty = ModuleType("pydoc_data.topics")
+    monkeypatch.setitem(sys.modules, "pydoc_data.topics", empty)
+    with pytest.raises(PrerequisiteError, match="pydoc_data") as caught:
+        PydocCorpus(PydocConfig()).source_hash()
+    assert caught.value.remedy
+
+
+def test_the_texts_are_not_loaded_before_they_are_asked_for() -> None:
+    """They are 700 kB, and every command imports this module to know its settings."""
+    script = "import sys, raggs.corpora.pydoc; print('pydoc_data.topics' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
