@@ -94,7 +94,7 @@ def file_id(name: str) -> str:
 
 
 def _escaped(char: str) -> str:
-    return quote(char, safe="", errors="surrogateescape")  # a file name may hold bytes that are no UTF-8
+    return quote(char, safe="", errors="surrogatepass")  # a file name may hold bytes that are no text
 
 
 def read_text(path: Path) -> str:

@@ -84,7 +84,7 @@ def test_ids_of_different_files_differ_and_hold_no_white_space(names: list[str])
 def test_a_name_that_is_no_unicode_is_escaped(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md")).write_text("text")
     (found,) = corpus(tmp_path).passages()
-    assert found.doc_id == "caf%E9.md#1"
+    assert found.doc_id == "caf%ED%B3%A9.md#1"
     assert corpus(tmp_path).source_hash()
 
 

@@ -1,0 +1,107 @@
+"""From the spellings that people use to a query."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.artifacts import Nugget, Query, Reference
+from raggs.errors import DataError
+from raggs.queries.fields import query_of
+
+PATH = Path("questions.any")
+
+
+def read(**fields: Any) -> Query:
+    return query_of({"_id": "q1", "text": "Why?", **fields}, PATH, 7)
+
+
+@pytest.mark.parametrize("qid", ["_id", "id", "qid", "query_id"])
+@pytest.mark.parametrize("text", ["text", "query", "question", "user_input"])
+def test_spellings_of_id_and_text(qid: str, text: str) -> None:
+    assert query_of({qid: "q1", text: "Why?"}, PATH, 1) == Query(qid="q1", text="Why?")
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("lang", "language"), ("language", "language"), ("expected_answer", "answer"), ("answer", "answer")],
+)
+def test_spellings_of_language_and_answer(name: str, field: str) -> None:
+    assert getattr(read(**{name: "fr"}), field) == "fr"
+
+
+def test_what_has_no_known_spelling_is_metadata() -> None:
+    query = read(metadata={"source": "forum"}, difficulty=3, id="another", lang=None)
+    assert query.metadata == {"source": "forum", "difficulty": 3, "id": "another"}
+    assert query.language is None
+
+
+def test_references_and_nuggets_have_short_forms() -> None:
+    query = read(
+        references=["an excerpt", {"text": "another", "doc_id": "d1"}],
+        nuggets=["one fact", {"any": "a|b"}, {"any": ["c", "d"], "vital": False}],
+    )
+    assert query.references == (Reference(text="an excerpt"), Reference(text="another", doc_id="d1"))
+    assert query.nuggets == (Nugget(any=("one fact",)), Nugget(any=("a|b",)), Nugget(any=("c", "d"), vital=False))
+    assert read(references="alone", nuggets="alone").references == (Reference(text="alone"),)
+    assert read(references=None, nuggets=[]).nuggets == ()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"_id": ""}, "_id, id, qid or query_id: missing"),
+        ({"_id": 5}, "query_id: missing, empty, or not a text"),
+        ({"_id": "a b"}, "'a b' holds white space"),
+        ({"_id": "a\u2003"}, "holds white space"),
+        ({"text": " \n"}, "text, query, question or user_input: missing"),
+        ({"text": ["x"]}, "not a text"),
+        ({"text": "\ud800"}, "query 'q1': text"),
+        ({"language": 3}, "query 'q1': language"),
+        ({"references": [3]}, "references.0"),
+        ({"references": [{"content": "x"}]}, "references.0"),
+        ({"references": [""]}, "references.0.text"),
+        ({"nuggets": {"vital": True}}, "nuggets.0.any"),
+        ({"nuggets": [{"any": []}]}, "nuggets.0.any"),
+        ({"nuggets": [{"any": ["x"], "weight": 2}]}, "nuggets.0.weight"),
+        ({"nuggets": ["(unclosed"]}, r"nugget '\(unclosed' is no regular expression"),
+        ({"nuggets": [{"any": ["fine", "[z-a]"]}]}, "is no regular expression"),
+        ({"nuggets": ["x*"]}, r"nugget 'x\*' fits every text"),
+        ({"nuggets": [""]}, "nugget '' fits every text"),
+        ({"metadata": "text"}, "metadata"),
+        ({"metadata": {"when": date(2024, 1, 1)}}, "cannot be written as JSON"),
+        ({"score": float("nan")}, "cannot be written as JSON"),
+        ({"note": "\ud800"}, "cannot be written as JSON"),
+        ({3: "x"}, "metadata"),
+    ],
+)
+def test_what_cannot_be_right_is_named(fields: dict[Any, Any], message: str) -> None:
+    with pytest.raises(DataError, match=message) as caught:
+        query_of({"_id": "q1", "text": "Why?", **fields}, PATH, 7)
+    assert (caught.value.where, caught.value.line) == ("questions.any", 7)
+    assert caught.value.remedy
+
+
+NAMES = st.sampled_from(["_id", "text", "language", "answer", "references", "nuggets", "metadata", "more"])
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["any", "text", "x"]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.dictionaries(NAMES, VALUES))
+def test_anything_at_all_is_a_query_or_a_named_fault(row: dict[str, Any]) -> None:
+    try:
+        query = query_of(row, PATH, 7)
+    except DataError as error:
+        assert error.line == 7
+    else:
+        assert Query.model_validate_json(query.model_dump_json()) == query
