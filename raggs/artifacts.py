@@ -176,6 +176,7 @@ class JournalRecord(Record):
     state: str = Field(
         description="hash of all that the query's ranking starts from; entries of another state are void"
     )
+    engine: str = Field(description="the ranking engine that asked, and its version")
     round: int = Field(ge=0)
     slot: int = Field(ge=0, description="place of the batch in its round")
     shown: tuple[Identifier, ...] = Field(description="in the order of presentation")

@@ -71,5 +71,6 @@ def plural(count: int, noun: str) -> str:
     """``1 query``, ``2 queries``, ``1,400 passages``."""
     if count == 1:
         return f"1 {noun}"
-    ending = noun[:-1] + "ies" if noun.endswith("y") and noun[-2] not in "aeiou" else noun + "s"
-    return f"{count:,} {ending}"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{count:,} {noun[:-1]}ies"
+    return f"{count:,} {noun}es" if noun.endswith(("ch", "sh", "s", "x")) else f"{count:,} {noun}s"

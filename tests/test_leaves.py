@@ -31,7 +31,7 @@ json_values = st.recursive(
 
 
 def entry(slot: int) -> JournalRecord:
-    return JournalRecord(qid="q1", state="s", round=0, slot=slot, shown=("a", "b"), order=("b", "a"))
+    return JournalRecord(qid="q1", state="s", engine="online/1", round=0, slot=slot, shown=("a", "b"), order=("b", "a"))
 
 
 # --- errors ---

@@ -13,7 +13,6 @@ from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, MaybeConfig, Overrides, RunFolder, Yes
 
 IN_PART = 7
-Stage = Annotated[str, typer.Argument(metavar="STAGE", help="embed, retrieve, merge, judge, prune or rank.")]
 
 
 def run(
@@ -125,26 +124,42 @@ def status(
 
 def why(
     run: RunFolder,
-    stage: Stage,
+    stage: Annotated[
+        str | None, typer.Argument(metavar="[STAGE]", help="embed, retrieve, merge, judge, prune or rank.")
+    ] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="QID", help="Explain the final order of this query instead.")
+    ] = None,
     config: MaybeConfig = None,
     overrides: Overrides = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain why a stage would run again.
+    """Explain why a stage would run again, or an order.
 
-    And what its last result was made from.
+    For a stage: what changed, and what its last result was made from. For a query: who beat whom, when each pair
+    was locked, and what remains unsure.
 
     \b
-    Example:
+    Examples:
       raggs why runs/demo judge --config raggs.yaml
+      raggs why runs/demo --query q12
     """
     from raggs.cli import render
+    from raggs.errors import UsageError
+    from raggs.manifests.explain import explain
+    from raggs.manifests.opened import open_run
     from raggs.pipeline.plan import select
 
+    if (stage is None) == (query is None):
+        raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
+    if query is not None:
+        opened = open_run(run)
+        render.explanation(opened, explain(opened, query), as_json)
+        return
     select(only=stage)
     manifest, plan = _plan(run, config, overrides)
-    render.why(stage, manifest, plan[stage], as_json)
+    render.why(str(stage), manifest, plan[str(stage)], as_json)
 
 
 def _plan(run: Path, config: Path | None, overrides: list[str] | None) -> tuple[Any, Any]:

@@ -191,7 +191,7 @@ class Rank(Stage[RankConfig, RankRecord]):
             pending = []
             for slot, batch in enumerate(ranker.next_batches(config.parallel)):
                 blank = JournalRecord(
-                    qid=task.qid, state=state, round=number, slot=slot, shown=tuple(batch), order=None
+                    qid=task.qid, state=state, engine=_engine(config), round=number, slot=slot, shown=tuple(batch), order=None
                 )
                 pending.append(_answer(blank, answers.get((number, slot)), query, pool, services))
             entries = await asyncio.gather(*pending)

@@ -157,6 +157,21 @@ def test_status_why_and_their_json(project: Project) -> None:
     assert all(stage["done"] and not stage["reasons"] for stage in stages.values())
 
 
+def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
+    out = call("why", finished.run, "--query", "q01")
+    assert "won-lost" in out
+    assert "judged batches, 0 failed; stopped: " in out
+    found = json.loads(call("why", finished.run, "--query", "q01", "--json"))
+    ranked = [json.loads(line) for line in (finished.run / "rank.jsonl").read_text().splitlines()]
+    leaders = [row["doc_id"] for row in ranked if row["qid"] == "q01" and row["duplicate_of"] is None]
+    assert found["order"] == leaders
+    journal = [json.loads(line) for line in (finished.run / "rank.journal.jsonl").read_text().splitlines()]
+    sizes = [len(row["order"]) for row in journal if row["qid"] == "q01"]
+    assert sum(win["batches"] for win in found["wins"]) == sum(size * (size - 1) // 2 for size in sizes)
+    assert "did you mean" in call("why", finished.run, "--query", "q1", code=4)
+    assert "STAGE or --query" in call("why", finished.run, code=2)
+
+
 def test_dry_run_touches_nothing(tmp_path: Path) -> None:
     project = make_project(tmp_path)
     out = call("run", "--config", project.config, "--dry-run")

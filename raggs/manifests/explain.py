@@ -1,0 +1,78 @@
+"""Why a query's passages stand in this order: the ranking replayed from the journal, with who beat whom.
+
+Nothing is asked again: the ranker's state is a fold over the journal, so the replay is the run itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from raggs.artifacts import JournalRecord, PruneRecord
+from raggs.errors import AuditError, NotFoundError
+from raggs.manifests.opened import Run
+from raggs.ranking import Ranking
+from raggs.stages.rank import RankConfig, fold, task_of
+from raggs.text import nearest
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A query's ranking with its evidence.
+
+    Attributes:
+        ranking: the replayed ranking (see `raggs.ranking.Ranking`).
+        grades: by passage.
+        wins: how many judged batches put the first passage above the second.
+        failed: batches that the judge failed on.
+    """
+
+    qid: str
+    ranking: Ranking
+    grades: Mapping[str, int]
+    wins: Mapping[tuple[str, str], int]
+    failed: int
+
+    def record(self, doc_id: str) -> tuple[int, int]:
+        """Pairs won and lost by a passage over all batches."""
+        won = sum(count for (winner, _), count in self.wins.items() if winner == doc_id)
+        lost = sum(count for (_, loser), count in self.wins.items() if loser == doc_id)
+        return won, lost
+
+
+def explain(run: Run, qid: str) -> Explanation:
+    """Replay one query's ranking.
+
+    Raises:
+        NotFoundError: the run has not ranked, or has no such query (the nearest id is named).
+        AuditError: the journal does not lead to a ranking.
+    """
+    lock = run.manifest.stages.get("rank")
+    if lock is None:
+        raise NotFoundError("stage rank has not finished", where=run.folder, remedy="raggs run --config CONFIG")
+    known: set[str] = set()
+    pruned: list[PruneRecord] = []
+    for record in run.typed("prune", PruneRecord):
+        known.add(record.qid)
+        if record.qid == qid:
+            pruned.append(record)
+    if not pruned:
+        close = nearest(qid, sorted(known))
+        raise NotFoundError(
+            f"there is no query {qid!r}",
+            where=run.folder,
+            remedy=f"did you mean {close!r}?" if close else "see embed.jsonl",
+        )
+    entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
+    task = task_of(qid, pruned)
+    answers = {(entry.round, entry.slot): entry for entry in entries}
+    ranking, problem = fold(task, RankConfig.model_validate(lock.params), answers)
+    if ranking is None or problem:
+        reason = problem or "no passage of the pool was kept"
+        raise AuditError(f"query {qid} cannot be replayed: {reason}", where=run.folder, remedy="raggs audit shows more")
+    wins = Counter(pair for entry in entries if entry.order for pair in combinations(entry.order, 2))
+    return Explanation(
+        qid, ranking, dict(zip(task.ids, task.grades, strict=True)), wins, sum(entry.order is None for entry in entries)
+    )
