@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from raggs.config.compose import RunServices
 from raggs.config.load import LoadedConfig, load_config
-from raggs.config.models import RunConfig
+from raggs.config.models import RUN_NAME, RunConfig
+from raggs.errors import UsageError
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.plan import Selection, select
@@ -16,7 +18,13 @@ from raggs.pipeline.runner import Runner, RunResult
 
 
 def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
-    """Where a configuration's run lies."""
+    """Where a configuration's run lies.
+
+    Raises:
+        UsageError: `run_id` cannot be a folder's name.
+    """
+    if run_id is not None and not re.fullmatch(RUN_NAME, run_id):
+        raise UsageError(f"{run_id!r} cannot name a run", remedy="use letters, digits, dots, dashes and underscores")
     return config.workspace / (run_id or config.name)
 
 

@@ -28,7 +28,8 @@ else:
 
 
 # A folder's name on every system: letters, digits, dots, dashes, underscores, and no leading dot or dash.
-RunName = Annotated[str, StringConstraints(pattern=r"^\w[\w.-]*$", max_length=120)]
+RUN_NAME = r"^\w[\w.-]*$"
+RunName = Annotated[str, StringConstraints(pattern=RUN_NAME, max_length=120)]
 
 
 class RunConfig(Settings):
