@@ -12,12 +12,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from raggs.version import __version__
+
 if TYPE_CHECKING:
     from raggs.config.api import run as run
     from raggs.config.load import load_config as load_config
     from raggs.manifests.opened import open_run as open_run
 
-__version__ = "0.1.0"
 __all__ = ["__version__", "load_config", "open_run", "run"]
 
 # Names that cost an import are fetched when they are first used: `import raggs` itself loads nothing.

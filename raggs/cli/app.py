@@ -10,9 +10,9 @@ from typing import Annotated
 
 import typer
 
-from raggs import __version__
 from raggs.cli import configs, housekeeping, outputs, runs
 from raggs.cli.boundary import BoundaryGroup
+from raggs.version import __version__
 
 HELP = """
 Golden sets for retrieval-augmented generation: graded, ranked, audited, and paid for once.

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from raggs import __version__
 from raggs.config.compose import RunServices
 from raggs.config.load import load_config
 from raggs.errors import RaggsError
 from raggs.llm.prices import key_variable
 from raggs.registry import installed
 from raggs.text import plural
+from raggs.version import __version__
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
 EXTRAS = {"local": "sentence_transformers", "distributed": "dask", "review": "starlette", "ann": "faiss"}

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from raggs import __version__
+from raggs.version import __version__
 from raggs.artifacts import Frozen
 from raggs.registry import installed
 
