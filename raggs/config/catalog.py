@@ -35,7 +35,7 @@ def catalog(kind: str | None = None) -> dict[str, dict[str, str]]:
         UsageError: no such kind; the message lists the known ones.
     """
     found = {title: {name: registry.summary(name) for name in registry} for title, registry in REGISTRIES.items()}
-    found["fusions"] = {name: _first_line(method) for name, method in METHODS.items()}
+    found["fusions"] = {name: method.summary for name, method in METHODS.items()}
     found["engines"] = {name: _first_line(engine_class(name)) for name in ENGINES}
     found["prompts"] = known_prompts()
     found["stages"] = {name: _first_line(inspect.getmodule(type(load_stage(name)))) for name in ORDER}

@@ -33,6 +33,7 @@ class Fused:
 class Method:
     """`points(hits, k)`: what each hit of a list is worth. `count`: multiply the sum by the number of lists."""
 
+    summary: str
     points: Callable[[Hits, int], list[float]]
     count: bool = False
 
@@ -55,9 +56,9 @@ def normalised_scores(hits: Hits, k: int) -> list[float]:  # noqa: ARG001 - one 
 
 
 METHODS = {
-    "rrf": Method(reciprocal_ranks),
-    "combsum": Method(normalised_scores),
-    "combmnz": Method(normalised_scores, count=True),
+    "rrf": Method("Reciprocal rank fusion: the sum of 1 / (k + rank).", reciprocal_ranks),
+    "combsum": Method("The sum of scores, each list scaled to 0..1.", normalised_scores),
+    "combmnz": Method("CombSUM times the number of lists that found the passage.", normalised_scores, count=True),
 }
 
 

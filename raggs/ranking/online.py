@@ -28,7 +28,9 @@ MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wide
 
 
 class OnlineRanker(RoundRanker):
-    """Algorithm 1. Common arguments as `raggs.ranking.make_ranker`.
+    """Online Plackett-Luce updates with locks by confirmation (Dallaire 2025, Algorithm 1).
+
+    Common arguments as `raggs.ranking.make_ranker`.
 
     Args:
         eta: step size of the score updates, > 0, divided by sqrt(call).
