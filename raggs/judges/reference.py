@@ -31,7 +31,7 @@ class ReferenceConfig(Settings):
     thresholds: Thresholds = Field(
         (0.25, 0.5, 0.8), description="covered share from which a grade is 3, 4, 5; any at all is 2"
     )
-    min_run: int = Field(3, ge=1, description="words that must match in a row to count")
+    min_run: int = Field(5, ge=1, description="words that must match in a row to count")
 
 
 class ReferenceJudge(Adapter):

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import random
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import graded, judge, ordered, passage, query
 
+from raggs.corpora.folder import FolderConfig, FolderCorpus
 from raggs.errors import DataError
 
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "chunking"
 WORDS = [f"{chr(97 + number)}{chr(97 + number)}{chr(97 + number)}{chr(97 + number)}" for number in range(20)]
 EXCERPT = " ".join(WORDS)  # 20 words of 4 letters
 QUESTION = query(references=[{"text": EXCERPT}])
@@ -39,12 +44,13 @@ def words(first: int, last: int) -> str:
     ],
 )
 def test_the_grade_follows_the_covered_share(text: str, grade: int) -> None:
-    assert graded(judge("reference"), QUESTION, passage("d", text)).grade == grade
+    assert graded(judge("reference", min_run=3), QUESTION, passage("d", text)).grade == grade
 
 
 def test_characters_count_not_words() -> None:
     question = query(references=[{"text": "a b c d extraordinarily incomprehensible misunderstandings"}])
-    assert graded(judge("reference"), question, passage("d", "a b c d")).grade == 2  # 4 of 7 words, 4 of 52 characters
+    who = judge("reference", min_run=3)
+    assert graded(who, question, passage("d", "a b c d")).grade == 2  # 4 of 7 words, 4 of 52 characters
 
 
 def test_the_best_covered_excerpt_gives_the_grade() -> None:
@@ -114,3 +120,29 @@ def test_a_passage_of_200_words_takes_well_under_2_ms() -> None:
     for each in passages:
         who._coverage(question, each)
     assert (time.process_time() - start) / len(passages) < 0.002
+
+
+@pytest.mark.skipif(not DATA.exists(), reason="the chunking data are not there")
+def test_real_excerpts_are_found_where_they_stand_and_hardly_elsewhere() -> None:
+    """Questions about a speech, with the places of their excerpts, against its passages with theirs."""
+    config = FolderConfig(path=DATA / "corpora", patterns=("state_of_the_union.md",))
+    passages = list(FolderCorpus(config).passages())
+    with (DATA / "questions.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["corpus_id"] == "state_of_the_union"]
+    who, whole, chance, others = judge("reference"), 0, 0, 0
+    for number, row in enumerate(rows):
+        excerpts = json.loads(row["references"])
+        question = query(f"q{number}", references=[{"text": excerpt["content"]} for excerpt in excerpts])
+        for each in passages:
+            grade, place = graded(who, question, each).grade, each.metadata
+            assert grade is not None
+            inside = [place["start"] <= it["start_index"] and it["end_index"] <= place["end"] for it in excerpts]
+            apart = [place["end"] <= it["start_index"] or it["end_index"] <= place["start"] for it in excerpts]
+            if any(inside):
+                assert grade == 5
+                whole += 1
+            elif all(apart):
+                others += 1
+                chance += grade > 1
+    assert whole > 60
+    assert chance / others < 0.01
