@@ -15,6 +15,7 @@ Importing this module is cheap: numpy, scipy and networkx arrive with the first 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -24,7 +25,7 @@ from raggs.ranking.base import Lock, Ranker, Ranking
 
 ENGINES: Mapping[str, str] = MappingProxyType({"online": "raggs.ranking.online:OnlineRanker"})
 
-__all__ = ["ENGINES", "Lock", "Ranker", "Ranking", "engine_class", "make_ranker"]
+__all__ = ["ENGINES", "Lock", "Ranker", "Ranking", "engine_class", "engine_options", "make_ranker"]
 
 
 def engine_class(engine: str) -> type[Ranker]:
@@ -38,6 +39,16 @@ def engine_class(engine: str) -> type[Ranker]:
     module, _, name = ENGINES[engine].partition(":")
     found: type[Ranker] = getattr(import_module(module), name)
     return found
+
+
+def engine_options(engine: str) -> list[str]:
+    """The keywords that an engine takes besides those of `make_ranker`.
+
+    Raises:
+        ValueError: no such engine.
+    """
+    common = inspect.signature(make_ranker).parameters
+    return [name for name in inspect.signature(engine_class(engine)).parameters if name not in common]
 
 
 def make_ranker(

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
 from raggs.hashing import hash_value
-from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, make_ranker
+from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
@@ -32,6 +32,7 @@ class RankConfig(Settings):
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0)
+    options: Mapping[str, int | float] = Field(default_factory=dict, description="of the engine; see: raggs list engines")
 
     @field_validator("engine")
     @classmethod
@@ -39,6 +40,33 @@ class RankConfig(Settings):
         if engine not in ENGINES:
             raise ValueError(f"unknown engine {engine!r}; known: {', '.join(sorted(ENGINES))}")
         return engine
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> RankConfig:
+        if self.options:
+            known = engine_options(self.engine)
+            unknown = sorted(self.options.keys() - known)
+            if unknown:
+                raise ValueError(f"engine {self.engine} has no option {unknown[0]!r}; known: {', '.join(known)}")
+            self.ranker(("a", "b"), (1, 2), self.seed)  # says what is wrong with a value
+        return self
+
+    def ranker(self, ids: Sequence[str], grades: Sequence[int], seed: int) -> Ranker:
+        """A fresh ranker over a pool, with these settings.
+
+        Raises:
+            ValueError: a setting cannot be right.
+        """
+        return make_ranker(
+            self.engine,
+            ids,
+            grades,
+            top=self.top,
+            batch_size=self.batch_size,
+            seed=seed,
+            max_calls=self.max_calls,
+            **self.options,
+        )
 
 
 @dataclass(frozen=True)
@@ -55,15 +83,7 @@ class Task:
         return hash_value([self.qid, self.ids, self.grades, causes(config), _engine(config), judge])[:16]
 
     def ranker(self, config: RankConfig) -> Ranker:
-        return make_ranker(
-            config.engine,
-            self.ids,
-            self.grades,
-            top=config.top,
-            batch_size=config.batch_size,
-            seed=derive_seed(config.seed, "rank", self.qid),
-            max_calls=config.max_calls,
-        )
+        return config.ranker(self.ids, self.grades, derive_seed(config.seed, "rank", self.qid))
 
 
 def _engine(config: RankConfig) -> str:
