@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -69,9 +70,24 @@ def run_summary(result: RunResult, config: Path, show: int) -> None:
     elif "rank" in result.manifest.stages:
         _top_passages(console, run, show)
     _stages(console, result)
+    if "rank" in result.ran:
+        _health(console, result.manifest.stages["rank"].health)
     folder = result.store.folder
     console.print(f"run: {folder}")
     console.print(f"next: {_next(folder, result.manifest, config, result.failed)}", soft_wrap=True)
+
+
+def _health(console: Console, health: Mapping[str, Any]) -> None:
+    """The judge's health in a line, and what to look into."""
+    if not health or not health["first"]["total"]:
+        return
+    flips = "" if health["flips"]["rate"] is None else f", {health['flips']['rate']:.0%} of repeated pairs contradict"
+    console.print(
+        f"judge: first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%}){flips}, "
+        f"{health['cycles']['count']:,} circles, {health['invalid']['count']:,} batches without an order"
+    )
+    for warning in health["warnings"]:
+        console.print(f"warning: {warning}", style="yellow", markup=False)
 
 
 def _top_passages(console: Console, run: Run, show: int) -> None:

@@ -145,6 +145,7 @@ class Runner:
         inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
         parts = components(stage, config, self.services, inputs)
         failures = _Counter(stage)
+        health: Mapping[str, Any] = {}
         try:
             records = stage.run(Inputs({read: self._reader(read) for read in stage.READS}), config, self.services)
             outputs = {artifact_file(name): self.store.write(name, failures.watch(records))}
@@ -152,6 +153,7 @@ class Runner:
                 settled = list(journal.settled())
                 outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, settled)
                 failures.count += sum(entry.order is None for entry in settled)
+                health = stage.health(settled)
         finally:
             if journal is not None:
                 journal.close()
@@ -163,6 +165,7 @@ class Runner:
             inputs=inputs,
             outputs=outputs,
             failed=failures.count,
+            health=health,
             cost=_difference(self.services.spent(), before),
             started=started,
             ended=now(),

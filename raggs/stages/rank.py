@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
@@ -17,6 +18,7 @@ from pydantic import Field, field_validator, model_validator
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
 from raggs.hashing import hash_value
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
+from raggs.ranking.health import judge_health
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
@@ -183,6 +185,10 @@ class Rank(Stage[RankConfig, RankRecord]):
             "engine": _engine(config),
             "judge": services.causes("judge", "order"),
         }
+
+    def health(self, entries: Sequence[JournalRecord]) -> Mapping[str, Any]:
+        queries = [list(group) for _, group in groupby(entries, key=lambda entry: entry.qid)]
+        return judge_health([[(entry.shown, entry.order) for entry in query] for query in queries]).summary()
 
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)

@@ -1,0 +1,148 @@
+"""Is the judge fit to order passages? Read off the batches that it ordered, without asking anything more.
+
+- First-position rate: how often the passage shown first wins. A judge that reads fairly wins there once in m, the
+  size of the batch; presentation is shuffled, so nothing else can tilt it.
+- Flip rate: of the pairs that were shown together more than once, how often two of the showings disagree. A judge of
+  great sharpness flips near-equal passages only.
+- Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
+- Invalid rate: of the batches asked, how many came back without an order.
+
+Intervals are Wilson's score intervals (Wilson, 1927) at 95 %; a rate over nothing is NaN with the interval 0 to 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+Z95 = 1.959964
+Batch = tuple[Sequence[str], Sequence[str] | None]
+
+TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
+INVALID = 0.05
+FLIPS = 0.35
+CYCLES = 0.10
+
+
+@dataclass(frozen=True)
+class Rate:
+    """`count` of `total`, with its 95 % interval."""
+
+    count: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        return self.count / self.total if self.total else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's score interval, within 0..1."""
+        if not self.total:
+            return 0.0, 1.0
+        share, square = self.count / self.total, Z95**2 / self.total
+        centre = (share + square / 2) / (1 + square)
+        half = Z95 / (1 + square) * math.sqrt(share * (1 - share) / self.total + square / (4 * self.total))
+        return max(0.0, centre - half), min(1.0, centre + half)
+
+
+@dataclass(frozen=True)
+class JudgeHealth:
+    """Four rates over all batches of a run.
+
+    Attributes:
+        first: batches won by the passage shown first, of those ordered.
+        fair_first: the rate that a fair judge would have there (the mean of 1 / m).
+        flips: pairs of showings of the same two passages that disagree, of all such pairs.
+        cycles: triples that go round, of those whose pairs all have a majority.
+        invalid: batches without an order, of those asked.
+    """
+
+    first: Rate
+    fair_first: float
+    flips: Rate
+    cycles: Rate
+    invalid: Rate
+
+    def summary(self) -> dict[str, object]:
+        """Plain values for a manifest: each rate with its interval and counts, null where there is nothing to rate."""
+        rates = {"first": self.first, "flips": self.flips, "cycles": self.cycles, "invalid": self.invalid}
+        found: dict[str, object] = {
+            name: {
+                "rate": round(rate.value, 4) if rate.total else None,
+                "interval": [round(bound, 4) for bound in rate.interval],
+                "count": rate.count,
+                "total": rate.total,
+            }
+            for name, rate in rates.items()
+        }
+        found["fair_first"] = None if math.isnan(self.fair_first) else round(self.fair_first, 4)
+        found["warnings"] = self.warnings()
+        return found
+
+    def warnings(self) -> list[str]:
+        """What a person should look into, in sentences; a rate warns only when its whole interval does."""
+        found = []
+        if self.first.interval[0] > TILT * self.fair_first:
+            found.append(
+                f"the passage shown first wins {self.first.value:.0%} of the batches, {self.fair_first:.0%} would be fair"
+            )
+        if self.flips.interval[0] > FLIPS:
+            found.append(f"{self.flips.value:.0%} of repeated comparisons contradict each other")
+        if self.cycles.interval[0] > CYCLES:
+            found.append(f"{self.cycles.value:.0%} of triples go round in a circle")
+        if self.invalid.interval[0] > INVALID:
+            found.append(f"{self.invalid.value:.0%} of the batches came back without an order")
+        return found
+
+
+def judge_health(queries: Sequence[Sequence[Batch]]) -> JudgeHealth:
+    """The health of one judge over the batches of many queries.
+
+    Args:
+        queries: for each query its batches: passages in the order shown, and best first (None where the judge failed).
+    """
+    batches = [batch for batches in queries for batch in batches]
+    ordered = [(shown, order) for shown, order in batches if order is not None]
+    first = sum(order[0] == shown[0] for shown, order in ordered)
+    fair = sum(1 / len(shown) for shown, _ in ordered) / len(ordered) if ordered else math.nan
+    flips = pairs = cycles = triples = 0
+    for query in queries:
+        wins = Counter(pair for _, order in query if order is not None for pair in combinations(order, 2))
+        for contrary, together in _disagreements(wins):
+            flips, pairs = flips + contrary, pairs + together
+        for circular in _triples(wins):
+            cycles, triples = cycles + circular, triples + 1
+    return JudgeHealth(
+        Rate(first, len(ordered)),
+        fair,
+        Rate(flips, pairs),
+        Rate(cycles, triples),
+        Rate(len(batches) - len(ordered), len(batches)),
+    )
+
+
+def _disagreements(wins: Counter[tuple[str, str]]) -> Iterator[tuple[int, int]]:
+    """For each pair seen twice or more: pairs of showings that disagree, and pairs of showings."""
+    for first, second in {tuple(sorted(pair)) for pair in wins}:
+        ahead, behind = wins[first, second], wins[second, first]
+        if ahead + behind > 1:
+            yield ahead * behind, math.comb(ahead + behind, 2)
+
+
+def _triples(wins: Counter[tuple[str, str]]) -> Iterator[bool]:
+    """For each triple with three majorities, whether it is a circle."""
+    beats: dict[str, set[str]] = {}
+    for (winner, loser), count in wins.items():
+        if count > wins[loser, winner]:
+            beats.setdefault(winner, set()).add(loser)
+    for first, below in beats.items():
+        for second in below:
+            for third in beats.get(second, ()):
+                if third in below:
+                    yield False
+                elif first in beats.get(third, ()) and first == min(first, second, third):
+                    yield True

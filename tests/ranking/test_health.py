@@ -1,0 +1,73 @@
+"""The judge's health: rates counted by hand, and the judges that deserve a warning."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from raggs.ranking.health import Rate, judge_health
+
+ABC = ("a", "b", "c")
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 5), (3, 10), (10, 10), (1, 400)])
+def test_intervals_are_wilsons(count: int, total: int) -> None:
+    expected = binomtest(count, total).proportion_ci(method="wilson")
+    assert Rate(count, total).interval == pytest.approx((expected.low, expected.high), abs=1e-6)
+
+
+def test_rates_by_hand() -> None:
+    health = judge_health([[(ABC, ABC), (ABC, ("b", "a", "c")), (ABC, None)], [(("a", "b"), ("b", "a"))]])
+    assert (health.first.count, health.first.total) == (1, 3)
+    assert health.fair_first == pytest.approx((1 / 3 + 1 / 3 + 1 / 2) / 3)
+    assert (health.invalid.count, health.invalid.total) == (1, 4)
+    # Three pairs were shown twice in the first query; only a and b changed places.
+    assert (health.flips.count, health.flips.total) == (1, 3)
+    # a and b have no majority, so no triple can be judged.
+    assert health.cycles.total == 0
+
+
+def test_circles_are_counted_once() -> None:
+    round_trip = [(("a", "b"), ("a", "b")), (("b", "c"), ("b", "c")), (("c", "a"), ("c", "a"))]
+    straight = [(("a", "b"), ("a", "b")), (("b", "c"), ("b", "c")), (("a", "c"), ("a", "c"))]
+    health = judge_health([round_trip, straight])
+    assert (health.cycles.count, health.cycles.total) == (1, 2)
+
+
+def test_nothing_judged_is_no_rate_and_no_warning() -> None:
+    health = judge_health([])
+    assert math.isnan(health.first.value)
+    assert health.warnings() == []
+    assert json.loads(json.dumps(health.summary(), allow_nan=False))["first"]["rate"] is None
+
+
+def batches(answer, count: int = 200):
+    draw = np.random.default_rng(3)
+    shown = [tuple(draw.permutation([f"p{number}" for number in range(12)])[:5]) for _ in range(count)]
+    return [(batch, answer(batch, draw)) for batch in shown]
+
+
+def test_a_steady_judge_gets_no_warning() -> None:
+    assert judge_health([batches(lambda shown, _: tuple(sorted(shown)))]).warnings() == []
+
+
+def test_a_judge_that_answers_in_the_order_shown_is_found_out() -> None:
+    warnings = judge_health([batches(lambda shown, _: shown)]).warnings()
+    assert any("shown first wins 100%" in warning for warning in warnings)
+    assert any("contradict" in warning for warning in warnings)
+
+
+def test_a_judge_that_guesses_is_found_out() -> None:
+    warnings = judge_health([batches(lambda shown, draw: tuple(draw.permutation(shown)))]).warnings()
+    assert any("contradict" in warning for warning in warnings)
+
+
+def test_a_judge_that_often_fails_is_found_out() -> None:
+    warnings = judge_health(
+        [batches(lambda shown, draw: None if draw.random() < 0.2 else tuple(sorted(shown)))]
+    ).warnings()
+    assert any("without an order" in warning for warning in warnings)
