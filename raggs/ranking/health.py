@@ -87,9 +87,8 @@ class JudgeHealth:
         """What a person should look into, in sentences; a rate warns only when its whole interval does."""
         found = []
         if self.first.interval[0] > TILT * self.fair_first:
-            found.append(
-                f"the passage shown first wins {self.first.value:.0%} of the batches, {self.fair_first:.0%} would be fair"
-            )
+            share, fair = self.first.value, self.fair_first
+            found.append(f"the passage shown first wins {share:.0%} of the batches, {fair:.0%} would be fair")
         if self.flips.interval[0] > FLIPS:
             found.append(f"{self.flips.value:.0%} of repeated comparisons contradict each other")
         if self.cycles.interval[0] > CYCLES:
