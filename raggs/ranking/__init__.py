@@ -23,7 +23,9 @@ from typing import Any
 
 from raggs.ranking.base import Lock, Ranker, Ranking
 
-ENGINES: Mapping[str, str] = MappingProxyType({"online": "raggs.ranking.online:OnlineRanker"})
+ENGINES: Mapping[str, str] = MappingProxyType(
+    {"bayes": "raggs.ranking.bayes:BayesRanker", "online": "raggs.ranking.online:OnlineRanker"}
+)
 
 __all__ = ["ENGINES", "Lock", "Ranker", "Ranking", "engine_class", "engine_options", "make_ranker"]
 

@@ -64,3 +64,21 @@ def expected_inversions(probability: Floats, top: int) -> float:
     """Expected number of pairs inside the first `top` that stand the wrong way, for P = `above` in ranked order."""
     head = probability[:top, :top]
     return float(np.tril(head, k=-1).sum())
+
+
+def drawn_ranks(mean: Floats, covariance: Floats, draws: int, rng: np.random.Generator) -> Ints:
+    """Ranks, from 1, of each item in `draws` draws of N(mean, covariance). Shape (draws, size)."""
+    factor = np.linalg.cholesky(covariance)
+    utilities = mean + rng.standard_normal((draws, mean.size)) @ factor.T
+    best_first = np.argsort(-utilities, axis=1, kind="stable")
+    ranks = np.empty_like(best_first)
+    np.put_along_axis(ranks, best_first, np.arange(1, mean.size + 1)[None, :], axis=1)
+    return ranks
+
+
+def rank_bounds(ranks: Ints) -> tuple[Ints, Ints]:
+    """The central 95 % of drawn ranks, widened where needed to hold the actual one. Items come in ranked order."""
+    positions = np.arange(1, ranks.shape[1] + 1)
+    line = np.sort(ranks, axis=0)
+    cut = int(ranks.shape[0] * 0.025)
+    return np.minimum(line[cut], positions), np.maximum(line[-1 - cut], positions)

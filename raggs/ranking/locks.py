@@ -6,7 +6,7 @@ transitive closure is kept as a boolean matrix, so that asking for a path costs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -48,6 +48,24 @@ class LockGraph:
             above = np.append(np.flatnonzero(self.reach[:, winner]), winner)
             below = np.append(np.flatnonzero(self.reach[loser]), loser)
             self.reach[np.ix_(above, below)] = True
+
+    def remove(self, pairs: Iterable[tuple[int, int]]) -> None:
+        """Take locks back; what only they implied is no longer reached.
+
+        Raises:
+            ValueError: no such lock.
+        """
+        import networkx as nx
+
+        for winner, loser in pairs:
+            if not self.edges[winner, loser]:
+                raise ValueError(f"{winner} is not locked above {loser}")
+            self.edges[winner, loser] = False
+            self._graph.remove_edge(winner, loser)
+        self.reach[:] = False
+        for item in reversed(list(nx.topological_sort(self._graph))):
+            below = np.flatnonzero(self.edges[item])
+            self.reach[item] = self.edges[item] | self.reach[below].any(axis=0)
 
     def twice_implied(self, winner: int, loser: int) -> bool:
         """Whether two paths that share no item between them, each through others, lead from `winner` to `loser`.

@@ -1,0 +1,170 @@
+"""Which batch to ask next: A-optimal weighted contrasts.
+
+What the top needs are the differences between utilities that matter and are still open. Each pair has a weight
+w_ij, high where one of the two may belong to the top and the order is uncertain; a batch is worth the exact drop
+of the weighted sum of the variances of the differences, sum w_ij v_ij, under the model's expected information
+(A-optimality: Chernoff 1953). Batches grow greedily from a few promising pairs.
+
+The batches of a round are chosen before any is judged, so each pick updates the covariance as if it had been
+judged: later picks see what earlier ones will teach. Pure functions of the posterior; no randomness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.ranking.confidence import normal_cdf
+from raggs.ranking.posterior import pick_chances
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+STARTS = 3  # pairs that batches grow from
+STARTS_EACH = 2  # start pairs that may share an item
+THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
+
+
+@dataclass(frozen=True)
+class Interest:
+    """Weight of a pair by its place: both in the top 1, one in it `boundary`, none `outside`."""
+
+    outside: float = 0.05
+    boundary: float = 0.45
+
+
+class Planner:
+    """Picks batches one after the other, each as if the ones before had been judged.
+
+    Args:
+        mean, covariance: the posterior of the utilities.
+        sharpness: of the judge.
+        top: how many leading positions matter.
+    """
+
+    def __init__(self, mean: Floats, covariance: Floats, sharpness: float, top: int, interest: Interest) -> None:
+        self.mean, self.covariance, self.sharpness = mean, covariance.copy(), sharpness
+        self.top, self.interest = top, interest
+        gaps = mean[:, None] - mean[None, :]
+        self._gaps = gaps
+        chance = 1.0 / (1.0 + np.exp(np.minimum(sharpness * np.abs(gaps), 500.0)))
+        self._duel = sharpness**2 * chance * (1.0 - chance)
+
+    def pick(self, size: int) -> Ints:
+        """The next batch of `size` passages, in no particular order; its expected information is taken in."""
+        stakes, variances = self._stakes()
+        batch = self._best(stakes, variances, size)
+        self.expect(batch)
+        return batch
+
+    def expect(self, batch: Ints) -> None:
+        """Take in the expected information of a batch: C becomes (C^-1 + F)^-1 (Woodbury)."""
+        information = self._information(batch[None])[0]
+        columns = self.covariance[:, batch]
+        inner = np.eye(batch.size) + columns[batch] @ information
+        self.covariance -= columns @ information @ np.linalg.solve(inner, columns.T)
+        self.covariance = (self.covariance + self.covariance.T) / 2
+
+    def _stakes(self) -> tuple[Floats, Floats]:
+        """M = C L C, with L the Laplacian of the pair weights, and the variances of the differences."""
+        spread = self.covariance.diagonal()
+        variances = np.maximum(spread[:, None] + spread[None, :] - 2 * self.covariance, 1e-12)
+        np.fill_diagonal(variances, 1.0)
+        wins = normal_cdf(self._gaps / np.sqrt(variances))
+        inside = inside_chances(self.mean, np.sqrt(spread), self.top)
+        weights = pair_interest(inside, self.interest) * np.sqrt(4 * wins * (1 - wins)) / variances
+        np.fill_diagonal(weights, 0.0)
+        laplacian = -weights
+        np.fill_diagonal(laplacian, weights.sum(axis=1))
+        return self.covariance @ laplacian @ self.covariance, variances
+
+    def _best(self, stakes: Floats, variances: Floats, size: int) -> Ints:
+        batches = np.array(list(_starts(self._pair_values(stakes, variances))))
+        for _ in range(size - 2):
+            batches = self._grow(batches, stakes)
+        best = batches[np.argmax(self._gains(batches, stakes))]
+        return self._swap(best, stakes)
+
+    def _pair_values(self, stakes: Floats, variances: Floats) -> Floats:
+        diagonal = stakes.diagonal()
+        drops = diagonal[:, None] + diagonal[None, :] - 2 * stakes
+        return self._duel * drops / (1.0 + self._duel * variances)
+
+    def _grow(self, batches: Ints, stakes: Floats) -> Ints:
+        """Add to each batch the item of the highest gain."""
+        count, size = batches.shape[0], self.mean.size
+        items = np.broadcast_to(np.arange(size), (count, size))
+        grown = np.concatenate([np.repeat(batches[:, None, :], size, axis=1), items[:, :, None]], axis=2)
+        gains = self._gains(grown.reshape(count * size, -1), stakes).reshape(count, size)
+        np.put_along_axis(gains, batches, -np.inf, axis=1)
+        return grown[np.arange(count), np.argmax(gains, axis=1)]
+
+    def _swap(self, batch: Ints, stakes: Floats) -> Ints:
+        """The best batch that differs from `batch` in at most one item."""
+        others = np.setdiff1d(np.arange(self.mean.size), batch)
+        swapped = np.repeat(batch[None], batch.size * others.size + 1, axis=0)
+        rows = np.arange(batch.size * others.size)
+        swapped[rows, rows // max(others.size, 1)] = np.tile(others, batch.size)
+        swapped = np.roll(swapped, 1, axis=0)  # the batch itself first: ties change nothing
+        return swapped[np.argmax(self._gains(swapped, stakes))]
+
+    def _gains(self, batches: Ints, stakes: Floats) -> Floats:
+        """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""
+        information = self._information(batches)
+        rows, columns = batches[:, :, None], batches[:, None, :]
+        inner = np.eye(batches.shape[1]) + self.covariance[rows, columns] @ information
+        return np.asarray(np.einsum("cij,cji->c", information, np.linalg.solve(inner, stakes[rows, columns])))
+
+    def _information(self, batches: Ints) -> Floats:
+        """Expected information of each batch: b^2 sum (diag p - p p^T) over its stages, were it judged as it stands."""
+        scores = self.sharpness * self.mean[batches]
+        ranks = np.argsort(-scores, axis=1, kind="stable")
+        scores = np.take_along_axis(scores, ranks, axis=1)
+        tails = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
+        stages = pick_chances(scores, tails)
+        back = np.argsort(ranks, axis=1)
+        stages = np.take_along_axis(stages, back[:, None, :], axis=2)
+        blocks = -np.matmul(stages.transpose(0, 2, 1), stages)
+        diagonal = np.arange(batches.shape[1])
+        blocks[:, diagonal, diagonal] += stages.sum(axis=1)
+        return self.sharpness**2 * blocks
+
+
+def _starts(values: Floats) -> Iterator[tuple[int, int]]:
+    """The best pairs, no item in too many of them."""
+    rows, columns = np.triu_indices(values.shape[0], k=1)
+    used: dict[int, int] = {}
+    found = 0
+    line = values[rows, columns]
+    short = min(line.size, 64 * STARTS)
+    candidates = np.sort(np.argpartition(-line, short - 1)[:short])
+    for place in candidates[np.argsort(-line[candidates], kind="stable")].tolist():
+        pair = int(rows[place]), int(columns[place])
+        if all(used.get(item, 0) < STARTS_EACH for item in pair):
+            for item in pair:
+                used[item] = used.get(item, 0) + 1
+            yield pair
+            found += 1
+            if found == STARTS:
+                return
+
+
+def inside_chances(mean: Floats, sigma: Floats, top: int) -> Floats:
+    """q_i = Phi((x_i - t) / sigma_i) with the threshold t at which the q sum to `top`; all 1 in small pools."""
+    if mean.size <= top:
+        return np.ones(mean.size)
+    grid = np.linspace(float((mean - 3 * sigma).min()), float((mean + 3 * sigma).max()), THRESHOLDS)
+    counts = normal_cdf((mean[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
+    threshold = np.interp(-top, -counts, grid)
+    return normal_cdf((mean - threshold) / sigma)
+
+
+def pair_interest(inside: Floats, interest: Interest) -> Floats:
+    """om_ij = outside + (1 - outside) T - (1 - boundary) B, T: one or both in the top, B: exactly one."""
+    either = 1.0 - (1.0 - inside)[:, None] * (1.0 - inside)[None, :]
+    one = inside[:, None] * (1.0 - inside)[None, :]
+    one = one + one.T
+    return np.asarray(interest.outside + (1 - interest.outside) * either - (1 - interest.boundary) * one)

@@ -1,0 +1,184 @@
+"""Engine `bayes`: the joint posterior of all utilities, asked where the top is still open.
+
+Every answer refits a Plackett-Luce posterior over all stored orders, with the grades as prior; its covariance says
+which pairs are open, which are settled and when to stop. Batches are those that most reduce the uncertainty
+of the order of the top. The order is a topological order of the locks, ties by score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from raggs.ranking import confidence
+from raggs.ranking.acquisition import Interest, Planner
+from raggs.ranking.base import Ranking
+from raggs.ranking.posterior import Posterior, Prior, fit, sharpen
+from raggs.ranking.rounds import Floats, Ints, RoundRanker
+from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
+from raggs.seeds import generator
+
+UNGRADED = 2.0  # the prior of an ungraded passage is this many times as wide
+SHARPEN_EVERY = 4  # calls between two looks at the judge's sharpness
+DRAWS = 2000  # of the posterior, for ranks and membership
+FULL_TOP = 20  # the top that the stopping threshold is stated for
+
+
+class BayesRanker(RoundRanker):
+    """Plackett-Luce posterior. Common arguments as `raggs.ranking.make_ranker`.
+
+    Args:
+        sigma: spread of the utilities around the grades, in grades, > 0.
+        inversions: ends the ranking when fewer inversions than this are expected inside a top of 20, >= 0; for
+            smaller tops and pools in proportion to the pairs. 0 never ends it.
+        stability: calls without a change of the ordered top that end the ranking; 0 never does.
+        repeats: share of the calls that ask a judged batch again in another presentation, to audit the judge, 0 to 0.5.
+        z: half-width of the bounds that lock a pair, in standard errors, > 0.
+
+    Raises:
+        ValueError: an argument cannot be right.
+    """
+
+    VERSION: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        ids: Sequence[str],
+        grades: Sequence[float | None],
+        *,
+        top: int = 20,
+        batch_size: int = 5,
+        seed: int = 1,
+        max_calls: int = 80,
+        sigma: float = 0.8,
+        inversions: float = 12.0,
+        stability: int = 0,
+        repeats: float = 0.05,
+        z: float = 3.0,
+        interest: Interest = Interest(),
+    ) -> None:
+        super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
+        _check_options(sigma, inversions, stability, repeats, z)
+        self.stability, self.repeats = stability, repeats
+        self.interest = interest
+        head = min(top, len(self.ids))
+        self.inversions = inversions * math.comb(head, 2) / math.comb(FULL_TOP, 2) if head < FULL_TOP else inversions
+        by_name = dict(zip(ids, grades, strict=True))
+        ungraded = np.array([by_name[name] is None or math.isnan(by_name[name] or 0.0) for name in self.ids])
+        spread = np.where(ungraded, UNGRADED * sigma, sigma)
+        self._prior = Prior(self.prior, 1.0 / spread**2)
+        self._posterior = Posterior(self.prior, np.diag(spread**2), 2.0, 0.0)
+        self._orders: list[Ints] = []
+        self._repeated: set[int] = set()
+        self._pairs = SettledPairs(self.ids, LockRule(z=z))
+        self._order = self._pairs.graph.order(self.prior.tolist())
+        self._inversions = math.inf
+        self._stable = 0
+
+    @property
+    def posterior(self) -> Posterior:
+        """Of the utilities, by all answers folded so far."""
+        return self._posterior
+
+    def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
+        planner = Planner(
+            self._posterior.mean, self._posterior.covariance, self._posterior.sharpness, self.top, self.interest
+        )
+        batches = []
+        for slot in range(count):
+            if self._audits(self.calls + self.skipped + slot):
+                batch = self._again(rng)
+                planner.expect(batch)
+            else:
+                batch = planner.pick(self.size)
+            batches.append(batch)
+        return batches
+
+    def _audits(self, asked: int) -> bool:
+        """Whether the batch after `asked` others is an audit: spread evenly over the calls."""
+        due = math.floor((asked + 1) * self.repeats)
+        return due > math.floor(asked * self.repeats) and len(self._repeated) < len(self._orders)
+
+    def _again(self, rng: np.random.Generator) -> Ints:
+        """A judged batch that was not audited yet."""
+        fresh = [call for call in range(len(self._orders)) if call not in self._repeated]
+        call = fresh[int(rng.integers(len(fresh)))]
+        self._repeated.add(call)
+        return self._orders[call]
+
+    def _learn(self, order: Ints) -> None:
+        self._orders.append(order)
+        orders = np.array(self._orders)
+        posterior = fit(self._prior, orders, self._posterior.sharpness, self._posterior.mean)
+        if self.calls % SHARPEN_EVERY == 0:
+            posterior = sharpen(self._prior, orders, posterior)
+        self._posterior = posterior
+        self._pairs.update(order, posterior.mean, posterior.covariance, self.calls)
+        before = self._order[: self.top]
+        self._order = self._pairs.graph.order(posterior.mean.tolist())
+        self._stable = self._stable + 1 if self._order[: self.top] == before else 0
+        self._inversions = confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
+
+    def _settled(self) -> str | None:
+        if self._inversions < self.inversions:
+            return "few inversions expected"
+        if self.stability and self._stable >= self.stability:
+            return "stable"
+        return "everything is settled" if self._all_locked() else None
+
+    def _all_locked(self) -> bool:
+        reach, line = self._pairs.graph.reach, self._order
+        head = line[: self.top]
+        chained = all(reach[above, below] for above, below in zip(head, head[1:], strict=False))
+        return chained and bool(reach[head[-1], line[self.top :]].all())
+
+    def _above(self, order: Ints) -> Floats:
+        """P[k, l]: the joint probability that the k-th of `order` stands above the l-th."""
+        posterior = self._posterior
+        gaps = standard_gaps(posterior.mean[order], posterior.covariance[np.ix_(order, order)])
+        return confidence.normal_cdf(gaps)
+
+    def ranking(self) -> Ranking:
+        """See `Ranker.ranking`. Membership and rank intervals come from draws of the joint posterior."""
+        order = np.array(self._order)
+        mean = self._posterior.mean[order]
+        covariance = self._posterior.covariance[np.ix_(order, order)]
+        above = self._above(order)
+        ranks = confidence.drawn_ranks(mean, covariance, DRAWS, generator(self._seed, "ranks"))
+        low, high = confidence.rank_bounds(ranks)
+        return Ranking(
+            order=tuple(self.ids[item] for item in self._order),
+            scores=tuple(mean.tolist()),
+            sigma=tuple(np.sqrt(covariance.diagonal()).tolist()),
+            exposures=tuple(self._exposures()[order].tolist()),
+            position_confidence=(*np.diagonal(above, offset=1).tolist(), 1.0),
+            rank_low=tuple(low.tolist()),
+            rank_high=tuple(high.tolist()),
+            membership=tuple((ranks <= self.top).mean(axis=0).tolist()),
+            locks=self._pairs.locks,
+            released=self._pairs.released,
+            expected_inversions=confidence.expected_inversions(above, self.top),
+            calls=self.calls,
+            skipped=self.skipped,
+            stop_reason=self.stop_reason,
+            sharpness=self._posterior.sharpness,
+        )
+
+    def _exposures(self) -> Ints:
+        shown = np.array(self._orders, dtype=np.int64).ravel()
+        return np.bincount(shown, minlength=len(self.ids))
+
+
+def _check_options(sigma: float, inversions: float, stability: int, repeats: float, z: float) -> None:
+    for what, value in (("sigma", sigma), ("z", z)):
+        if not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{what} must be a finite number above 0, not {value}")
+    if not (inversions >= 0 and math.isfinite(inversions)):
+        raise ValueError(f"inversions must be a finite number from 0, not {inversions}")
+    if stability < 0:
+        raise ValueError(f"stability must be at least 0, not {stability}")
+    if not 0 <= repeats <= 0.5:
+        raise ValueError(f"repeats must lie in 0 to 0.5, not {repeats}")

@@ -1,0 +1,159 @@
+"""The ranking benchmark measures what it says, on worlds that are what it says."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau
+
+FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
+
+
+def load(name):
+    """The benchmark by its path: tests/ranking would shadow it by name."""
+    spec = importlib.util.spec_from_file_location(f"benchmark_{name}", FOLDER / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a script's do
+try:
+    ranking = load("ranking")
+    methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
+finally:
+    sys.path.remove(str(FOLDER))
+
+
+def world_of(utility, human=None) -> worlds.World:
+    utility = np.array(utility, dtype=float)
+    ids = tuple(f"p{index:02d}" for index in range(utility.size))
+    human = utility if human is None else np.array(human, dtype=float)
+    return worlds.World("q1", ids, human, utility, human)
+
+
+@given(st.permutations(range(12)))
+def test_tau_is_scipys(places):
+    assert worlds.tau(np.array(places)) == pytest.approx(kendalltau(range(12), places).statistic)
+
+
+def test_measures_of_an_order_made_by_hand():
+    world = world_of([5, 4, 3, 2, 1, 1.5], human=[5, 4, 3, 2, 1, 1])
+    found = worlds.measures(world, np.array([1, 0, 5, 2, 3, 4]), top=4)  # true places 1 0 4 2 3 5
+    assert found["tau"] == pytest.approx((15 - 2 * 3) / 15)
+    assert found["tau20"] == pytest.approx((6 - 2 * 1) / 6)  # the true top stands as 1 0 2 3
+    assert found["ov20"] == 3 / 4
+    assert found["ov10"] == 1.0
+    log = np.log2([2, 3, 4, 5])
+    assert found["ndcg"] == pytest.approx((3 / log[0] + 4 / log[1] + 2 / log[3]) / ([4, 3, 2, 1] / log).sum())
+
+
+def test_a_pool_without_gain_has_an_ndcg_of_one():
+    assert worlds.ndcg(np.zeros(5), 20) == 1.0
+
+
+def test_worlds_follow_from_seed_and_query_and_are_noisy_as_stated():
+    queries = worlds.synthetic_queries(40, seed=1)
+    made = [worlds.make_world(query, seed) for query in queries for seed in (1, 2)]
+    assert all(len(world.ids) == len(set(world.ids)) == worlds.POOL for world in made)
+    human, utility, grades = (np.concatenate([getattr(w, n) for w in made]) for n in ("human", "utility", "grades"))
+    assert (utility - human).std() == pytest.approx(worlds.SPREAD, rel=0.05)
+    inner = (human > 1) & (human < 5)
+    assert (grades != human)[inner].mean() == pytest.approx(worlds.SLIP, abs=0.04)
+    assert set(np.unique(abs(grades - human))) == {0.0, 1.0}
+    assert grades.min() == 1
+    assert grades.max() == 5
+    again = worlds.make_world(queries[3], 2)
+    np.testing.assert_array_equal(again.utility, made[7].utility)
+    assert all(set(query.grades) <= set(world.ids) for query, world in zip(queries, made[::2], strict=True))
+
+
+def answers(judge, world, shown, count=1500):
+    ask = worlds.make_judge(judge, world, 1)
+    return [ask(np.array(shown)) for _ in range(count)]
+
+
+def test_the_plain_judge_is_bradley_terry_on_pairs():
+    wins = np.mean([answer[0] == 0 for answer in answers(worlds.Judge(3.0), world_of([2.0, 1.7]), [1, 0])])
+    assert wins == pytest.approx(1 / (1 + np.exp(-0.9)), abs=0.04)
+
+
+def test_the_biased_judge_lifts_the_first_by_its_whole_bonus():
+    judge = worlds.Judge(3.0, position=1.2)
+    wins = np.mean([answer[0] == 1 for answer in answers(judge, world_of([2.0, 1.0]), [1, 0])])
+    assert wins == pytest.approx(1 / (1 + np.exp(-0.6)), abs=0.04)
+
+
+def test_the_consistent_judge_never_changes_its_mind():
+    world = worlds.make_world(worlds.synthetic_queries(1, 1)[0], 1)
+    ask = worlds.make_judge(worlds.JUDGES["self-consistent"], world, 1, "one")
+    other = worlds.make_judge(worlds.JUDGES["self-consistent"], world, 1, "another")
+    shown = np.arange(0, 40, 4)
+    np.testing.assert_array_equal(ask(shown), other(shown[::-1]))
+    pairs = [ask(np.array([i, j]))[0] for i in range(40) for j in range(i)]
+    better = [i if world.utility[i] > world.utility[j] else j for i in range(40) for j in range(i)]
+    assert 0.01 < np.mean(np.array(pairs) != better) < 0.25
+
+
+def test_invalid_answers_come_as_often_as_stated():
+    given = answers(worlds.JUDGES["invalid 10 %"], world_of([2.0, 1.7]), [1, 0])
+    assert np.mean([answer is None for answer in given]) == pytest.approx(0.1, abs=0.03)
+
+
+@pytest.mark.parametrize("name", methods.METHODS)
+def test_every_method_orders_the_pool_at_every_budget_also_without_answers(name):
+    world = worlds.make_world(worlds.synthetic_queries(1, 2)[0], 1)
+    for judge in (worlds.JUDGES["sharp"], worlds.Judge(3.0, invalid=1.0)):
+        ask = worlds.make_judge(judge, world, 1)
+        found = list(methods.METHODS[name](world, ask, (4, 12), np.random.default_rng(1)))
+        assert [snapshot.budget for snapshot in found] in ([0], [1], [4], [4, 12])
+        for snapshot in found:
+            assert snapshot.calls == snapshot.budget
+            np.testing.assert_array_equal(np.sort(snapshot.order), np.arange(40))
+
+
+def test_confidence_counts_locks_and_inversions_against_the_truth():
+    world = worlds.make_world(worlds.synthetic_queries(1, 3)[0], 1)
+    ask = worlds.make_judge(worlds.JUDGES["noisy"], world, 1)
+    (snapshot,) = methods.engine("online")(world, ask, (60,), np.random.default_rng(1))
+    found = ranking.confidence(world, snapshot.ranking)
+    utility = dict(zip(world.ids, world.utility, strict=True))
+    head = snapshot.ranking.order[:20]
+    wrong = sum(utility[a] < utility[b] for place, a in enumerate(head) for b in head[place + 1 :])
+    assert found["actual"] == wrong > 0
+    assert found["wrong"] == sum(utility[lock.winner] < utility[lock.loser] for lock in snapshot.ranking.locks)
+
+
+def test_tables_replace_only_their_region():
+    page = f"before\n{tables.BEGIN}\nold\n{tables.END}\nafter\n"
+    assert tables.put_between_markers(page, r"new \1") == f"before\n{tables.BEGIN}\n\nnew \\1\n\n{tables.END}\nafter\n"
+    for broken in ("nothing", page + page, page.replace(tables.END, "")):
+        with pytest.raises(ValueError, match="needs one region"):
+            tables.put_between_markers(broken, "new")
+
+
+def test_mean_and_standard_error():
+    assert tables.mean_error([1.0, 2.0, 3.0]) == (2.0, pytest.approx(1 / np.sqrt(3)))
+
+
+def test_a_small_run_prints_and_writes_the_same_tables(tmp_path, capsys):
+    out = tmp_path / "tables.md"
+    ranking.main(["--quick", "--queries", "3", "--judges", "medium", "--jobs", "1", "--out", str(out)])
+    printed = capsys.readouterr().out
+    assert printed.strip() in out.read_text()
+    assert printed.startswith("3 odd queries of made-up queries")
+    for name in (*methods.METHODS, "Paired differences", "Confidence", "At their own stop"):
+        assert name in printed
+
+
+def test_an_unknown_judge_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        ranking.main(["--judges", "medium,blind"])
+    assert "no judge blind" in capsys.readouterr().err
