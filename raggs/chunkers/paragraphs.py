@@ -2,8 +2,9 @@
 
 Paragraphs are separated by blank lines. As many as fit are packed into one passage; a paragraph that is longer than
 a passage is cut at the ends of its sentences, a sentence that is longer at its lines, a line that is longer at its
-words. A heading (Markdown ``#`` or underlined) is one block with the paragraph that follows it. Every chunk is an
-exact slice of the source: nothing is reworded, so a place in a chunk is a place in the file.
+words. A heading (Markdown ``#`` or underlined) is one block with the paragraph that follows it, and never parted from
+its first words unless the headings alone fill a passage. Every chunk is an exact slice of the source: nothing is
+reworded, so a place in a chunk is a place in the file.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ def heading_of(text: str) -> str | None:
 
 def _pack(text: str, max_words: int) -> Iterator[Span]:
     open_start = open_end = words = 0
-    for block_start, block_end in _blocks(text):
-        for start, end in _pieces(text, block_start, block_end, max_words):
+    for block_start, body, block_end in _blocks(text):
+        whole = body if _count(text, block_start, body) < max_words else block_start
+        for start, end in _pieces(text, block_start, whole, block_end, max_words):
             count = _count(text, start, end)
             if words and words + count > max_words:
                 yield open_start, open_end
@@ -71,19 +73,19 @@ def _pack(text: str, max_words: int) -> Iterator[Span]:
         yield open_start, open_end
 
 
-def _blocks(text: str) -> Iterator[Span]:
-    """Paragraphs; headings are joined to the paragraph that follows them."""
+def _blocks(text: str) -> Iterator[tuple[int, int, int]]:
+    """Paragraphs with the headings above them: where these start, where the paragraph starts, where it ends."""
     opened: int | None = None
-    end = 0
+    start = end = 0
     for start, end in _paragraphs(text):
         first = start if opened is None else opened
         if _is_heading(text[start:end]):
             opened = first
         else:
-            yield first, end
+            yield first, start, end
             opened = None
     if opened is not None:
-        yield opened, end
+        yield opened, start, end
 
 
 def _paragraphs(text: str) -> Iterator[Span]:
@@ -102,15 +104,16 @@ def _paragraphs(text: str) -> Iterator[Span]:
         yield _trim(text, opened, len(text))
 
 
-def _pieces(text: str, start: int, end: int, max_words: int, level: int = 0) -> Iterator[Span]:
-    """The span itself where it is short enough, else its parts between the best kind of cuts."""
+def _pieces(text: str, start: int, body: int, end: int, max_words: int, level: int = 0) -> Iterator[Span]:
+    """The span itself where it is short enough, else its parts between the best kind of cuts after `body`."""
     if level == len(CUTS) or _count(text, start, end) <= max_words:
         yield start, end
         return
-    edges = [start, *(match.end() for match in CUTS[level].finditer(text, start, end)), end]
+    edges = [start, *(match.end() for match in CUTS[level].finditer(text, body, end)), end]
     for first, last in pairwise(edges):
         if text[first:last].strip():
-            yield from _pieces(text, *_trim(text, first, last), max_words, level + 1)
+            inner, stop = _trim(text, first, last)
+            yield from _pieces(text, inner, max(inner, body), stop, max_words, level + 1)
 
 
 def _trim(text: str, start: int, end: int) -> Span:

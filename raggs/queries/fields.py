@@ -17,6 +17,7 @@ from raggs.artifacts import Query
 from raggs.errors import DataError
 from raggs.hashing import canonical_json
 from raggs.jsonl import explain
+from raggs.text import shorten
 
 ALIASES = {
     "qid": ("_id", "id", "qid", "query_id"),
@@ -86,7 +87,8 @@ def _check_patterns(query: Query, path: Path, line: int) -> None:
         try:
             if re.compile(pattern).search("") is not None:
                 problem, remedy = "fits every text", "ask for at least one character"
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             problem = f"is no regular expression ({error})"
         if problem:
-            raise DataError(f"query {query.qid}: nugget {pattern!r} {problem}", where=path, line=line, remedy=remedy)
+            message = f"query {query.qid}: nugget {shorten(pattern, 60)!r} {problem}"
+            raise DataError(message, where=path, line=line, remedy=remedy)

@@ -71,6 +71,29 @@ def test_a_heading_before_a_long_paragraph_goes_with_its_first_sentence() -> Non
     assert found == ["x y z", "# Top\n\nOne two three.", "Four five six seven eight."]
 
 
+SECTION = st.tuples(
+    st.lists(st.sampled_from(["# 1. Intro", "## What? Why!", "Title\n====="]), max_size=2),
+    st.lists(st.sampled_from(["word", "end.", "line\n"]), min_size=1, max_size=25).map(" ".join),
+)
+
+
+@given(st.lists(SECTION, min_size=1, max_size=6), st.integers(7, 20))
+def test_a_heading_is_never_parted_from_its_first_words(sections: list[tuple[list[str], str]], max_words: int) -> None:
+    text, ties = "", []  # where headings begin, and where the first word below them stands
+    for headings, body in sections:
+        above = "".join(f"{heading}\n\n" for heading in headings)
+        if headings:
+            ties.append((len(text), len(text) + len(above)))
+        text += f"{above}{body.strip()}\n\n"
+    chunks = pack_paragraphs(text, max_words)
+    for heading, first_word in ties:
+        assert any(chunk.start <= heading and first_word < chunk.end for chunk in chunks)
+
+
+def test_headings_that_fill_a_passage_are_cut_like_any_text() -> None:
+    assert texts("# One two three\n\n# Four five\n\nsix", 4) == ["# One two three", "# Four five\n\nsix"]
+
+
 def test_headings_at_the_end_and_in_a_row_are_kept() -> None:
     assert texts("# One\n\n## Two\n\ntext here", 6) == ["# One\n\n## Two\n\ntext here"]
     assert texts("text here\n\n# The end", 3) == ["text here", "# The end"]

@@ -71,6 +71,8 @@ def test_references_and_nuggets_have_short_forms() -> None:
         ({"nuggets": [{"any": ["x"], "weight": 2}]}, "nuggets.0.weight"),
         ({"nuggets": ["(unclosed"]}, r"nugget '\(unclosed' is no regular expression"),
         ({"nuggets": [{"any": ["fine", "[z-a]"]}]}, "is no regular expression"),
+        ({"nuggets": ["a{99999999999}"]}, "is no regular expression .*too large"),
+        ({"nuggets": ["(" * 3000 + ")" * 3000]}, "is no regular expression"),
         ({"nuggets": ["x*"]}, r"nugget 'x\*' fits every text"),
         ({"nuggets": [""]}, "nugget '' fits every text"),
         ({"metadata": "text"}, "metadata"),
