@@ -81,7 +81,7 @@ def _health(console: Console, health: Mapping[str, Any]) -> None:
     """The judge's health in a line, and what to look into."""
     if not health or not health["first"]["total"]:
         return
-    flips = "" if health["flips"]["rate"] is None else f", {health['flips']['rate']:.0%} of repeated pairs contradict"
+    flips = "" if health["flips"]["rate"] is None else f", {health['flips']['rate']:.0%} of pairs flip when asked again"
     console.print(
         f"judge: first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%}){flips}, "
         f"{health['cycles']['count']:,} circles, {health['invalid']['count']:,} batches without an order"

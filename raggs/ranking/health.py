@@ -2,8 +2,8 @@
 
 - First-position rate: how often the passage shown first wins. A judge that reads fairly wins there once in m, the
   size of the batch; presentation is shuffled, so nothing else can tilt it.
-- Flip rate: of the pairs that were shown together more than once, how often two of the showings disagree. A judge of
-  great sharpness flips near-equal passages only.
+- Flip rate: where the same passages were shown again in another order, the share of their pairs that changed places.
+  Only whole repeated batches count: pairs that an engine chooses to show again are the close ones.
 - Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
 - Invalid rate: of the batches asked, how many came back without an order.
 
@@ -56,7 +56,7 @@ class JudgeHealth:
     Attributes:
         first: batches won by the passage shown first, of those ordered.
         fair_first: the rate that a fair judge would have there (the mean of 1 / m).
-        flips: pairs of showings of the same two passages that disagree, of all such pairs.
+        flips: pairs that changed places when the same passages were shown again, of all pairs of such batches.
         cycles: triples that go round, of those whose pairs all have a majority.
         invalid: batches without an order, of those asked.
     """
@@ -111,8 +111,8 @@ def judge_health(queries: Sequence[Sequence[Batch]]) -> JudgeHealth:
     flips = pairs = cycles = triples = 0
     for query in queries:
         wins = Counter(pair for _, order in query if order is not None for pair in combinations(order, 2))
-        for contrary, together in _disagreements(wins):
-            flips, pairs = flips + contrary, pairs + together
+        for changed, together in _flips(query):
+            flips, pairs = flips + changed, pairs + together
         for circular in _triples(wins):
             cycles, triples = cycles + circular, triples + 1
     return JudgeHealth(
@@ -124,12 +124,18 @@ def judge_health(queries: Sequence[Sequence[Batch]]) -> JudgeHealth:
     )
 
 
-def _disagreements(wins: Counter[tuple[str, str]]) -> Iterator[tuple[int, int]]:
-    """For each pair seen twice or more: pairs of showings that disagree, and pairs of showings."""
-    for first, second in {tuple(sorted(pair)) for pair in wins}:
-        ahead, behind = wins[first, second], wins[second, first]
-        if ahead + behind > 1:
-            yield ahead * behind, math.comb(ahead + behind, 2)
+def _flips(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:
+    """For each batch shown again, in whatever order: pairs that changed places since the last time, and all pairs."""
+    last: dict[frozenset[str], Sequence[str]] = {}
+    for _, order in batches:
+        if order is None:
+            continue
+        before = last.get(frozenset(order))
+        last[frozenset(order)] = order
+        if before is not None:
+            place = {name: position for position, name in enumerate(before)}
+            changed = sum(place[better] > place[worse] for better, worse in combinations(order, 2))
+            yield changed, math.comb(len(order), 2)
 
 
 def _triples(wins: Counter[tuple[str, str]]) -> Iterator[bool]:
