@@ -90,7 +90,7 @@ class JudgeHealth:
             share, fair = self.first.value, self.fair_first
             found.append(f"the passage shown first wins {share:.0%} of the batches, {fair:.0%} would be fair")
         if self.flips.interval[0] > FLIPS:
-            found.append(f"{self.flips.value:.0%} of repeated comparisons contradict each other")
+            found.append(f"{self.flips.value:.0%} of the pairs change places when shown again")
         if self.cycles.interval[0] > CYCLES:
             found.append(f"{self.cycles.value:.0%} of triples go round in a circle")
         if self.invalid.interval[0] > INVALID:
