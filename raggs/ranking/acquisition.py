@@ -12,46 +12,42 @@ judged: later picks see what earlier ones will teach. Pure functions of the post
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from raggs.ranking.confidence import normal_cdf
-from raggs.ranking.posterior import pick_chances
+from raggs.ranking.posterior import Posterior, pick_chances
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 STARTS = 3  # pairs that batches grow from
 STARTS_EACH = 2  # start pairs that may share an item
+FAR = 500.0  # beyond this difference of scores the exponential is 0 or would overflow
 THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
 
 
-@dataclass(frozen=True)
-class Interest:
-    """Weight of a pair by its place: both in the top 1, one in it `boundary`, none `outside`."""
-
-    outside: float = 0.05
-    boundary: float = 0.45
+OUTSIDE, BOUNDARY = 0.05, 0.35  # interest of a pair with no item, or just one, in the top; with both: 1
 
 
 class Planner:
     """Picks batches one after the other, each as if the ones before had been judged.
 
     Args:
-        mean, covariance: the posterior of the utilities.
-        sharpness: of the judge.
+        posterior: of the utilities.
+        worth: shape (size, size): what a showing of each pair teaches, 1 for an independent opinion.
         top: how many leading positions matter.
     """
 
-    def __init__(self, mean: Floats, covariance: Floats, sharpness: float, top: int, interest: Interest) -> None:
-        self.mean, self.covariance, self.sharpness = mean, covariance.copy(), sharpness
-        self.top, self.interest = top, interest
-        gaps = mean[:, None] - mean[None, :]
-        self._gaps = gaps
-        chance = 1.0 / (1.0 + np.exp(np.minimum(sharpness * np.abs(gaps), 500.0)))
-        self._duel = sharpness**2 * chance * (1.0 - chance)
+    def __init__(self, posterior: Posterior, worth: Floats, top: int) -> None:
+        self.mean, self.sharpness = posterior.mean, posterior.sharpness
+        self.covariance = posterior.covariance
+        self.top = top
+        self._worth = worth
+        self._gaps = self.mean[:, None] - self.mean[None, :]
+        chance = 1.0 / (1.0 + np.exp(np.minimum(self.sharpness * np.abs(self._gaps), FAR)))
+        self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
 
     def pick(self, size: int) -> Ints:
         """The next batch of `size` passages, in no particular order; its expected information is taken in."""
@@ -75,7 +71,7 @@ class Planner:
         np.fill_diagonal(variances, 1.0)
         wins = normal_cdf(self._gaps / np.sqrt(variances))
         inside = inside_chances(self.mean, np.sqrt(spread), self.top)
-        weights = pair_interest(inside, self.interest) * np.sqrt(4 * wins * (1 - wins)) / variances
+        weights = pair_interest(inside) * np.sqrt(4 * wins * (1 - wins)) / variances
         np.fill_diagonal(weights, 0.0)
         laplacian = -weights
         np.fill_diagonal(laplacian, weights.sum(axis=1))
@@ -100,7 +96,7 @@ class Planner:
         grown = np.concatenate([np.repeat(batches[:, None, :], size, axis=1), items[:, :, None]], axis=2)
         gains = self._gains(grown.reshape(count * size, -1), stakes).reshape(count, size)
         np.put_along_axis(gains, batches, -np.inf, axis=1)
-        return grown[np.arange(count), np.argmax(gains, axis=1)]
+        return np.asarray(grown[np.arange(count), np.argmax(gains, axis=1)])
 
     def _swap(self, batch: Ints, stakes: Floats) -> Ints:
         """The best batch that differs from `batch` in at most one item."""
@@ -109,7 +105,7 @@ class Planner:
         rows = np.arange(batch.size * others.size)
         swapped[rows, rows // max(others.size, 1)] = np.tile(others, batch.size)
         swapped = np.roll(swapped, 1, axis=0)  # the batch itself first: ties change nothing
-        return swapped[np.argmax(self._gains(swapped, stakes))]
+        return np.asarray(swapped[np.argmax(self._gains(swapped, stakes))])
 
     def _gains(self, batches: Ints, stakes: Floats) -> Floats:
         """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""
@@ -130,7 +126,12 @@ class Planner:
         blocks = -np.matmul(stages.transpose(0, 2, 1), stages)
         diagonal = np.arange(batches.shape[1])
         blocks[:, diagonal, diagonal] += stages.sum(axis=1)
-        return self.sharpness**2 * blocks
+        return np.asarray(self.sharpness**2 * self._mean_worth(batches)[:, None, None] * blocks)
+
+    def _mean_worth(self, batches: Ints) -> Floats:
+        size = batches.shape[1]
+        pairs = self._worth[batches[:, :, None], batches[:, None, :]]
+        return np.asarray(pairs.sum(axis=(1, 2)) / (size * (size - 1)))
 
 
 def _starts(values: Floats) -> Iterator[tuple[int, int]]:
@@ -162,9 +163,9 @@ def inside_chances(mean: Floats, sigma: Floats, top: int) -> Floats:
     return normal_cdf((mean - threshold) / sigma)
 
 
-def pair_interest(inside: Floats, interest: Interest) -> Floats:
+def pair_interest(inside: Floats) -> Floats:
     """om_ij = outside + (1 - outside) T - (1 - boundary) B, T: one or both in the top, B: exactly one."""
     either = 1.0 - (1.0 - inside)[:, None] * (1.0 - inside)[None, :]
     one = inside[:, None] * (1.0 - inside)[None, :]
     one = one + one.T
-    return np.asarray(interest.outside + (1 - interest.outside) * either - (1 - interest.boundary) * one)
+    return np.asarray(OUTSIDE + (1 - OUTSIDE) * either - (1 - BOUNDARY) * one)

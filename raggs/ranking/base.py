@@ -46,6 +46,8 @@ class Ranking:
         skipped: batches that the judge failed on.
         stop_reason: why nothing more is asked; None while more would be.
         sharpness: of the judge, where the engine estimates it.
+        echo: correlation of the judge's errors when it meets a pair again, where the engine estimates it: 0 when
+            repeats are independent opinions, as the model has it; above 0.2 the judge departs from the model.
     """
 
     order: tuple[str, ...]
@@ -63,6 +65,7 @@ class Ranking:
     skipped: int
     stop_reason: str | None
     sharpness: float | None = None
+    echo: float | None = None
 
 
 class Ranker(Protocol):

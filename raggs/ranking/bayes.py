@@ -2,19 +2,21 @@
 
 Every answer refits a Plackett-Luce posterior over all stored orders, with the grades as prior; its covariance says
 which pairs are open, which are settled and when to stop. Batches are those that most reduce the uncertainty
-of the order of the top. The order is a topological order of the locks, ties by score.
+of the order of the top. How sharp the judge is, and how much its repeats echo its earlier errors, is estimated
+on the way. The order is a topological order of the locks, ties by score.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from raggs.ranking import confidence
-from raggs.ranking.acquisition import Interest, Planner
+from raggs.ranking import confidence, echoes
+from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import Ranking
 from raggs.ranking.posterior import Posterior, Prior, fit, sharpen
 from raggs.ranking.rounds import Floats, Ints, RoundRanker
@@ -22,7 +24,8 @@ from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.seeds import generator
 
 UNGRADED = 2.0  # the prior of an ungraded passage is this many times as wide
-SHARPEN_EVERY = 4  # calls between two looks at the judge's sharpness
+STUDY_EVERY = 4  # calls between two looks at the judge: its sharpness and its echo
+FIRST_SHARPNESS = 2.0
 DRAWS = 2000  # of the posterior, for ranks and membership
 FULL_TOP = 20  # the top that the stopping threshold is stated for
 
@@ -37,6 +40,7 @@ class BayesRanker(RoundRanker):
         stability: calls without a change of the ordered top that end the ranking; 0 never does.
         repeats: share of the calls that ask a judged batch again in another presentation, to audit the judge, 0 to 0.5.
         z: half-width of the bounds that lock a pair, in standard errors, > 0.
+        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None estimates it.
 
     Raises:
         ValueError: an argument cannot be right.
@@ -53,29 +57,28 @@ class BayesRanker(RoundRanker):
         batch_size: int = 5,
         seed: int = 1,
         max_calls: int = 80,
-        sigma: float = 0.8,
+        sigma: float = 0.7,
         inversions: float = 12.0,
         stability: int = 0,
         repeats: float = 0.05,
         z: float = 3.0,
-        interest: Interest = Interest(),
+        echo: float | None = None,
     ) -> None:
         super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
-        _check_options(sigma, inversions, stability, repeats, z)
+        _check_options(sigma, inversions, stability, repeats, z, 0.0 if echo is None else echo)
         self.stability, self.repeats = stability, repeats
-        self.interest = interest
-        head = min(top, len(self.ids))
-        self.inversions = inversions * math.comb(head, 2) / math.comb(FULL_TOP, 2) if head < FULL_TOP else inversions
-        by_name = dict(zip(ids, grades, strict=True))
-        ungraded = np.array([by_name[name] is None or math.isnan(by_name[name] or 0.0) for name in self.ids])
-        spread = np.where(ungraded, UNGRADED * sigma, sigma)
+        self.echo = 0.0 if echo is None else echo
+        self._echo_known = echo is not None
+        head = min(top, FULL_TOP, len(self.ids))
+        self.inversions = inversions * math.comb(head, 2) / math.comb(FULL_TOP, 2)
+        spread = np.where(self._ungraded(ids, grades), UNGRADED * sigma, sigma)
         self._prior = Prior(self.prior, 1.0 / spread**2)
-        self._posterior = Posterior(self.prior, np.diag(spread**2), 2.0, 0.0)
+        self._posterior = Posterior(self.prior, np.diag(spread**2), FIRST_SHARPNESS, 0.0)
         self._orders: list[Ints] = []
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
         self._order = self._pairs.graph.order(self.prior.tolist())
-        self._inversions = math.inf
+        self._expected = math.inf
         self._stable = 0
 
     @property
@@ -84,9 +87,8 @@ class BayesRanker(RoundRanker):
         return self._posterior
 
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
-        planner = Planner(
-            self._posterior.mean, self._posterior.covariance, self._posterior.sharpness, self.top, self.interest
-        )
+        worth = echoes.worth(self._pairs.shown, self.echo)
+        planner = Planner(self._posterior, worth, self.top)
         batches = []
         for slot in range(count):
             if self._audits(self.calls + self.skipped + slot):
@@ -111,19 +113,26 @@ class BayesRanker(RoundRanker):
 
     def _learn(self, order: Ints) -> None:
         self._orders.append(order)
-        orders = np.array(self._orders)
-        posterior = fit(self._prior, orders, self._posterior.sharpness, self._posterior.mean)
-        if self.calls % SHARPEN_EVERY == 0:
-            posterior = sharpen(self._prior, orders, posterior)
-        self._posterior = posterior
-        self._pairs.update(order, posterior.mean, posterior.covariance, self.calls)
+        self._pairs.count(order)
+        self._refit()
+        self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
         before = self._order[: self.top]
-        self._order = self._pairs.graph.order(posterior.mean.tolist())
+        self._order = self._pairs.graph.order(self._posterior.mean.tolist())
         self._stable = self._stable + 1 if self._order[: self.top] == before else 0
-        self._inversions = confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
+        self._expected = confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
+
+    def _refit(self) -> None:
+        orders = np.array(self._orders)
+        weights = echoes.weights(self._pairs.shown, orders, self.echo)
+        posterior = fit(self._prior, orders, weights, self._posterior.sharpness, self._posterior.mean)
+        if self.calls % STUDY_EVERY == 0:
+            posterior = sharpen(self._prior, orders, weights, posterior)
+            if not self._echo_known:
+                self.echo = echoes.estimate(self._pairs.wins, posterior)
+        self._posterior = posterior
 
     def _settled(self) -> str | None:
-        if self._inversions < self.inversions:
+        if self._expected < self.inversions:
             return "few inversions expected"
         if self.stability and self._stable >= self.stability:
             return "stable"
@@ -132,7 +141,7 @@ class BayesRanker(RoundRanker):
     def _all_locked(self) -> bool:
         reach, line = self._pairs.graph.reach, self._order
         head = line[: self.top]
-        chained = all(reach[above, below] for above, below in zip(head, head[1:], strict=False))
+        chained = all(reach[above, below] for above, below in itertools.pairwise(head))
         return chained and bool(reach[head[-1], line[self.top :]].all())
 
     def _above(self, order: Ints) -> Floats:
@@ -165,14 +174,20 @@ class BayesRanker(RoundRanker):
             skipped=self.skipped,
             stop_reason=self.stop_reason,
             sharpness=self._posterior.sharpness,
+            echo=self.echo,
         )
+
+    def _ungraded(self, ids: Sequence[str], grades: Sequence[float | None]) -> list[bool]:
+        """Which of the sorted ids have no grade."""
+        none = {name for name, grade in zip(ids, grades, strict=True) if grade is None or math.isnan(grade)}
+        return [name in none for name in self.ids]
 
     def _exposures(self) -> Ints:
         shown = np.array(self._orders, dtype=np.int64).ravel()
         return np.bincount(shown, minlength=len(self.ids))
 
 
-def _check_options(sigma: float, inversions: float, stability: int, repeats: float, z: float) -> None:
+def _check_options(sigma: float, inversions: float, stability: int, repeats: float, z: float, echo: float) -> None:
     for what, value in (("sigma", sigma), ("z", z)):
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{what} must be a finite number above 0, not {value}")
@@ -180,5 +195,6 @@ def _check_options(sigma: float, inversions: float, stability: int, repeats: flo
         raise ValueError(f"inversions must be a finite number from 0, not {inversions}")
     if stability < 0:
         raise ValueError(f"stability must be at least 0, not {stability}")
-    if not 0 <= repeats <= 0.5:
-        raise ValueError(f"repeats must lie in 0 to 0.5, not {repeats}")
+    for what, share, most in (("repeats", repeats, 0.5), ("echo", echo, echoes.HIGHEST_ECHO)):
+        if not 0 <= share <= most:
+            raise ValueError(f"{what} must lie in 0 to {most:g}, not {share}")

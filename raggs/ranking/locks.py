@@ -90,4 +90,9 @@ class LockGraph:
         """A topological order: of the items that no lock holds back, always the highest score next, ties by number."""
         import networkx as nx
 
+        line = np.argsort(-np.asarray(scores), kind="stable")
+        place = np.argsort(line)
+        winners, losers = np.nonzero(self.edges)
+        if (place[winners] < place[losers]).all():  # mostly so, and many times faster
+            return [int(item) for item in line]
         return list(nx.lexicographical_topological_sort(self._graph, key=lambda item: (-scores[item], item)))

@@ -49,11 +49,12 @@ class Posterior:
     evidence: float
 
 
-def derivatives(utilities: Floats, orders: Ints, sharpness: float) -> tuple[float, Floats, Floats]:
+def derivatives(utilities: Floats, orders: Ints, weights: Floats, sharpness: float) -> tuple[float, Floats, Floats]:
     """Log-likelihood of the judged orders, its gradient and its negative Hessian by the utilities.
 
     Args:
         orders: shape (calls, m): the items of each batch, best first.
+        weights: shape (calls,): of each order's log-likelihood; 1 for a full observation.
 
     Returns:
         The value; shape (size,): winner of a stage b (1 - p), others -b p, summed over stages; shape (size, size),
@@ -64,13 +65,15 @@ def derivatives(utilities: Floats, orders: Ints, sharpness: float) -> tuple[floa
     tails = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
     stages = pick_chances(scores, tails)
     picked = stages.sum(axis=1)
-    gradient = np.bincount(orders.ravel(), (1.0 - picked).ravel(), minlength=size)
+    gradient = np.bincount(orders.ravel(), (weights[:, None] * (1.0 - picked)).ravel(), minlength=size)
     blocks = -np.matmul(stages.transpose(0, 2, 1), stages)
     diagonal = np.arange(orders.shape[1])
     blocks[:, diagonal, diagonal] += picked
+    blocks *= weights[:, None, None]
     cells = orders[:, :, None] * size + orders[:, None, :]
     curvature = np.bincount(cells.ravel(), blocks.ravel(), minlength=size * size).reshape(size, size)
-    return float((scores - tails).sum()), sharpness * gradient, sharpness**2 * curvature
+    loglik = float(weights @ (scores - tails).sum(axis=1))
+    return loglik, np.asarray(sharpness * gradient), np.asarray(sharpness**2 * curvature)
 
 
 def pick_chances(scores: Floats, tails: Floats) -> Floats:
@@ -82,13 +85,13 @@ def pick_chances(scores: Floats, tails: Floats) -> Floats:
     return np.asarray(np.exp(stages))
 
 
-def fit(prior: Prior, orders: Ints, sharpness: float, start: Floats) -> Posterior:
+def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Floats) -> Posterior:
     """The posterior for one sharpness, by damped Newton steps from `start`."""
     from scipy.linalg import lapack  # late: naming an engine needs no scipy
 
     x = start
     for _ in range(STEPS):
-        loglik, slope, curvature = derivatives(x, orders, sharpness)
+        loglik, slope, curvature = derivatives(x, orders, weights, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
         factor, _ = lapack.dpotrf(curvature, lower=1)
         step, _ = lapack.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
@@ -103,9 +106,9 @@ def fit(prior: Prior, orders: Ints, sharpness: float, start: Floats) -> Posterio
     return Posterior(x, covariance, sharpness, evidence)
 
 
-def sharpen(prior: Prior, orders: Ints, current: Posterior) -> Posterior:
+def sharpen(prior: Prior, orders: Ints, weights: Floats, current: Posterior) -> Posterior:
     """The fit of best evidence among the current sharpness and its neighbours on the grid."""
     place = SHARPNESS.index(current.sharpness)
     around = [SHARPNESS[near] for near in (place - 1, place + 1) if 0 <= near < len(SHARPNESS)]
-    fits = [current, *(fit(prior, orders, sharpness, current.mean) for sharpness in around)]
+    fits = [current, *(fit(prior, orders, weights, sharpness, current.mean) for sharpness in around)]
     return max(fits, key=lambda candidate: candidate.evidence)

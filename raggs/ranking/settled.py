@@ -63,10 +63,18 @@ class SettledPairs:
         """Those taken back, in that order."""
         return tuple(self._released)
 
-    def update(self, order: Ints, mean: Floats, covariance: Floats, call: int) -> None:
-        """Take in a judged batch (best first) and the posterior that includes it."""
+    @property
+    def shown(self) -> Ints:
+        """How often each pair was judged in the same batch."""
+        return self.wins + self.wins.T
+
+    def count(self, order: Ints) -> None:
+        """Take in a judged batch, best first."""
         rows, columns = np.triu_indices(order.size, k=1)
         self.wins[order[rows], order[columns]] += 1
+
+    def update(self, mean: Floats, covariance: Floats, call: int) -> None:
+        """Take in the posterior of all counted batches."""
         gaps = standard_gaps(mean, covariance)
         self._streaks = np.where(gaps > self._rule.z, self._streaks + 1, 0)
         self._release(gaps)
