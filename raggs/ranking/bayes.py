@@ -21,6 +21,7 @@ from raggs.ranking.base import Ranking
 from raggs.ranking.posterior import Posterior, Prior, fit, sharpen
 from raggs.ranking.rounds import Floats, Ints, RoundRanker
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
+from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
 UNGRADED = 2.0  # the prior of an ungraded passage is this many times as wide
@@ -31,7 +32,9 @@ FULL_TOP = 20  # the top that the stopping threshold is stated for
 
 
 class BayesRanker(RoundRanker):
-    """Plackett-Luce posterior. Common arguments as `raggs.ranking.make_ranker`.
+    """Joint Plackett-Luce posterior, asked where the top is still open; the default.
+
+    Common arguments as `raggs.ranking.make_ranker`.
 
     Args:
         sigma: spread of the utilities around the grades, in grades, > 0.
@@ -86,6 +89,7 @@ class BayesRanker(RoundRanker):
         """Of the utilities, by all answers folded so far."""
         return self._posterior
 
+    @one_blas_thread
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
         worth = echoes.worth(self._pairs.shown, self.echo)
         planner = Planner(self._posterior, worth, self.top)
@@ -111,6 +115,7 @@ class BayesRanker(RoundRanker):
         self._repeated.add(call)
         return self._orders[call]
 
+    @one_blas_thread
     def _learn(self, order: Ints) -> None:
         self._orders.append(order)
         self._pairs.count(order)
@@ -150,6 +155,7 @@ class BayesRanker(RoundRanker):
         gaps = standard_gaps(posterior.mean[order], posterior.covariance[np.ix_(order, order)])
         return confidence.normal_cdf(gaps)
 
+    @one_blas_thread
     def ranking(self) -> Ranking:
         """See `Ranker.ranking`. Membership and rank intervals come from draws of the joint posterior."""
         order = np.array(self._order)

@@ -27,7 +27,7 @@ from raggs.stages.base import Inputs, Services, Stage, run_ordered
 class RankConfig(Settings):
     """How the golden order is found."""
 
-    engine: str = Field("online", description="see: raggs list engines")
+    engine: str = Field("bayes", description="see: raggs list engines")
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
     batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
     max_calls: int = Field(80, ge=0, description="judge calls a query may use")
