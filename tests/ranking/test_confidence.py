@@ -55,3 +55,21 @@ def test_expected_inversions_count_wrong_pairs_of_the_top():
     draws = scores + sigma * rng.normal(size=(4000, 12))
     wrong = sum((draws[:, i] < draws[:, j]).mean() for i in range(5) for j in range(i + 1, 5))
     assert expected == pytest.approx(wrong, rel=0.03)
+
+
+def test_drawn_ranks_agree_with_pairwise_chances():
+    scores, covariance = np.array([2.0, 1.5, 0.0]), np.array([[0.5, 0.4, 0.0], [0.4, 0.5, 0.0], [0.0, 0.0, 0.3]])
+    ranks = confidence.drawn_ranks(scores, covariance, 40_000, generator(1, "ranks"))
+    np.testing.assert_array_equal(np.sort(ranks, axis=1), np.tile([1, 2, 3], (40_000, 1)))
+    first_above_second = (ranks[:, 0] < ranks[:, 1]).mean()
+    assert first_above_second == pytest.approx(confidence.normal_cdf(np.array([0.5 / np.sqrt(0.2)]))[0], abs=0.01)
+
+
+def test_rank_bounds_leave_out_a_fortieth_on_each_side():
+    ranks = np.array([[1, 2]] * 97 + [[2, 1]] * 3)
+    low, high = confidence.rank_bounds(ranks)
+    assert (low.tolist(), high.tolist()) == ([1, 1], [2, 2])
+    low, high = confidence.rank_bounds(np.array([[1, 2]] * 98 + [[2, 1]] * 2))
+    assert (low.tolist(), high.tolist()) == ([1, 2], [1, 2])
+    low, high = confidence.rank_bounds(np.array([[2, 1]] * 100))
+    assert (low.tolist(), high.tolist()) == ([1, 1], [2, 2])

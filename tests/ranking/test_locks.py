@@ -69,3 +69,20 @@ def test_a_lock_may_stand_against_the_scores():
     graph = LockGraph(3)
     graph.add(2, 0)
     assert graph.order([5.0, 4.0, 1.0]) == [1, 2, 0]
+
+
+@given(PAIRS, st.data())
+def test_removed_locks_leave_what_the_others_imply(pairs, data):
+    graph, oracle = grow(pairs)
+    edges = sorted(oracle.edges)
+    removed = data.draw(st.lists(st.sampled_from(edges), unique=True)) if edges else []
+    graph.remove(removed)
+    oracle.remove_edges_from(removed)
+    closure = nx.to_numpy_array(nx.transitive_closure_dag(oracle), nodelist=range(SIZE), dtype=bool)
+    np.testing.assert_array_equal(graph.reach, closure)
+    assert graph.order([0.0] * SIZE) == list(nx.lexicographical_topological_sort(oracle))
+
+
+def test_only_locks_are_removed():
+    with pytest.raises(ValueError, match="0 is not locked above 1"):
+        LockGraph(2).remove([(0, 1)])

@@ -1,0 +1,86 @@
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.ranking import confidence, pl
+from raggs.ranking.acquisition import BOUNDARY, OUTSIDE, Planner, inside_chances, pair_interest
+from raggs.ranking.posterior import Posterior
+from raggs.seeds import generator
+
+
+def planner(size, seed=0, top=5, worth=1.0) -> Planner:
+    rng = generator(seed, "planner")
+    mean = rng.normal(3, 1, size)
+    root = rng.normal(0, 0.3, (size, size))
+    covariance = root @ root.T / size + 0.2 * np.eye(size)
+    return Planner(Posterior(mean, covariance, 2.0, 0.0), np.full((size, size), worth) - np.diag([worth] * size), top)
+
+
+def expected_information(plan, batch) -> np.ndarray:
+    """Stage by stage, in the order of the scores."""
+    line = sorted(batch.tolist(), key=lambda item: -plan.mean[item])
+    stages = pl.stage_probabilities(plan.sharpness * plan.mean[line])
+    whole = np.zeros((plan.mean.size, plan.mean.size))
+    for p in stages:
+        whole[np.ix_(line, line)] += plan.sharpness**2 * (np.diag(p) - np.outer(p, p))
+    return whole
+
+
+@given(seed=st.integers(0, 100))
+def test_expecting_a_batch_adds_its_information(seed):
+    plan = planner(9, seed)
+    batch = generator(seed, "batch").choice(9, 4, replace=False)
+    after = np.linalg.inv(np.linalg.inv(plan.covariance) + expected_information(plan, batch))
+    plan.expect(batch)
+    np.testing.assert_allclose(plan.covariance, after, atol=1e-10)
+
+
+@given(seed=st.integers(0, 100))
+def test_the_gain_is_the_drop_of_the_weighted_variances(seed):
+    plan = planner(8, seed, top=3)
+    batch = generator(seed, "batch").choice(8, 4, replace=False)
+    spread = plan.covariance.diagonal()
+    variances = spread[:, None] + spread - 2 * plan.covariance
+    np.fill_diagonal(variances, 1)
+    p = confidence.normal_cdf((plan.mean[:, None] - plan.mean) / np.sqrt(variances))
+    weights = pair_interest(inside_chances(plan.mean, np.sqrt(spread), 3)) * np.sqrt(4 * p * (1 - p)) / variances
+    stakes, _ = plan._stakes()
+    gain = plan._gains(batch[None], stakes)[0]
+    plan.expect(batch)
+    spread = plan.covariance.diagonal()
+    drops = variances - (spread[:, None] + spread - 2 * plan.covariance)
+    assert gain == pytest.approx((weights * drops)[np.triu_indices(8, k=1)].sum())
+
+
+def test_small_pools_get_nearly_the_best_batch():
+    shares = []
+    for seed in range(20):
+        plan = planner(9, seed, top=4)
+        stakes, _ = plan._stakes()
+        everything = np.array(list(itertools.combinations(range(9), 4)))
+        best = plan._gains(everything, stakes).max()
+        shares.append(plan._gains(plan.pick(4)[None], stakes)[0] / best)
+    assert min(shares) > 0.95 and np.mean(shares) > 0.99
+
+
+def test_worthless_pairs_teach_nothing():
+    plan = planner(6, worth=0.0)
+    before = plan.covariance.copy()
+    plan.expect(np.array([0, 1, 2]))
+    np.testing.assert_array_equal(plan.covariance, before)
+
+
+@given(st.integers(2, 40), st.integers(1, 30), st.integers(0, 20))
+def test_chances_to_be_inside_fill_the_top(size, top, seed):
+    rng = generator(seed, "inside")
+    inside = inside_chances(rng.normal(3, 1, size), rng.uniform(0.1, 1, size), top)
+    assert inside.sum() == pytest.approx(min(top, size), abs=0.25)
+    assert ((inside >= 0) & (inside <= 1)).all()
+
+
+def test_interest_by_place():
+    interest = pair_interest(np.array([1.0, 1.0, 0.0, 0.0]))
+    assert interest[0, 1] == 1 and interest[1, 2] == pytest.approx(BOUNDARY) and interest[2, 3] == OUTSIDE

@@ -1,0 +1,294 @@
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.worlds import make_world, play, tau
+
+from raggs.ranking import make_ranker
+from raggs.ranking.bayes import BayesRanker
+from raggs.seeds import generator
+
+
+def bayes(ids, grades, **options) -> BayesRanker:
+    ranker = make_ranker("bayes", ids, grades, **options)
+    assert isinstance(ranker, BayesRanker)
+    return ranker
+
+
+def over(world, **options) -> BayesRanker:
+    return bayes(world.ids, list(world.grades.values()), **options)
+
+
+def names(size: int) -> list[str]:
+    return [f"d{number:03d}" for number in range(size)]
+
+
+def check(ranking, size) -> None:
+    """What must hold of any ranking."""
+    assert len(set(ranking.order)) == size
+    numbers = (*ranking.scores, *ranking.sigma, *ranking.position_confidence, *ranking.membership)
+    assert all(math.isfinite(number) for number in numbers) and math.isfinite(ranking.expected_inversions)
+    assert min(ranking.sigma) > 0
+    place = {name: position for position, name in enumerate(ranking.order, start=1)}
+    for name, low, high in zip(ranking.order, ranking.rank_low, ranking.rank_high, strict=True):
+        assert 1 <= low <= place[name] <= high <= size
+    assert all(place[lock.winner] < place[lock.loser] for lock in ranking.locks)
+    assert sum(ranking.membership) == pytest.approx(min(20, size))
+
+
+# --- options --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"sigma": 0}, "sigma must be a finite number above 0"),
+        ({"z": math.inf}, "z must be a finite number above 0"),
+        ({"inversions": -1}, "inversions must be a finite number from 0"),
+        ({"stability": -1}, "stability must be at least 0"),
+        ({"repeats": 0.6}, "repeats must lie in 0 to 0.5"),
+        ({"echo": 1.0}, "echo must lie in 0 to 0.9"),
+    ],
+)
+def test_bad_options_are_refused_in_a_sentence(options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        bayes(["a", "b"], [1, 2], **options)
+
+
+# --- what it finds --------------------------------------------------------------------------------------------
+
+
+def test_it_beats_the_baseline():
+    ours, theirs = [], []
+    for seed in range(4):
+        world = make_world(seed)
+        grades = list(world.grades.values())
+        ours.append(tau(play(over(world, inversions=0), world.judge(3.0)).order, world.truth))
+        online = make_ranker("online", world.ids, grades, stability=1000, max_calls=80)
+        theirs.append(tau(play(online, world.judge(3.0)).order, world.truth))
+    assert np.mean(ours) > np.mean(theirs) + 0.03
+
+
+def test_few_locks_are_wrong_and_they_do_not_hurt_the_order():
+    wrong = made = 0
+    for seed in range(4):
+        world = make_world(seed)
+        ranking = play(over(world, inversions=0), world.judge(1.5))
+        made += len(ranking.locks)
+        wrong += sum(world.utility[lock.winner] < world.utility[lock.loser] for lock in ranking.locks)
+        by_score = sorted(ranking.order, key=lambda name: -ranking.scores[ranking.order.index(name)])
+        assert tau(ranking.order, world.truth) > tau(by_score, world.truth) - 0.005
+    assert made > 400 and wrong / made < 0.01
+
+
+def test_doubts_are_calibrated():
+    """On worlds drawn from the model itself: utilities around the grades, Plackett-Luce orders."""
+    expected, actual, covered = [], [], []
+    for seed in range(12):
+        rng = generator(seed, "model")
+        grades = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], size=30)
+        utility = dict(zip(names(30), grades + rng.normal(0, 0.7, 30), strict=True))
+
+        def judge(batch, rng=rng, utility=utility):
+            keys = {name: 2.2 * utility[name] + rng.gumbel() for name in batch}
+            return sorted(batch, key=lambda name: -keys[name])
+
+        ranking = play(bayes(names(30), grades, inversions=0, max_calls=40, seed=seed), judge)
+        truth = sorted(utility, key=lambda name: -utility[name])
+        head = ranking.order[:20]
+        pairs = math.comb(20, 2)
+        actual.append(pairs * (1 - tau(head, [name for name in truth if name in head])) / 2)
+        expected.append(ranking.expected_inversions)
+        bounds = zip(ranking.order, ranking.rank_low, ranking.rank_high, strict=True)
+        covered += [low <= truth.index(name) + 1 <= high for name, low, high in bounds]
+    assert np.mean(expected) == pytest.approx(np.mean(actual), rel=0.15)
+    assert 0.92 <= np.mean(covered) <= 0.985
+
+
+def test_a_stubborn_judge_is_found_out():
+    """It asks itself once and repeats its answer on every pair: its repeats must not pass for evidence."""
+    world = make_world(5, size=25)
+    rng = generator(3, "stubborn")
+    error = np.triu(rng.normal(0, 0.8, (25, 25)), k=1)
+    error -= error.T
+    number = {name: index for index, name in enumerate(world.ids)}
+
+    def judge(batch):
+        slant = {
+            name: world.utility[name] + sum(error[number[name], number[other]] for other in batch) / 2 for name in batch
+        }
+        return sorted(batch, key=lambda name: -slant[name])
+
+    wary = play(over(world, inversions=0, max_calls=100), judge)
+    trusting = play(over(world, inversions=0, max_calls=100, echo=0.0), judge)
+    honest = play(over(world, inversions=0, max_calls=100), world.judge(3.0))
+    assert wary.echo > 0.2 > honest.echo
+    assert wary.expected_inversions > 1.5 * trusting.expected_inversions
+
+
+# --- two items ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30)
+@given(st.lists(st.booleans(), max_size=8))
+def test_observing_a_win_never_lowers_the_winners_chance(history):
+    ranker = bayes(["a", "b"], [3, 3], echo=0.0)
+
+    def fold(order):
+        ranker.calls += 1
+        ranker._learn(np.array(order))
+        return ranker._above(np.array([0, 1]))[0, 1]
+
+    for won in history:
+        fold([0, 1] if won else [1, 0])
+    sharpness = ranker.posterior.sharpness
+    before = ranker._above(np.array([0, 1]))[0, 1]
+    after = fold([0, 1])
+    if ranker.posterior.sharpness == sharpness:
+        assert after >= before - 1e-9
+
+
+# --- batches --------------------------------------------------------------------------------------------------
+
+
+def test_calls_go_to_the_top_and_its_border():
+    world = make_world(1, size=60)
+    ranking = play(over(world, top=10, inversions=0, max_calls=40), world.judge(3.0))
+    assert np.mean(ranking.exposures[:15]) > 2 * np.mean(ranking.exposures[25:])
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 10])
+def test_any_batch_size_works(size):
+    world = make_world(2, size=30)
+    ranking = play(over(world, batch_size=size, max_calls=12, inversions=0), world.judge(3.0))
+    check(ranking, 30)
+    assert ranking.calls == 12 and sum(ranking.exposures) == 12 * size
+
+
+def test_a_share_of_the_calls_asks_again_in_another_presentation():
+    world = make_world(3)
+    ranker, shown = over(world, inversions=0, repeats=0.1, max_calls=60), []
+    judge = world.judge(3.0)
+    while not ranker.done:
+        for batch in ranker.next_batches(5):
+            shown.append(batch)
+            ranker.observe(judge(batch))
+    assert len(set(shown)) == 60
+    for number in (9, 19, 29, 39, 49, 59):
+        assert frozenset(shown[number]) in {frozenset(batch) for batch in shown[: number - number % 5]}
+
+
+def test_repeats_may_be_switched_off():
+    world = make_world(3)
+    ranker = over(world, inversions=0, repeats=0.0)
+    play(ranker, world.judge(3.0))
+    assert not ranker._repeated
+
+
+# --- stops ----------------------------------------------------------------------------------------------------
+
+
+def test_it_stops_when_few_inversions_are_expected():
+    world = make_world(4)
+    ranking = play(over(world, max_calls=300), world.judge(6.0))
+    assert ranking.stop_reason == "few inversions expected" and ranking.expected_inversions < 12
+    patient = play(over(world, max_calls=300, inversions=5), world.judge(6.0))
+    assert patient.calls > ranking.calls and patient.expected_inversions < 5
+
+
+def test_the_threshold_shrinks_with_the_top():
+    assert bayes(names(40), [3] * 40).inversions == 12
+    assert bayes(names(40), [3] * 40, top=30).inversions == 12
+    assert bayes(names(40), [3] * 40, top=5).inversions == pytest.approx(12 * 10 / 190)
+    assert bayes(names(5), [3] * 5).inversions == pytest.approx(12 * 10 / 190)
+
+
+def test_it_can_stop_on_stability():
+    world = make_world(4)
+    ranking = play(over(world, max_calls=300, inversions=0, stability=3), world.judge(6.0))
+    assert ranking.stop_reason == "stable" and ranking.calls < 300
+
+
+def test_it_stops_when_everything_is_settled():
+    ranking = play(bayes(names(6), [1, 2, 3, 4, 5, 5], max_calls=300, inversions=0, echo=0.0), sorted)
+    assert ranking.stop_reason == "everything is settled" and ranking.order == tuple(names(6))
+
+
+# --- odd pools and odd judges ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grades", [[3] * 24, [None] * 24, [5] + [1] * 23, [math.nan, 4.0] * 12])
+def test_odd_grades(grades):
+    ranking = play(bayes(names(24), grades, max_calls=16), sorted)
+    check(ranking, 24)
+    assert tau(ranking.order, names(24)) > 0.4
+
+
+def test_the_ungraded_are_less_certain():
+    ranking = bayes(["a", "b", "c"], [4, None, 2], max_calls=0).ranking()
+    assert dict(zip(ranking.order, ranking.sigma, strict=True)) == pytest.approx({"a": 0.7, "b": 1.4, "c": 0.7})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 21])
+def test_small_pools(size):
+    check(play(bayes(names(size), [3] * size), sorted), size)
+
+
+def test_a_pool_of_500():
+    world = make_world(6, size=500)
+    check(play(over(world, max_calls=8), world.judge(3.0)), 500)
+
+
+def odd_judge(kind):
+    rng = generator(1, "odd", kind)
+    return {
+        "reversed half of the time": lambda batch: sorted(batch, reverse=bool(rng.integers(2))),
+        "in the order shown": list,
+        "always against the order shown": lambda batch: batch[::-1],
+        "never wavering": sorted,
+    }[kind]
+
+
+@pytest.mark.parametrize(
+    "kind", ["reversed half of the time", "in the order shown", "always against the order shown", "never wavering"]
+)
+def test_odd_judges(kind):
+    ranking = play(bayes(names(25), [3] * 25, max_calls=60), odd_judge(kind))
+    check(ranking, 25)
+    assert ranking.stop_reason is not None
+    if kind != "never wavering":
+        assert ranking.expected_inversions > 40 and ranking.sharpness <= 1
+
+
+def test_one_item_above_all():
+    ranking = play(bayes(names(30), [3] * 30, max_calls=40), lambda batch: sorted(batch, key=lambda n: n != "d007"))
+    check(ranking, 30)
+    assert ranking.order[0] == "d007" and ranking.membership[0] > 0.99 and ranking.rank_high[0] < 6
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from([0.3, 1.0, 3.0]))
+def test_the_locks_stay_acyclic_under_adversarial_orders(chaos, z):
+    """The judge answers by a hidden order that it turns around from time to time."""
+    ranker, hidden = bayes(names(9), [3] * 9, batch_size=4, z=z, inversions=0, max_calls=24), names(9)
+    while not ranker.done:
+        for batch in ranker.next_batches(3):
+            if chaos.random() < 0.2:
+                hidden.reverse()
+            ranker.observe(sorted(batch, key=hidden.index))
+            edges = [(lock.winner, lock.loser) for lock in ranker.ranking().locks]
+            assert nx.is_directed_acyclic_graph(nx.DiGraph(edges))
+    check(ranker.ranking(), 9)
+
+
+def test_locks_are_released_when_the_judge_changes_its_mind():
+    ranker, asked = bayes(names(8), [3] * 8, z=1.0, inversions=0, max_calls=60, echo=0.0), 0
+    while not ranker.done:
+        for batch in ranker.next_batches(4):
+            asked += 1
+            ranker.observe(sorted(batch, reverse=asked > 6))
+    ranking = ranker.ranking()
+    assert ranking.released and ranking.order == tuple(reversed(names(8)))

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.ranking import echoes
+from raggs.ranking.posterior import Prior, fit
+from raggs.seeds import generator
+
+
+@given(showings=st.integers(1, 20), echo=st.floats(0.01, 0.9))
+def test_showings_add_up_to_their_weight(showings, echo):
+    orders = np.array([[0, 1]] * showings)
+    shown = np.array([[0, showings], [showings, 0]])
+    total = echoes.weights(shown, orders, echo).sum()
+    assert total == pytest.approx(sum(echoes.worth(np.array([[0, n], [n, 0]]), echo)[0, 1] for n in range(showings)))
+    assert total == pytest.approx(showings / (1 + (showings - 1) * echo)) and total <= 1 / echo + 1e-9
+
+
+def test_without_an_echo_every_order_counts_whole():
+    shown = np.full((3, 3), 7)
+    np.testing.assert_array_equal(echoes.weights(shown, np.array([[0, 1, 2]] * 2), 0.0), 1)
+    np.testing.assert_array_equal(echoes.worth(shown, 0.0), 1 - np.eye(3))
+
+
+def test_an_order_weighs_as_its_pairs_on_average():
+    shown = np.array([[0, 3, 1], [3, 0, 1], [1, 1, 0]])
+    (weight,) = echoes.weights(shown, np.array([[2, 0, 1]]), 0.5)
+    assert weight == pytest.approx((1 / 2 + 1 + 1) / 3)
+
+
+def estimated(stubborn: bool, seed: int) -> float:
+    """Twelve items, each pair shown eight times; a stubborn judge answers all showings of a pair alike."""
+    rng = generator(seed, "echo", stubborn)
+    utilities = rng.normal(3, 0.7, 12)
+    orders = []
+    for first in range(12):
+        for second in range(first):
+            noise = rng.logistic(size=1 if stubborn else 8) * np.ones(8)
+            wins = 2.0 * (utilities[first] - utilities[second]) + noise > 0
+            orders += [(first, second) if won else (second, first) for won in wins]
+    wins = np.zeros((12, 12), dtype=np.int64)
+    for winner, loser in orders:
+        wins[winner, loser] += 1
+    posterior = fit(
+        Prior(np.full(12, 3.0), np.full(12, 2.0)), np.array(orders), np.ones(len(orders)), 2.0, np.full(12, 3.0)
+    )
+    return echoes.estimate(wins, posterior)
+
+
+def test_stubborn_judges_are_told_from_noisy_ones():
+    assert max(estimated(stubborn=False, seed=seed) for seed in range(8)) < 0.2
+    assert min(estimated(stubborn=True, seed=seed) for seed in range(8)) > 0.5
+
+
+def test_nothing_repeated_means_no_echo():
+    posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), np.array([[0, 1, 2]]), np.ones(1), 2.0, np.full(3, 3.0))
+    assert echoes.estimate(np.triu(np.ones((3, 3), dtype=np.int64), k=1), posterior) == 0
