@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 2.2, 0.8  # median, and spread of the logarithm: log-normal prior of b
-STEPS = 12  # Newton steps at most; two are enough after one more order
+STEPS = 40  # Newton steps at most; three are enough after one more order
 CLIP = 0.7  # largest move of a utility in one step, in grades: far from the maximum the quadratic overshoots
 SMALL = 1e-4  # a step this small, in grades, leaves an error of its square
 
@@ -95,8 +95,9 @@ def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Fl
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
         factor, _ = lapack.dpotrf(curvature, lower=1)
         step, _ = lapack.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
-        x = x + np.clip(step, -CLIP, CLIP)
-        if np.abs(step).max() < SMALL:
+        largest = float(np.abs(step).max())
+        x = x + step * min(1.0, CLIP / max(largest, SMALL))  # shortened as a whole, it still leads uphill
+        if largest < SMALL:
             break
     inverse, _ = lapack.dpotri(factor, lower=1)
     covariance = np.tril(inverse) + np.tril(inverse, k=-1).T

@@ -87,16 +87,16 @@ def test_few_locks_are_wrong_and_they_do_not_hurt_the_order():
 def test_doubts_are_calibrated():
     """On worlds drawn from the model itself: utilities around the grades, Plackett-Luce orders."""
     expected, actual, covered = [], [], []
-    for seed in range(12):
+    for seed in range(20):
         rng = generator(seed, "model")
-        grades = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], size=30)
-        utility = dict(zip(names(30), grades + rng.normal(0, 0.7, 30), strict=True))
+        grades = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], size=40)
+        utility = dict(zip(names(40), grades + rng.normal(0, 0.7, 40), strict=True))
 
         def judge(batch, rng=rng, utility=utility):
             keys = {name: 2.2 * utility[name] + rng.gumbel() for name in batch}
             return sorted(batch, key=lambda name: -keys[name])
 
-        ranking = play(bayes(names(30), grades, inversions=0, max_calls=40, seed=seed), judge)
+        ranking = play(bayes(names(40), grades, inversions=0, max_calls=20, seed=seed), judge)
         truth = sorted(utility, key=lambda name: -utility[name])
         head = ranking.order[:20]
         pairs = math.comb(20, 2)
@@ -105,7 +105,7 @@ def test_doubts_are_calibrated():
         bounds = zip(ranking.order, ranking.rank_low, ranking.rank_high, strict=True)
         covered += [low <= truth.index(name) + 1 <= high for name, low, high in bounds]
     assert np.mean(expected) == pytest.approx(np.mean(actual), rel=0.15)
-    assert 0.92 <= np.mean(covered) <= 0.985
+    assert 0.92 <= np.mean(covered) <= 0.98
 
 
 def test_a_stubborn_judge_is_found_out():
