@@ -22,8 +22,9 @@ import platform
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the processes share the cores
@@ -103,11 +104,9 @@ def confidence(world: World, ranking: Ranking) -> Values:
 def gather(queries: Sequence[Query], plan: Plan, worlds: int, jobs: int) -> Rows:
     """The values of all queries, in their order whatever the number of processes."""
     tasks = (queries, itertools.repeat(plan), itertools.repeat(worlds))
-    if jobs == 1:
-        played = list(map(play_query, *tasks))
-    else:
-        with ProcessPoolExecutor(jobs) as pool:
-            played = list(pool.map(play_query, *tasks))
+    with ProcessPoolExecutor(jobs) if jobs > 1 else nullcontext() as pool:
+        results = pool.map(play_query, *tasks) if pool else map(play_query, *tasks)
+        played = list(_counted(results, len(queries)))
     rows: defaultdict[Key, list[Values]] = defaultdict(list)
     for found in played:
         for key, one in found.items():
@@ -150,6 +149,14 @@ PARITY: dict[str, Callable[[Query], bool]] = {
     "even": lambda query: query.number % 2 == 0,
     "all": lambda _query: True,
 }
+
+
+def _counted(results: Iterable[Played], total: int) -> Iterator[Played]:
+    """Say on the terminal how far it is."""
+    for done, result in enumerate(results, start=1):
+        if sys.stderr.isatty():
+            print(f"\r{done} of {total} queries", end="\n" if done == total else "", file=sys.stderr, flush=True)
+        yield result
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import choix
 import numpy as np
+from openskill.models import PlackettLuce
 from ranking_worlds import Ask, Floats, Ints, World
 
 from raggs.ranking import Ranking, make_ranker
@@ -101,8 +103,6 @@ def choix_scores(world: World, orders: Sequence[Ints]) -> Floats:
 
     (Its Newton method with a penalty gives orders of the same quality at forty times the time.)
     """
-    import choix  # late: an option of the developer's installation
-
     if not orders:
         return world.grades
     found = choix.ilsr_rankings(world.grades.size, [order.tolist() for order in orders], alpha=ALPHA, max_iter=1000)
@@ -124,8 +124,6 @@ def random_choix(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.
 
 def random_openskill(world: World, ask: Ask, budgets: Sequence[int], rng: np.random.Generator) -> Iterator[Snapshot]:
     """Balanced random batches, rated one after the other by OpenSkill's Plackett-Luce model from the grades."""
-    from openskill.models import PlackettLuce  # late: an option of the developer's installation
-
     model, clock = PlackettLuce(), Clock()
     players = [model.rating(mu=25.0 + MU_PER_GRADE * (grade - 3.0), sigma=SIGMA) for grade in world.grades]
     batches = balanced_batches(world.grades.size, rng)

@@ -65,8 +65,9 @@ def table(head: Sequence[str], body: Sequence[Sequence[str]]) -> str:
 
 
 def order_table(rows: Rows, study: str, judge: str) -> str:
-    """A row for each method and number of calls, by calls first."""
-    keys = sorted((key for key in rows if key[:2] == (study, judge)), key=lambda key: key.budget)
+    """A row for each method and number of calls: the least of each method first, then the next."""
+    keys = [key for key in rows if key[:2] == (study, judge)]
+    keys.sort(key=lambda key: sum(other.method == key.method and other.budget < key.budget for other in keys))
     body = []
     for key in keys:
         calls, ms = (mean_error(column(rows[key], name))[0] for name in ("calls", "ms"))
