@@ -75,7 +75,11 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     ),
     "no type": (change(retrieve={"retrievers": [{"k": 3}]}), 5, ("retrieve.retrievers.0", "type")),
     "unknown engine": (change(rank={"engine": "fast"}), 5, ("rank.engine", "online")),
-    "unknown option of an engine": (change(rank={"engine": "online", "options": {"etta": 1}}), 5, ("rank", "'etta'", "eta")),
+    "unknown option of an engine": (
+        change(rank={"engine": "online", "options": {"etta": 1}}),
+        5,
+        ("rank", "'etta'", "eta"),
+    ),
     "an option that cannot be": (change(rank={"options": {"sigma": -1}}), 5, ("rank", "sigma")),
     "unknown fusion": (change(merge={"type": "rff"}), 5, ("merge.type", "did you mean 'rrf'")),
     "name with a slash": (change(name="a/b"), 5, ("name", "raggs.yaml:1")),
