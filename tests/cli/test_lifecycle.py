@@ -10,6 +10,7 @@ from support.project import ARTIFACTS, Project, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
+from raggs.ranking import ENGINES
 
 
 def call(*arguments: object, code: int = 0) -> str:
@@ -155,6 +156,25 @@ def test_status_why_and_their_json(project: Project) -> None:
     assert "would not run again" in call("why", project.run, "merge")
     stages = json.loads(call("status", project.run, "--json"))["stages"]
     assert all(stage["done"] and not stage["reasons"] for stage in stages.values())
+
+
+@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("place", [0.3, 0.77])
+def test_each_engine_resumes_in_mid_round_and_replays(tmp_path: Path, engine: str, place: float) -> None:
+    project = make_project(tmp_path, rank={"engine": engine, "max_calls": 12, "parallel": 3})
+    call("run", "--config", project.config, "--quiet")
+    whole = project.artifacts()
+    # As a kill leaves it: a torn journal, no ranking, no lock.
+    journal = project.run / "rank.journal.jsonl"
+    journal.write_bytes(whole["rank.journal"][: int(len(whole["rank.journal"]) * place)])
+    (project.run / "rank.jsonl").unlink()
+    manifest = project.manifest()
+    del manifest["stages"]["rank"]
+    (project.run / "manifest.json").write_text(json.dumps(manifest))
+    assert set(ran(project)) == {"rank"}
+    assert project.artifacts() == whole
+    call("audit", project.run)
+    assert json.loads(call("why", project.run, "--query", "q00", "--json"))["calls"] > 0
 
 
 def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
