@@ -60,6 +60,9 @@ def rank_records():
                 score=3.25,
                 sigma=0.5,
                 confidence=0.75,
+                rank_low=1,
+                rank_high=9,
+                membership=1,
                 exposures=4,
                 duplicate_of=DUPLICATES.get((qid, doc_id)),
             )

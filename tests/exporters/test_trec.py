@@ -74,7 +74,19 @@ def expected_ndcg() -> float:
 @given(st.permutations([f"d{number}" for number in range(25)]), st.integers(1, 30), st.text(min_size=1, max_size=12))
 def test_any_order_survives_the_score_column(order, top, name):
     ranking = (
-        RankRecord(qid="q", rank=rank, doc_id=doc_id, grade=3, score=1.0, sigma=1, confidence=0.5, exposures=0)
+        RankRecord(
+            qid="q",
+            rank=rank,
+            doc_id=doc_id,
+            grade=3,
+            score=1.0,
+            sigma=1,
+            confidence=0.5,
+            exposures=0,
+            rank_low=1,
+            rank_high=9,
+            membership=1,
+        )
         for rank, doc_id in enumerate(order, start=1)
     )
     lines = list(_run(Golden(name, top, {}, (), (), ranking, {})))
