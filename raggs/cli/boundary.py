@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from raggs.errors import RaggsError, UsageError
+from raggs.errors import RaggsError
 
 INTERRUPTED = 130
 BUG = 6
@@ -53,10 +53,6 @@ class BoundaryGroup(TyperGroup):
             # The reader of our output has gone (`raggs ... | head`): nothing is wrong, and nothing is left to say.
             sys.stdout = None
             raise typer.Exit(0) from error
-        except UnicodeEncodeError as error:
-            wrapped = UsageError("the terminal cannot show this text", remedy="set PYTHONIOENCODING=utf-8")
-            _say(error, f"raggs: {wrapped}")
-            raise typer.Exit(wrapped.exit_code) from error
         except OSError as error:
             _say(error, f"raggs: {error.filename or 'the system'}: {error.strerror or error}")
             raise typer.Exit(BUG) from error

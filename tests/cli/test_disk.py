@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.project import make_project
+from support.project import environment, make_project, raggs
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -79,3 +79,10 @@ def test_passages_without_text_are_left_out_and_named(tmp_path: Path) -> None:
     code, sentences = call("run", "--config", project.config)
     assert code == 0
     assert "1 passage without text left out: void (line 13)" in sentences
+
+
+def test_a_terminal_that_knows_only_ascii_still_sees_the_results(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=7, corpus=12)
+    done = raggs("run", "--config", project.config, env=environment(PYTHONIOENCODING="ascii"))
+    assert done.returncode == 0, done.stderr
+    assert "next: raggs audit" in done.stdout
