@@ -86,8 +86,3 @@ class PartialError(RaggsError):
 
 class BudgetError(PartialError):
     pass
-
-
-def missing_extra(package: str, extra: str) -> PrerequisiteError:
-    """The one sentence for an optional dependency that is not installed."""
-    return PrerequisiteError(f"{package} is not installed", remedy=f'run: pip install "raggs[{extra}]"')

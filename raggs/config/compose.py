@@ -146,9 +146,10 @@ class RunServices:
             case "rewriter":
                 return self.rewriter.causes()
             case "retrievers":
+                specs: Any = self.config.retrieve.retrievers
                 return {
-                    f"retriever {name_of(spec)}": self._adapter(retrievers.REGISTRY, spec)
-                    for spec in self.config.retrieve.retrievers
+                    f"retriever {name_of(spec)}": adapter_causes(retrievers.REGISTRY.load(spec.type), spec)
+                    for spec in specs
                 }
             case "judge":
                 found = {**self.judge.causes(task or "grade")}
@@ -237,10 +238,6 @@ class RunServices:
 
     def _building(self, what: str, done: int, total: int) -> None:
         self._listen(Building(what, done, total))
-
-    @staticmethod
-    def _adapter(registry: Any, spec: Any) -> dict[str, Any]:
-        return adapter_causes(registry.load(spec.type), spec)
 
 
 def make_folder(path: Path) -> None:

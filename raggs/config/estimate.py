@@ -93,10 +93,9 @@ def _mean_tokens(services: RunServices) -> int:
 
 def _prompt_tokens(services: RunServices, task: Task) -> int:
     """The prompt's own words, without what is put into it."""
-    template = services.prompts[task].templates["en"]
-    return services.llm.estimate_tokens(template.system + template.user)
+    return services.llm.estimate_tokens(services.prompts[task].text())
 
 
 def _usd(services: RunServices, model: str, sent: int, received: int) -> float | None:
     price = services.llm.price(model)
-    return None if price is None else (sent * price.input + received * price.output) / 1e6
+    return None if price is None else price.usd(sent, received)

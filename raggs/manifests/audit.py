@@ -13,7 +13,6 @@ Nothing is written and nobody is asked: no network, no corpus, no key.
 
 from __future__ import annotations
 
-import asyncio
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -141,7 +140,7 @@ def _chain(run: Run, lock: StageLock) -> Iterator[Finding]:
 
 
 def _derivations(run: Run, damaged: set[str]) -> Iterator[Finding]:
-    for name, derive in (("merge", _merge), ("prune", _prune), ("rank", _rank)):
+    for name, derive in (("merge", _rerun), ("prune", _prune), ("rank", _rank)):
         lock = run.manifest.stages.get(name)
         if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
             continue
@@ -182,12 +181,9 @@ class _PoolTexts:
 class _AuditServices:
     """The little that the deterministic stages need; anything else is an attribute error, on purpose."""
 
-    concurrency = 1
-
     def __init__(self, run: Run) -> None:
         self.passages = _PoolTexts(_inputs(run).by_query("merge", MergeRecord))
         self.queries: Mapping[str, Any] = {}
-        self.loop: asyncio.Runner | None = None
 
     def progress(self, done: int, total: int) -> None:
         """Nobody watches."""
@@ -205,10 +201,6 @@ def _rerun(run: Run, lock: StageLock) -> Iterator[Finding]:
     config = stage.Config.model_validate(lock.params)
     services: Any = _AuditServices(run)
     yield from _compare(run, lock.stage, stage.run(_inputs(run), config, services))
-
-
-def _merge(run: Run, lock: StageLock) -> Iterator[Finding]:
-    yield from _rerun(run, lock)
 
 
 def _prune(run: Run, lock: StageLock) -> Iterator[Finding]:

@@ -227,3 +227,14 @@ def test_a_changed_rewrite_prompt_embeds_again(server: LLMServer, tmp_path: Path
     own.write_text(own.read_text(encoding="utf-8").replace("# system", "# system\nBe brief.", 1), encoding="utf-8")
     ran = json.loads(call("run", "--config", project.config, "--json")[0])["ran"]
     assert any("rewriter.prompt changed" in reason for reason in ran["embed"])
+
+
+def test_the_dry_run_estimates_a_prompt_that_is_not_in_english(server: LLMServer, tmp_path: Path) -> None:
+    import raggs.prompts
+
+    folder = Path(raggs.prompts.__file__).parent
+    project = provider_project(tmp_path, server.url)
+    own = project.folder / "mine.fr.md"
+    own.write_text((folder / "grade@1.fr.md").read_text(encoding="utf-8"), encoding="utf-8")
+    project.change(judge={"prompt": "mine.fr.md"})
+    assert json.loads(call("run", "--config", project.config, "--dry-run", "--json")[0])["usd"] > 0
