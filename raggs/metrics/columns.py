@@ -1,0 +1,233 @@
+"""Judgments and runs as columns: what every measure is computed from.
+
+A `Qrels` knows its scale, so that a grade outside it is an error and never a gain; a `Run` is what a system returned.
+Both can be made from dictionaries, or from arrays when files are large; neither keeps the dictionaries.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from raggs.errors import DataError
+from raggs.metrics.ids import IdColumn, Keys, pair_keys
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade
+Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or doc_ids best first
+
+GOLDEN_HIGH = 5
+ZERO_HIGH = 4
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What grades mean.
+
+    Attributes:
+        low, high: the lowest and the highest grade; a negative grade is always "pooled but unjudged".
+        relevant: the lowest grade that counts as relevant where relevance is yes or no.
+        gains: the gain of each grade from `low` to `high`, >= 0.
+    """
+
+    low: int
+    high: int
+    relevant: int
+    gains: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low < self.high:
+            raise DataError(f"a scale of grades from {self.low} to {self.high} is none", remedy="e.g. 1-5 or 0-3")
+        if not self.low < self.relevant <= self.high:
+            raise DataError(
+                f"relevance from grade {self.relevant} on divides nothing",
+                remedy=f"choose a grade in {self.low + 1} to {self.high}",
+            )
+        if len(self.gains) != self.size or not all(gain >= 0 and math.isfinite(gain) for gain in self.gains):
+            raise DataError(f"{self.size} gains from 0 on are needed, one for each grade", remedy="give all of them")
+
+    @classmethod
+    def of(cls, low: int, high: int, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Scale:
+        """A scale with the usual meaning: gain = grade - low; relevant from 4 on where 1 is lowest, else from 1 on."""
+        usual = 4 if low == 1 else low + 1
+        every = range(low, high + 1)
+        if gains is not None and (missing := [grade for grade in every if grade not in gains]):
+            raise DataError(f"grade {missing[0]} has no gain", remedy=f"give a gain for each grade {low} to {high}")
+        worth = tuple(float(grade - low if gains is None else gains[grade]) for grade in every)
+        return cls(low, high, min(usual, high) if relevant is None else relevant, worth)
+
+    @property
+    def size(self) -> int:
+        return self.high - self.low + 1
+
+    @property
+    def golden(self) -> bool:
+        """Whether these are the grades 1 to 5 of a golden set."""
+        return (self.low, self.high) == (1, GOLDEN_HIGH)
+
+    def holds(self, grades: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Which grades are possible here."""
+        return (grades < 0) | ((grades >= self.low) & (grades <= self.high))
+
+    def grades(self) -> Ints:
+        """Every grade, ascending."""
+        return np.arange(self.low, self.high + 1)
+
+
+def usual_scale(grades: Iterable[int], relevant: int | None = None) -> Scale:
+    """The scale that some grades seem to be on: 0 to 4 when a 0 is among them, else 1 to 5."""
+    zero = any(grade == 0 for grade in grades)
+    return Scale.of(0, ZERO_HIGH, relevant) if zero else Scale.of(1, GOLDEN_HIGH, relevant)
+
+
+@dataclass(frozen=True)
+class Qrels:
+    """Judgments as columns.
+
+    Attributes:
+        qids: the judged queries, sorted.
+        query: shape (m,), the number of each judgment's query in `qids`, non-decreasing.
+        grade: shape (m,), its grade; negative means pooled but unjudged.
+        docs: its passage.
+        scale: what the grades mean.
+
+    Raises:
+        DataError: a grade outside the scale, or a passage judged twice for a query.
+    """
+
+    qids: tuple[str, ...]
+    query: Ints
+    grade: Ints
+    docs: IdColumn
+    scale: Scale
+
+    def __post_init__(self) -> None:
+        wrong = np.flatnonzero(~self.scale.holds(self.grade))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: grade {self.grade[row]} lies "
+                f"outside the scale {self.scale.low} to {self.scale.high}",
+                remedy="correct it, or name the scale",
+            )
+        if (row_twice := _repeated(self.keys)) is not None:
+            raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
+
+    @classmethod
+    def of(cls, labels: Labels, scale: Scale | None = None) -> Qrels:
+        """The columns of ``{qid: {doc_id: grade}}``. A query without any label is left out, as in a file."""
+        qids = tuple(sorted(qid for qid, judged in labels.items() if judged))
+        grades = np.array([_whole(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)
+        query = np.repeat(np.arange(len(qids)), [len(labels[qid]) for qid in qids])
+        docs = IdColumn.of(chain.from_iterable(labels[qid] for qid in qids))
+        return cls(qids, query, grades, docs, scale or usual_scale(grades.tolist()))
+
+    @cached_property
+    def keys(self) -> Keys:
+        """A key for each (query, passage)."""
+        return pair_keys(self.query, self.docs.keys())
+
+    @cached_property
+    def counts(self) -> Ints:
+        """Shape (queries, grades): how many passages of each grade were judged."""
+        judged = self.grade >= 0
+        cells = self.query[judged] * self.scale.size + self.grade[judged] - self.scale.low
+        return np.bincount(cells, minlength=len(self.qids) * self.scale.size).reshape(len(self.qids), self.scale.size)
+
+    def facets(self, facet_of: Mapping[str, str]) -> Ints:
+        """Shape (m,): a number for the facet of each judged passage; -1 where none is known."""
+        numbers = {name: number for number, name in enumerate(sorted(set(facet_of.values())))}
+        docs = self.docs.take(np.arange(len(self.docs)))
+        return np.array([numbers.get(facet_of.get(doc.decode(), ""), -1) for doc in docs.tolist()], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a system returned, as columns, in the order of its file.
+
+    Attributes:
+        qids: its queries.
+        query: shape (n,), the number of each row's query in `qids`.
+        score: shape (n,), finite; higher is better.
+        docs: the passages.
+    """
+
+    qids: tuple[str, ...]
+    query: Ints
+    score: Floats
+    docs: IdColumn
+
+    def checked(self) -> Run:
+        """The same, once its scores are known to be finite and its passages to stand once for a query.
+
+        Raises:
+            DataError: they are not.
+        """
+        wrong = np.flatnonzero(~np.isfinite(self.score))
+        if len(wrong):
+            row = int(wrong[0])
+            raise DataError(
+                f"query {self.qids[self.query[row]]}, passage {self.docs.text(row)}: score {self.score[row]} is not "
+                "a finite number",
+                remedy="remove or repair it",
+            )
+        if (row_twice := self.twice()) is not None:
+            raise _stands_twice(self.qids[self.query[row_twice]], self.docs.text(row_twice))
+        return self
+
+    def twice(self) -> int | None:
+        """A row whose passage stands above it for the same query already, if there is one."""
+        return _repeated(pair_keys(self.query, self.doc_keys))
+
+    @classmethod
+    def of(cls, lists: Lists) -> Run:
+        """The columns of ``{qid: {doc_id: score}}`` or ``{qid: [doc_id, ...]}`` (best first, so without ties)."""
+        qids = tuple(lists)
+        scores: list[ArrayLike] = [
+            list(found.values()) if isinstance(found, Mapping) else -np.arange(len(found)) for found in lists.values()
+        ]
+        query = np.repeat(np.arange(len(qids)), [len(found) for found in lists.values()])
+        docs = IdColumn.of(chain.from_iterable(lists.values()))
+        joined = np.concatenate([np.asarray(column, dtype=np.float64) for column in scores]) if scores else np.empty(0)
+        return cls(qids, query, joined, docs).checked()
+
+    @classmethod
+    def from_columns(cls, qids: Sequence[str], doc_ids: Sequence[str], scores: ArrayLike) -> Run:
+        """The columns of three sequences of equal length, a row each."""
+        names = tuple(dict.fromkeys(qids))
+        numbers = {qid: number for number, qid in enumerate(names)}
+        query = np.fromiter((numbers[qid] for qid in qids), dtype=np.int64, count=len(qids))
+        score = np.asarray(scores, dtype=np.float64)
+        if not len(qids) == len(doc_ids) == len(score):
+            raise DataError(f"{len(qids)} queries, {len(doc_ids)} passages and {len(score)} scores do not make rows")
+        return cls(names, query, score, IdColumn.of(doc_ids)).checked()
+
+    @cached_property
+    def doc_keys(self) -> Keys:
+        """A key for each row's passage."""
+        return self.docs.keys()
+
+
+def _repeated(keys: Keys) -> int | None:
+    """The second row of a key that stands twice, if one does."""
+    ordered = np.sort(keys)
+    again = ordered[1:][ordered[1:] == ordered[:-1]]
+    return int(np.flatnonzero(keys == again[0])[1]) if len(again) else None
+
+
+def _stands_twice(qid: str, doc_id: str) -> DataError:
+    return DataError(f"query {qid} and passage {doc_id} stand twice", remedy="keep one")
+
+
+def _whole(grade: float, qid: str) -> int:
+    if not float(grade).is_integer():
+        raise DataError(f"query {qid}: grade {grade} is not a whole number", remedy="grades are whole numbers")
+    return int(grade)

@@ -1,0 +1,156 @@
+"""Score a run against judgments: the one function that callers need.
+
+Every query of the judgments counts: one without a list scores 0. Not a number means "not defined for this query"; it
+is left out of the mean and counted. Nothing here reads a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from raggs.errors import DataError
+from raggs.metrics.columns import Floats, Labels, Lists, Qrels, Run, Scale
+from raggs.metrics.hits import Hits, Ties, find_hits
+from raggs.metrics.names import ByMeasure, Named, parse_measures
+from raggs.metrics.stats import Interval, bootstrap_means
+
+V = TypeVar("V")
+
+USUAL = (
+    "ra_nwg@10", "n_recall4@10", "n_recall5@10", "precision4@10", "harm@10", "ndcg@10", "recall@10", "mrr@10", "map",
+    "holes@10",
+)  # fmt: skip
+USUAL_ELSEWHERE = ("ndcg@10", "recall@10", "precision@10", "mrr@10", "map", "hit@10", "holes@10")
+DRAWS = 2000
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The values of some measures for a run.
+
+    Mappings are by measure, under any spelling of its name.
+
+    Attributes:
+        measures: canonical names, in the order asked for.
+        qids: the judged queries, sorted.
+        values: shape (measures, queries); NaN where a measure is not defined.
+        hits: what the values were computed from.
+        confidence: of the intervals.
+        seed: of the intervals.
+    """
+
+    measures: tuple[str, ...]
+    qids: tuple[str, ...]
+    values: Floats
+    hits: Hits
+    confidence: float = 0.95
+    seed: int = 1
+
+    @cached_property
+    def mean(self) -> ByMeasure[float]:
+        """The mean over the queries where the measure is defined; NaN without any."""
+        valid = np.isfinite(self.values)
+        sums = np.where(valid, self.values, 0.0).sum(axis=1)
+        return self._by(np.where(valid.any(axis=1), sums / np.maximum(valid.sum(axis=1), 1), np.nan).tolist())
+
+    @cached_property
+    def valid(self) -> ByMeasure[int]:
+        """How many queries the mean is over."""
+        return self._by(np.isfinite(self.values).sum(axis=1).tolist())
+
+    @cached_property
+    def interval(self) -> ByMeasure[Interval]:
+        """A bootstrap interval of the mean over queries (BCa, seeded)."""
+        return self._by(bootstrap_means(self.values, confidence=self.confidence, draws=DRAWS, seed=self.seed))
+
+    @cached_property
+    def per_query(self) -> ByMeasure[dict[str, float]]:
+        """The value of each query."""
+        return self._by([dict(zip(self.qids, row.tolist(), strict=True)) for row in self.values])
+
+    def column(self, measure: str) -> Floats:
+        """Shape (queries,): the values of one measure, in the order of `qids`."""
+        found: Floats = self.values[self._by(list(range(len(self.measures))))[measure]]
+        return found
+
+    def _by(self, values: Sequence[V]) -> ByMeasure[V]:
+        return ByMeasure(dict(zip(self.measures, values, strict=True)))
+
+
+def evaluate(
+    qrels: Qrels | Labels,
+    run: Run | Lists,
+    measures: Sequence[str] | None = None,
+    *,
+    binary_at: int | None = None,
+    gains: Mapping[int, float] | None = None,
+    scale: tuple[int, int] | None = None,
+    ties: Ties = "trec",
+    condensed: bool = False,
+    facets: Mapping[str, str] | None = None,
+    answer_rank: Mapping[str, float] | None = None,
+    confidence: float = 0.95,
+    seed: int = 1,
+) -> Evaluation:
+    """Score a run against judgments.
+
+    Args:
+        qrels: ``{qid: {doc_id: grade}}`` or columns; a negative grade means pooled but unjudged.
+        run: ``{qid: {doc_id: score}}``, ``{qid: [doc_id, ...]}`` best first, or columns.
+        measures: names, such as "ra_nwg@10", "nDCG@10", "E[recall@5]"; a usual selection if left out.
+        binary_at: the lowest grade that is relevant where relevance is yes or no (default: 4 on the scale 1 to 5,
+            else 1).
+        gains: the gain of each grade (default: grade - lowest grade).
+        scale: the lowest and highest grade (default: 0 to 4 when a 0 is among the grades, else 1 to 5).
+        ties: how equal scores are put in order where a measure needs one (see `raggs.metrics.hits.find_hits`).
+        condensed: leave unjudged passages out of the lists.
+        facets: the facet or source of passages, for ra_nwg_novel.
+        answer_rank: by query, the first rank whose text holds the answer, inf for none, for containment (see
+            `raggs.metrics.texts.answer_rank`).
+        confidence: of the intervals, in 0 to 1.
+        seed: of the intervals.
+
+    Raises:
+        DataError: a grade outside the scale, a score that is no finite number, a passage twice, no query in common.
+        UsageError: an unknown measure.
+    """
+    labels = _qrels(qrels, binary_at, gains, scale)
+    system = run if isinstance(run, Run) else Run.of(run)
+    hits = find_hits(labels, system, ties)
+    if facets is not None:
+        hits = replace(hits, facet=labels.facets(facets))
+    if answer_rank is not None:
+        hits = replace(hits, answer_rank=np.array([answer_rank.get(qid, np.nan) for qid in labels.qids]))
+    wanted = parse_measures(measures or (USUAL if labels.scale.golden else USUAL_ELSEWHERE))
+    return measure_hits(hits.condensed() if condensed else hits, wanted, confidence=confidence, seed=seed)
+
+
+def measure_hits(hits: Hits, measures: Sequence[Named], *, confidence: float = 0.95, seed: int = 1) -> Evaluation:
+    """As `evaluate`, for hits that are known.
+
+    Raises:
+        DataError: no query in common, or a measure that is not defined on these judgments.
+    """
+    if not hits.returned.any():
+        raise DataError(
+            "the run has none of the judged queries" if len(hits.length) else "there are no judgments",
+            remedy="check that both name queries in the same way",
+        )
+    values = np.array([named.values(hits) for named in measures])
+    names = tuple(named.name for named in measures)
+    return Evaluation(names, hits.qrels.qids, values, hits, confidence, seed)
+
+
+def _qrels(
+    qrels: Qrels | Labels, binary_at: int | None, gains: Mapping[int, float] | None, scale: tuple[int, int] | None
+) -> Qrels:
+    made = qrels if isinstance(qrels, Qrels) else Qrels.of(qrels, None if scale is None else Scale.of(*scale))
+    if binary_at is None and gains is None and (scale is None or not isinstance(qrels, Qrels)):
+        return made
+    low, high = scale or (made.scale.low, made.scale.high)
+    return replace(made, scale=Scale.of(low, high, binary_at, gains))

@@ -1,0 +1,201 @@
+"""Where a run put the judged passages: the small table that all measures are computed from.
+
+Only judged passages carry weight, so a run of ten million rows becomes a table of at most as many rows as there are
+judgments. Each row knows its rank and its tie group, so expectations over ties need nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.metrics.columns import Floats, Ints, Qrels, Run
+from raggs.metrics.ids import Keys, pair_keys
+
+Ties = Literal["trec", "file"]
+
+FILTER_BITS = 22  # a table of as many bits' values tells most unjudged passages at one look
+
+
+@dataclass(frozen=True)
+class Hits:
+    """Retrieved judged passages, sorted by query and rank.
+
+    Attributes:
+        qrels: the judgments.
+        query: shape (n,), the number of the row's query in `qrels.qids`.
+        item: shape (n,), its row in `qrels`.
+        rank: shape (n,), from 1.
+        start: shape (n,), how many passages of its list stand above its tie group.
+        size: shape (n,), how many passages its tie group holds; 1 without a tie.
+        length: shape (queries,), how many passages were retrieved.
+        tied: shape (queries,), how many of these share their score with another.
+        returned: shape (queries,), whether the run has a list for the query.
+        unknown: how many queries of the run are not judged, and so left out.
+        facet: shape (m,), a number for the facet of each judgment, -1 for none; None where facets are not known.
+        answer_rank: shape (queries,), the first rank whose text contains the answer, inf for none, NaN where there is
+            no answer to look for; None where texts are not known.
+    """
+
+    qrels: Qrels
+    query: Ints
+    item: Ints
+    rank: Ints
+    start: Ints
+    size: Ints
+    length: Ints
+    tied: Ints
+    returned: NDArray[np.bool_]
+    unknown: int = 0
+    facet: Ints | None = None
+    answer_rank: Floats | None = None
+
+    @property
+    def grade(self) -> Ints:
+        """Shape (n,), the grade of each row."""
+        found: Ints = self.qrels.grade[self.item]
+        return found
+
+    def weigh(self, table: Floats) -> Floats:
+        """Shape (n,): the weight of each row, by a table of shape (queries, grades) or (grades,)."""
+        column = self.grade - self.qrels.scale.low
+        found: Floats = table[self.query, column] if table.ndim > 1 else table[column]
+        return found
+
+    def total(self, values: Floats) -> Floats:
+        """Shape (queries,): the sum of a column of values over each query's rows."""
+        return per_query(self, self.query, values)
+
+    def arranged(self, weights: Floats) -> Hits:
+        """The same with each tie group in descending order of `weights` (shape (n,)); unjudged passages weigh 0."""
+        order = np.lexsort((-weights, self.start, self.query))
+        query, start, size, weight = self.query[order], self.start[order], self.size[order], weights[order]
+        first = _run_starts(query, start)
+        place = np.arange(len(order)) - first
+        judged = np.bincount(first, minlength=len(order))[first]
+        rank = start + np.where(weight >= 0, 1 + place, size - judged + 1 + place)
+        return replace(self, query=query, item=self.item[order], rank=rank, start=start, size=size)
+
+    def condensed(self) -> Hits:
+        """The same as if the run had not returned any unjudged passage (Sakai 2007)."""
+        first_row = np.searchsorted(self.query, np.arange(len(self.length)))
+        length = np.bincount(self.query, minlength=len(self.length))
+        first = _run_starts(self.query, self.start)
+        size = np.bincount(first, minlength=len(first))[first]
+        return replace(
+            self,
+            rank=np.arange(len(self.query)) - first_row[self.query] + 1,
+            start=first - first_row[self.query],
+            size=size,
+            length=length,
+            tied=np.bincount(self.query, weights=size > 1, minlength=len(length)).astype(np.int64),
+        )
+
+
+def per_query(hits: Hits, query: Ints, values: Floats) -> Floats:
+    """Shape (queries,): the sums of `values`, each of the query that `query` says."""
+    return np.bincount(query, weights=values, minlength=len(hits.length)).astype(np.float64)
+
+
+def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
+    """Sort a run and look up its judged passages.
+
+    Args:
+        qrels: the judgments.
+        run: the run.
+        ties: how equal scores are put in order: "trec" as trec_eval does, by descending passage id; "file" as the run
+            has them. (trec_eval compares scores in single precision, this function in double.)
+    """
+    numbers = {qid: number for number, qid in enumerate(qrels.qids)}
+    known = np.array([numbers.get(qid, -1) for qid in run.qids], dtype=np.int64)
+    rows = np.arange(len(run.query))
+    if (known < 0).any():
+        rows = rows[known[run.query] >= 0]
+    query, score = known[run.query[rows]], run.score[rows]
+    if (order := _order(query, score)) is not None:
+        rows, query, score = rows[order], query[order], score[order]
+    length = np.bincount(query, minlength=len(qrels.qids))
+    offset = np.concatenate([[0], np.cumsum(length)[:-1]])
+    groups = _group_starts(query, score)
+    sizes = np.diff(np.append(groups, len(rows)))
+
+    place, item = _judged(qrels, pair_keys(query, run.doc_keys[rows]))
+    group = np.searchsorted(groups, place, side="right") - 1
+    if ties == "trec":
+        place = _by_id(run, rows, groups, sizes, place, group)
+    mine = query[place] if len(place) else place
+    table = Hits(
+        qrels=qrels,
+        query=mine,
+        item=item,
+        rank=place - offset[mine] + 1,
+        start=groups[group] - offset[mine],
+        size=sizes[group],
+        length=length,
+        tied=np.bincount(query[groups], weights=np.where(sizes > 1, sizes, 0), minlength=len(length)).astype(np.int64),
+        returned=np.isin(np.arange(len(length)), known),
+        unknown=int((known < 0).sum()),
+    )
+    by_rank = np.lexsort((table.rank, table.query))
+    columns = {name: getattr(table, name)[by_rank] for name in ("query", "item", "rank", "start", "size")}
+    return replace(table, **columns)
+
+
+def _order(query: Ints, score: Floats) -> Ints | None:
+    """What sorts rows by query and descending score, equal ones as they stand; None where they are sorted."""
+    step = np.diff(query)
+    if not ((step < 0) | ((step == 0) & (score[1:] > score[:-1]))).any():
+        return None
+    return np.lexsort((-score, query))
+
+
+def _group_starts(query: Ints, score: Floats) -> Ints:
+    """The first rows of all tie groups."""
+    changed = np.ones(len(query), dtype=bool)
+    changed[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
+    return np.flatnonzero(changed)
+
+
+def _judged(qrels: Qrels, keys: Keys) -> tuple[Ints, Ints]:
+    """The places in `keys` that are judged, and their rows in `qrels`."""
+    judged = np.flatnonzero(qrels.grade >= 0)
+    judged = judged[np.argsort(qrels.keys[judged])]
+    wanted = qrels.keys[judged]
+    if not len(wanted):
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    low = np.uint64((1 << FILTER_BITS) - 1)
+    maybe = np.zeros(1 << FILTER_BITS, dtype=bool)
+    maybe[(wanted & low).astype(np.int64)] = True
+    places = np.flatnonzero(maybe[(keys & low).astype(np.int64)])
+    found = np.minimum(np.searchsorted(wanted, keys[places]), len(wanted) - 1)
+    right = wanted[found] == keys[places]
+    return places[right], judged[found[right]]
+
+
+def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: Ints) -> Ints:
+    """The places of judged passages once each tie group stands by descending passage id."""
+    open_ = np.unique(group[sizes[group] > 1])
+    if not len(open_):
+        return place
+    count = sizes[open_]
+    within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    members = np.repeat(groups[open_], count) + within
+    _, name = np.unique(run.docs.take(rows[members]), return_inverse=True)
+    order = np.lexsort((-name, np.repeat(open_, count)))
+    moved = np.empty(len(members), dtype=np.int64)
+    moved[order] = members  # the groups stand in ascending order, so their places are handed out from the first on
+    tied = sizes[group] > 1
+    result = place.copy()
+    result[tied] = moved[np.searchsorted(members, place[tied])]
+    return result
+
+
+def _run_starts(query: Ints, start: Ints) -> Ints:
+    """For each row of sorted rows, the first row of its tie group."""
+    changed = np.ones(len(query), dtype=bool)
+    changed[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
+    firsts = np.flatnonzero(changed)
+    return np.repeat(firsts, np.diff(np.append(firsts, len(query))))

@@ -1,0 +1,87 @@
+"""Columns of ids: passages by their bytes, without a Python object for each.
+
+Ids are UTF-8 bytes in NumPy arrays of fixed width, in chunks, so that one long id widens its own chunk alone. Byte
+order is the order of code points, which is also the order in which trec_eval breaks ties. A key is a 64-bit hash of
+the bytes; it does not depend on the width of the array that holds the id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Keys = NDArray[np.uint64]
+Bytes = NDArray[np.bytes_]
+
+WORD = 8
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+
+
+class IdColumn:
+    """Immutable ids, row by row.
+
+    Args:
+        chunks: arrays of bytes (dtype ``S``), one after the other. Ids hold no NUL.
+    """
+
+    def __init__(self, chunks: Sequence[Bytes]) -> None:
+        self._chunks = tuple(chunks)
+        self._ends = np.cumsum([len(chunk) for chunk in self._chunks], dtype=np.int64)
+
+    @classmethod
+    def of(cls, ids: Iterable[str]) -> IdColumn:
+        """The column of some strings."""
+        return cls([np.array([name.encode() for name in ids], dtype=np.bytes_)])
+
+    def __len__(self) -> int:
+        return int(self._ends[-1]) if len(self._ends) else 0
+
+    def keys(self) -> Keys:
+        """A 64-bit hash of each id."""
+        return np.concatenate([_keys(chunk) for chunk in self._chunks]) if self._chunks else np.empty(0, np.uint64)
+
+    def take(self, rows: NDArray[np.int64]) -> Bytes:
+        """The ids of some rows, in one array."""
+        if len(self._chunks) == 1:
+            return self._chunks[0][rows]
+        place = np.searchsorted(self._ends, rows, side="right")
+        taken = np.empty(len(rows), dtype=max((chunk.dtype for chunk in self._chunks), key=lambda kind: kind.itemsize))
+        for number in np.unique(place):
+            mine = place == number
+            first = self._ends[number] - len(self._chunks[number])
+            taken[mine] = self._chunks[number][rows[mine] - first]
+        return taken
+
+    def text(self, row: int) -> str:
+        """The id of one row."""
+        return str(self.take(np.array([row]))[0].decode())
+
+
+def mixed(values: Keys) -> Keys:
+    """Bits well mixed, one value to one value (the finaliser of SplitMix64; Steele, Lea, Flood 2014)."""
+    z = values + GOLDEN
+    z = (z ^ (z >> SHIFTS[0])) * MIX[0]
+    z = (z ^ (z >> SHIFTS[1])) * MIX[1]
+    return z ^ (z >> SHIFTS[2])
+
+
+def pair_keys(queries: NDArray[np.int64], docs: Keys) -> Keys:
+    """A key for each (query number, passage key)."""
+    return mixed(docs ^ mixed(queries.astype(np.uint64)))
+
+
+def _keys(ids: Bytes) -> Keys:
+    width = max(ids.dtype.itemsize, 1)
+    words = -(-width // WORD)
+    padded = np.ascontiguousarray(ids.astype(f"S{words * WORD}", copy=False))
+    table = padded.view(np.uint64).reshape(len(ids), words)
+    keys = np.zeros(len(ids), dtype=np.uint64)
+    for place in range(words):
+        word = table[:, place]
+        # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
+        keys ^= np.where(word == 0, np.uint64(0), mixed(word + np.uint64(place) * MIX[0]))
+    return keys

@@ -1,0 +1,117 @@
+"""What a measure is: a name, a sentence, and a number for each query from a table of hits.
+
+A measure is a frozen object with a cutoff and parameters; its class says what it means. `Linear` measures are sums of
+weight times worth of rank over a norm, so their expectation over ties follows; others say theirs, or have none.
+Not a number means "not defined for this query". A query without a list scores 0, unless it is undefined for all.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
+
+from raggs.errors import DataError
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.hits import Hits
+
+Cutoff = Literal["needed", "possible"]
+
+
+@dataclass(frozen=True)
+class Measure(ABC):
+    """A measure at a cutoff. The first line of its docstring is its line in `raggs list measures`.
+
+    Args:
+        k: how many passages of the list count; None for all.
+        params: what `PARAMS` allows; `rel`, where allowed, is the lowest relevant grade.
+    """
+
+    k: int | None = None
+    params: dict[str, Any] = field(default_factory=dict, hash=False)
+
+    NAME: ClassVar[str]
+    FORMULA: ClassVar[str]
+    SOURCE: ClassVar[str]
+    RANGE: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    HIGHER: ClassVar[bool] = True  # is better
+    CUTOFF: ClassVar[Cutoff] = "needed"
+    PARAMS: ClassVar[MappingProxyType[str, float | None]] = MappingProxyType({})
+    FIRST: ClassVar[str | None] = None  # the parameter that may stand without its name
+    ALIASES: ClassVar[tuple[str, ...]] = ()
+    GOLDEN: ClassVar[bool] = False  # whether it needs the grades 1 to 5 of a golden set
+    TIES: ClassVar[bool] = True  # whether E, range, bias, min and max are known
+
+    def __getitem__(self, name: str) -> Any:
+        return self.params.get(name, self.PARAMS[name])
+
+    @property
+    def cutoff(self) -> int:
+        """`k`, or a number that no list reaches."""
+        return w.EVERYTHING if self.k is None else self.k
+
+    def table(self, qrels: Qrels) -> Floats:
+        """What each grade weighs, shape (queries, grades) or (grades,); it also orders ties for the extremes."""
+        return w.at_least(qrels, self.params.get("rel"))
+
+    def check(self, hits: Hits) -> None:
+        """Refuse judgments that the measure is not defined on.
+
+        Raises:
+            DataError: they are.
+        """
+        if self.GOLDEN and not hits.qrels.scale.golden:
+            scale = hits.qrels.scale
+            raise DataError(
+                f"{self.NAME} is defined on grades 1 to 5, and these labels are on {scale.low} to {scale.high}",
+                remedy="choose ndcg, recall, map, ..., or judge on the scale 1 to 5",
+            )
+
+        rel = self.params.get("rel")
+        if rel is not None and not hits.qrels.scale.low < rel <= hits.qrels.scale.high:
+            scale = hits.qrels.scale
+            raise DataError(f"rel={rel:g} divides nothing on the scale {scale.low} to {scale.high}")
+
+    @abstractmethod
+    def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): the value of each query, by ranks as they stand."""
+
+    def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): the mean over all orders of tied passages."""
+        raise NotImplementedError(self.NAME)
+
+    def extreme(self, hits: Hits, most: bool) -> Floats:
+        """Shape (queries,): the largest or least value over all orders of tied passages."""
+        weights = hits.weigh(self.table(hits.qrels))
+        return self.score(hits.arranged(weights if most else -weights))
+
+
+class Linear(Measure):
+    """A measure of the form: sum over the top k of weight(grade) * worth(rank), over a norm."""
+
+    UNDEFINED: ClassVar[float] = 0.0  # the value where the norm is 0
+
+    def worth(self, ranks: Floats) -> Floats:
+        """What the ranks (from 1) are worth."""
+        return w.flat(ranks)
+
+    @abstractmethod
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,) or a number: what the sum is divided by."""
+
+    def score(self, hits: Hits) -> Floats:
+        return self._of(hits, w.worth_at(hits, self.cutoff, self._discount))
+
+    def expected(self, hits: Hits) -> Floats:
+        return self._of(hits, w.mean_worth(hits, self.cutoff, self._discount))
+
+    @property
+    def _discount(self) -> w.Discount:
+        # The function itself, so that sets are recognised and cost no logarithms.
+        return w.flat if type(self).worth is Linear.worth else self.worth
+
+    def _of(self, hits: Hits, worth: Floats) -> Floats:
+        table = self.table(hits.qrels)
+        return w.ratio(hits.total(hits.weigh(table) * worth), self.norm(hits, table), self.UNDEFINED)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits, per_query
+from raggs.metrics.measure import Measure
+
+
+class Bpref(Measure):
+    """How seldom a passage judged not relevant stands above a relevant one; unjudged ones do not count."""
+
+    NAME = "bpref"
+    FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"
+    SOURCE = "Buckley and Voorhees 2004; trec_eval"
+    CUTOFF = "possible"
+    PARAMS = MappingProxyType({"rel": None})
+    TIES = False
+
+    def score(self, hits: Hits) -> Floats:
+        table = self.table(hits.qrels)
+        relevant, judged = w.number_of(hits.qrels, table), hits.qrels.counts.sum(axis=1)
+        order = np.lexsort((hits.rank, hits.query))
+        query, good = hits.query[order], hits.weigh(table)[order] > 0
+        others = np.cumsum(~good)
+        before = np.concatenate([[0], others])[np.searchsorted(query, query)]
+        above = np.minimum(others - before, relevant[query])
+        cost = w.ratio(above, np.minimum(relevant, judged - relevant)[query], 0.0)
+        worth = np.where(good & (hits.rank[order] <= self.cutoff), 1.0 - cost, 0.0)
+        return w.ratio(per_query(hits, query, worth), relevant, 0.0)

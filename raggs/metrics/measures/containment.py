@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import numpy as np
+
+from raggs.errors import DataError
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Measure
+
+
+class Containment(Measure):
+    """Whether the text of a passage in the top k contains the expected answer."""
+
+    NAME = "containment"
+    FORMULA = "1 if the answer stands in a text of the top k (NFKC, case and white space folded), else 0"
+    SOURCE = "answer containment; METRICS of open-domain question answering"
+    CUTOFF = "possible"
+    TIES = False
+
+    def check(self, hits: Hits) -> None:
+        super().check(hits)
+        if hits.answer_rank is None:
+            raise DataError(
+                "containment needs the texts that were retrieved and the expected answers",
+                remedy="use raggs eval --samples SAMPLES --outputs OUTPUTS, or evaluate(..., answer_rank=...)",
+            )
+
+    def score(self, hits: Hits) -> Floats:
+        rank = np.full(len(hits.length), np.nan) if hits.answer_rank is None else hits.answer_rank
+        return np.where(np.isnan(rank), np.nan, (rank <= self.cutoff).astype(np.float64))

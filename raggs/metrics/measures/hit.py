@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+
+from raggs.metrics import weights as w
+from raggs.metrics.chances import none_within
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Linear, Measure
+
+
+class Hit(Measure):
+    """Whether any relevant passage is in the top k."""
+
+    NAME = "hit"
+    FORMULA = "1 if rel and the top k meet, else 0"
+    SOURCE = "success@k of trec_eval"
+    CUTOFF = "possible"
+    PARAMS = MappingProxyType({"rel": None})
+    ALIASES = ("success",)
+
+    def score(self, hits: Hits) -> Floats:
+        found = hits.total(hits.weigh(self.table(hits.qrels)) * (hits.rank <= self.cutoff))
+        return (found > 0).astype(np.float64)
+
+    def expected(self, hits: Hits) -> Floats:
+        return 1.0 - none_within(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)
+
+
+class Found(Linear):
+    """How many relevant passages are in the top k."""
+
+    NAME = "hits"
+    FORMULA = "|rel and the top k|"
+    SOURCE = "McSherry and Najork 2008"
+    RANGE = (0.0, float("inf"))
+    CUTOFF = "possible"
+    PARAMS = MappingProxyType({"rel": None})
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return w.flat(hits.length.astype(np.float64))

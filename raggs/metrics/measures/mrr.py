@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+
+from raggs.metrics.chances import expected_reciprocal_rank
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Measure
+
+
+class Mrr(Measure):
+    """Reciprocal rank of the first relevant passage."""
+
+    NAME = "mrr"
+    FORMULA = "1 / rank of the first relevant passage in the top k, 0 without one"
+    SOURCE = "Voorhees 1999; trec_eval"
+    CUTOFF = "possible"
+    PARAMS = MappingProxyType({"rel": None})
+    ALIASES = ("rr", "recip_rank")
+
+    def score(self, hits: Hits) -> Floats:
+        good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
+        best = np.zeros(len(hits.length))
+        np.maximum.at(best, hits.query[good], 1.0 / hits.rank[good])
+        return best
+
+    def expected(self, hits: Hits) -> Floats:
+        return expected_reciprocal_rank(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import numpy as np
+
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Linear
+
+
+class Ndcg(Linear):
+    """Discounted cumulative gain with linear gains, over that of the best order."""
+
+    NAME = "ndcg"
+    FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"
+    SOURCE = "Jaervelin and Kekaelaeinen 2002; trec_eval"
+    CUTOFF = "possible"
+
+    def table(self, qrels: Qrels) -> Floats:
+        return np.array(qrels.scale.gains)
+
+    def worth(self, ranks: Floats) -> Floats:
+        return w.logarithmic(ranks)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return w.best_sum(table, hits.qrels.counts, self.cutoff, self.worth)
+
+
+class NdcgExp(Ndcg):
+    """As ndcg, with exponential gains."""
+
+    NAME = "ndcg_exp"
+    FORMULA = "as ndcg, with 2^gain - 1 for the gain"
+    SOURCE = "Burges et al. 2005"
+
+    def table(self, qrels: Qrels) -> Floats:
+        found: Floats = np.exp2(super().table(qrels)) - 1.0
+        return found

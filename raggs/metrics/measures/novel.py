@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.errors import DataError
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats, Ints
+from raggs.metrics.hits import Hits
+from raggs.metrics.measures.ra_nwg import RaNwg
+
+
+class RaNwgNovel(RaNwg):
+    """As ra_nwg, where a passage of a facet that stands higher in the list already counts less."""
+
+    NAME = "ra_nwg_novel"
+    FORMULA = "as ra_nwg, with w(g) times nu for each passage whose facet was seen above it"
+    SOURCE = "Dallaire 2025, section 2.3"
+    PARAMS = MappingProxyType({"nu": 0.5, "alpha": 1.0, "cap4": 1.0, "cap3": 0.25})
+    FIRST = "nu"
+    TIES = False
+
+    def check(self, hits: Hits) -> None:
+        super().check(hits)
+        if hits.facet is None:
+            raise DataError(
+                "ra_nwg_novel needs the facet or source of each passage",
+                remedy="give --facets FILE, or evaluate(..., facets={doc_id: facet})",
+            )
+
+    def score(self, hits: Hits) -> Floats:
+        facet = np.full(len(hits.qrels.query), -1) if hits.facet is None else hits.facet
+        worth = w.worth_at(hits, self.cutoff, w.flat) * np.where(_repeats(hits, facet[hits.item]), self["nu"], 1.0)
+        return self._of(hits, worth)
+
+
+def _repeats(hits: Hits, facet: Ints) -> NDArray[np.bool_]:
+    """Which rows have a facet that stands above them in their list."""
+    order = np.lexsort((hits.rank, facet, hits.query))
+    query, mine = hits.query[order], facet[order]
+    again = np.zeros(len(order), dtype=bool)
+    again[1:] = (query[1:] == query[:-1]) & (mine[1:] == mine[:-1]) & (mine[1:] >= 0)
+    found = np.empty(len(order), dtype=bool)
+    found[order] = again
+    return found

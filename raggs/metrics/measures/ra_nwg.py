@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import math
+from types import MappingProxyType
+
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Linear
+
+
+class RaNwg(Linear):
+    """Rarity-aware weighted gain of the top k as a set, over the best possible set of k."""
+
+    NAME = "ra_nwg"
+    FORMULA = (
+        "sum w(g) over the top k / sum of the k largest w in the pool; w5=1, w4=min(r4/r5, cap4), w3=min(r3/r5, cap3)"
+    )
+    SOURCE = "Dallaire 2025, section 2.4"
+    PARAMS = MappingProxyType({"alpha": 1.0, "cap4": 1.0, "cap3": 0.25})
+    GOLDEN = True
+    UNDEFINED = math.nan
+
+    def table(self, qrels: Qrels) -> Floats:
+        return w.rarity(qrels.counts, self["alpha"], self["cap4"], self["cap3"])
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return w.best_sum(table, hits.qrels.counts, self.cutoff)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import numpy as np
+
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Linear
+
+
+class Recall(Linear):
+    """Share of the relevant passages that are in the top k."""
+
+    NAME = "recall"
+    FORMULA = "|rel and the top k| / |rel|"
+    SOURCE = "trec_eval"
+    CUTOFF = "possible"
+    PARAMS = MappingProxyType({"rel": None})
+    ALIASES = ("r",)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return w.number_of(hits.qrels, table)
+
+
+class Precision(Linear):
+    """Share of the k places that hold a relevant passage."""
+
+    NAME = "precision"
+    FORMULA = "|rel and the top k| / k"
+    SOURCE = "trec_eval"
+    PARAMS = MappingProxyType({"rel": None})
+    ALIASES = ("p",)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return np.full(len(hits.length), float(self.cutoff))
+
+
+class F1(Linear):
+    """Harmonic mean of precision@k and recall@k."""
+
+    NAME = "f1"
+    FORMULA = "2 |rel and the top k| / (k + |rel|)"
+    SOURCE = "van Rijsbergen 1979"
+    PARAMS = MappingProxyType({"rel": None})
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return (self.cutoff + w.number_of(hits.qrels, table)) / 2.0

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+
+from raggs.metrics import weights as w
+from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Linear
+
+
+class Precision4(Linear):
+    """Share of the k places that hold a passage of grade 4 or 5."""
+
+    NAME = "precision4"
+    FORMULA = "#{top k with g >= 4} / k"
+    SOURCE = "Dallaire 2025, section 2.4"
+    GOLDEN = True
+
+    def table(self, qrels: Qrels) -> Floats:
+        return w.at_least(qrels, 4)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return np.full(len(hits.length), float(self.cutoff))
+
+
+class Harm(Precision4):
+    """Share of the k places that hold a passage judged 1 or 2: what may distract the generator."""
+
+    NAME = "harm"
+    FORMULA = "#{top k with g <= 2} / k, judged passages only"
+    HIGHER = False
+
+    def table(self, qrels: Qrels) -> Floats:
+        return 1.0 - w.at_least(qrels, 3)
+
+
+class Judged(Linear):
+    """Share of the shown passages that are judged."""
+
+    NAME = "judged"
+    FORMULA = "#{judged in the top k} / min(k, retrieved)"
+    SOURCE = "Sakai 2007"
+    CUTOFF = "possible"
+
+    def table(self, qrels: Qrels) -> Floats:
+        return np.ones(qrels.scale.size)
+
+    def norm(self, hits: Hits, table: Floats) -> Floats:
+        return np.minimum(self.cutoff, hits.length).astype(np.float64)
+
+
+class Holes(Judged):
+    """Share of the shown passages that are not judged; a score beside many holes is not comparable."""
+
+    NAME = "holes"
+    FORMULA = "1 - judged@k; 0 where nothing is shown"
+    HIGHER = False
+
+    def score(self, hits: Hits) -> Floats:
+        return np.where(hits.length > 0, 1.0 - super().score(hits), 0.0)
+
+    def expected(self, hits: Hits) -> Floats:
+        return np.where(hits.length > 0, 1.0 - super().expected(hits), 0.0)
+
+    def extreme(self, hits: Hits, most: bool) -> Floats:
+        return super().extreme(hits, not most)

@@ -1,0 +1,164 @@
+"""How measures are written: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``robustness(0.3)@10``.
+
+Case does not matter, and ir_measures' spelling is understood. Each measure has one canonical name, which parses
+back to itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from raggs.errors import UsageError
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Measure
+from raggs.metrics.measures import ALIASES, MEASURES
+from raggs.text import nearest
+
+V = TypeVar("V")
+
+MODES = {"e": "E", "range": "range", "bias": "bias", "min": "min", "max": "max"}
+WRAPPED = re.compile(r"(\w+)\[(.+)\]")
+PLAIN = re.compile(r"(\w+)(?:\(([^()]*)\))?(?:@(\d+))?")
+LIMITS: dict[str, tuple[float, float]] = {
+    "alpha": (0, 10), "cap4": (0, 1), "cap3": (0, 1), "pool": (1, 1e9), "nu": (0, 1), "harm": (0, 10), "p": (0, 0.9999),
+    "delta": (0, 1), "rel": (1, 1e9),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Named:
+    """A measure, and what of its values over tied orders is wanted.
+
+    Attributes:
+        measure: the measure.
+        mode: "" for its value by the order as it stands; "E", "min", "max", "range" (max - min) or "bias" (the
+            value as it stands - E).
+    """
+
+    measure: Measure
+    mode: str = ""
+
+    @property
+    def name(self) -> str:
+        """The canonical name."""
+        measure = self.measure
+        changed = [f"{key}={measure.params[key]:g}" for key in measure.PARAMS if key in measure.params]
+        text = measure.NAME + (f"({', '.join(changed)})" if changed else "")
+        text += "" if measure.k is None else f"@{measure.k}"
+        return f"{self.mode}[{text}]" if self.mode else text
+
+    @property
+    def higher(self) -> bool:
+        """Whether a higher value is better; a range or bias is best at 0."""
+        return self.measure.HIGHER and self.mode not in {"range", "bias"}
+
+    def values(self, hits: Hits) -> Floats:
+        """Shape (queries,): the value of each query, NaN where it is not defined.
+
+        Raises:
+            DataError: the measure is not defined on these judgments.
+        """
+        measure = self.measure
+        measure.check(hits)
+        match self.mode:
+            case "E":
+                return measure.expected(hits)
+            case "min" | "max":
+                return measure.extreme(hits, self.mode == "max")
+            case "range":
+                return measure.extreme(hits, True) - measure.extreme(hits, False)
+            case "bias":
+                return measure.score(hits) - measure.expected(hits)
+        return measure.score(hits)
+
+
+def parse_measure(text: str) -> Named:
+    """The measure that `text` names.
+
+    Raises:
+        UsageError: no such measure or parameter, a value out of range, or a missing cutoff.
+    """
+    if wrapped := WRAPPED.fullmatch(text.strip()):
+        mode = MODES.get(wrapped[1].lower())
+        if mode is None:
+            raise UsageError(f"{wrapped[1]}[...] is not known", remedy=f"known: {', '.join(MODES.values())}")
+        inner = parse_measure(wrapped[2])
+        if inner.mode or not inner.measure.TIES:
+            raise UsageError(f"{mode}[...] is not defined for {inner.name}", remedy="take the plain measure")
+        return replace(inner, mode=mode)
+    found = PLAIN.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"{text!r} is not the name of a measure", remedy="write e.g. ndcg@10 or E[recall@5]")
+    kind = _kind(found[1])
+    k = None if found[3] is None else int(found[3])
+    if k == 0:
+        raise UsageError(f"{text}: a cutoff is at least 1")
+    if k is None and kind.CUTOFF == "needed":
+        raise UsageError(f"{text} needs a cutoff", remedy=f"write e.g. {text}@10")
+    return Named(kind(k, _params(kind, found[2] or "")))
+
+
+def parse_measures(texts: Sequence[str]) -> list[Named]:
+    """As `parse_measure`, each measure once."""
+    return list({named.name: named for named in map(parse_measure, texts)}.values())
+
+
+class ByMeasure(Mapping[str, V]):
+    """Values by measure, found under any spelling of its name.
+
+    Args:
+        values: by canonical name.
+    """
+
+    def __init__(self, values: Mapping[str, V]) -> None:
+        self._values = dict(values)
+
+    def __getitem__(self, name: str) -> V:
+        if name in self._values:
+            return self._values[name]
+        try:
+            return self._values[parse_measure(name).name]
+        except UsageError as error:
+            raise KeyError(name) from error
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+def _kind(name: str) -> type[Measure]:
+    lowered = name.lower()
+    known = ALIASES.get(lowered, lowered)
+    if known not in MEASURES:
+        close = nearest(lowered, [*MEASURES, *ALIASES])
+        hint = f"did you mean {close!r}? " if close else ""
+        raise UsageError(f"unknown measure {name!r}", remedy=f"{hint}see: raggs list measures")
+    return MEASURES[known]
+
+
+def _params(kind: type[Measure], text: str) -> dict[str, float]:
+    """The parameters that differ from the usual ones."""
+    given: dict[str, float] = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        key, _, value = part.rpartition("=")
+        key = key.strip().lower() or kind.FIRST or ""
+        if key not in kind.PARAMS:
+            allowed = ", ".join(kind.PARAMS) or "none"
+            raise UsageError(f"{kind.NAME} has no parameter {part!r}", remedy=f"its parameters: {allowed}")
+        try:
+            given[key] = float(value)
+        except ValueError:
+            raise UsageError(f"{kind.NAME}: {part!r} is not a number") from None
+        low, high = LIMITS[key]
+        if not low <= given[key] <= high:
+            raise UsageError(f"{kind.NAME}: {key} lies in {low:g} to {high:g}, not {given[key]:g}")
+    return {key: value for key, value in given.items() if value != kind.PARAMS[key]}

@@ -1,0 +1,110 @@
+"""What several measures share: weights by grade, the best that k passages can bring, averages over tied positions.
+
+Tables have the shape (queries, grades) or (grades,), with grades ascending as in the scale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from raggs.metrics.columns import Floats, Ints, Qrels
+from raggs.metrics.hits import Hits
+
+Discount = Callable[[Floats], Floats]  # ranks, from 1, to the worth of a passage there
+
+UTILITY = np.array([0.0, 0.0, 0.1, 0.5, 1.0])  # b1 .. b5
+FALLBACK = np.array([0.0, 0.0, 0.2, 1.0, 1.0])  # w1 .. w5 where no passage has grade 5
+EVERYTHING = np.iinfo(np.int64).max  # the cutoff of a measure without one
+
+
+def flat(ranks: Floats) -> Floats:
+    """Every rank is worth the same: a set."""
+    return np.ones_like(ranks)
+
+
+def logarithmic(ranks: Floats) -> Floats:
+    """1 / log2(rank + 1) (Jaervelin and Kekaelaeinen 2002, as used today)."""
+    worth: Floats = 1.0 / np.log2(ranks + 1.0)
+    return worth
+
+
+def at_least(qrels: Qrels, grade: int | None) -> Floats:
+    """1 for each grade from `grade` on (default: where relevance begins), else 0. Shape (grades,)."""
+    return (qrels.scale.grades() >= (qrels.scale.relevant if grade is None else grade)).astype(np.float64)
+
+
+def number_of(qrels: Qrels, table: Floats) -> Floats:
+    """Shape (queries,): how many judged passages a 0/1 table marks."""
+    found: Floats = (qrels.counts * table).sum(axis=1)
+    return found
+
+
+def rarity(counts: Ints, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.25) -> Floats:
+    """Rarity-aware weights w1 .. w5 of each query, shape (queries, 5) (Dallaire 2025, section 2.4).
+
+    w_g = min(r_g / r_5, cap_g) with r_g = b_g / p_g^alpha, so r_g / r_5 = b_g (n_5 / n_g)^alpha. A grade that no
+    passage has weighs 0; where none has grade 5, a fixed schedule stands in.
+    """
+    counted = counts.astype(np.float64)
+    ratio = counted[:, 4:5] / np.maximum(counted, 1.0)
+    caps = np.array([0.0, 0.0, cap3, cap4, 1.0])
+    weights = np.minimum(UTILITY * ratio**alpha, caps)
+    weights[:, 4] = 1.0
+    weights = np.where(counts > 0, weights, 0.0)
+    return np.where(counts[:, 4:5] > 0, weights, FALLBACK)
+
+
+def best_sum(table: Floats, counts: Ints, k: int, discount: Discount = flat) -> Floats:
+    """Shape (queries,): what the best k of the counted passages bring, in their best order.
+
+    Weights below 0 are never chosen. Cost: a sort of the grades of each query.
+    """
+    weights = np.broadcast_to(table, counts.shape)
+    order = np.argsort(-weights, axis=1, kind="stable")
+    weights, held = np.take_along_axis(weights, order, axis=1), np.take_along_axis(counts, order, axis=1)
+    upto = np.minimum(np.cumsum(held, axis=1), k)
+    before = np.concatenate([np.zeros((len(counts), 1), np.int64), upto[:, :-1]], axis=1)
+    if discount is flat:
+        worth = (upto - before).astype(np.float64)
+    else:
+        summed = cumulative(discount, int(upto.max(initial=0)))
+        worth = summed[upto] - summed[before]
+    found: Floats = (np.maximum(weights, 0.0) * worth).sum(axis=1)
+    return found
+
+
+def cumulative(discount: Discount, ranks: int) -> Floats:
+    """Shape (ranks + 1,): the worth of the first r ranks together, from r = 0."""
+    return np.concatenate([[0.0], np.cumsum(discount(np.arange(1, ranks + 1, dtype=np.float64)))])
+
+
+def worth_at(hits: Hits, k: int, discount: Discount) -> Floats:
+    """Shape (n,): what the rank of each row is worth, 0 behind the cutoff."""
+    return np.where(hits.rank <= k, discount(hits.rank.astype(np.float64)), 0.0)
+
+
+def mean_worth(hits: Hits, k: int, discount: Discount) -> Floats:
+    """Shape (n,): the mean worth of the positions of each row's tie group, 0 behind the cutoff.
+
+    A passage stands at each position of its group equally often, so expectations of sums need no more than this
+    (McSherry and Najork 2008).
+    """
+    end = hits.start + slots(hits, k)
+    if discount is flat:
+        return (end - hits.start) / hits.size
+    summed = cumulative(discount, int(end.max(initial=0)))
+    found: Floats = (summed[end] - summed[np.minimum(hits.start, end)]) / hits.size
+    return found
+
+
+def slots(hits: Hits, k: int) -> Ints:
+    """Shape (n,): how many positions of each row's tie group lie within the cutoff."""
+    return np.clip(k - hits.start, 0, hits.size)
+
+
+def ratio(above: Floats | Ints, below: Floats | Ints, otherwise: float) -> Floats:
+    """above / below, and `otherwise` where below is 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(below > 0, above / below, otherwise)
