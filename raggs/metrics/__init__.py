@@ -1,0 +1,1 @@
+"""Measures of retrieval against a golden set, and what can be said from them."""
