@@ -24,6 +24,7 @@ Level = Literal["nominal", "ordinal", "interval"]
 
 GRADES = (1, 2, 3, 4, 5)
 DRAWS = 2_000
+MOST_VALUES = 50  # different ratings of `krippendorff_alpha`: its work grows with their square
 
 
 @dataclass(frozen=True)
@@ -166,7 +167,8 @@ def krippendorff_alpha(
         confidence, draws, seed: of the interval over units.
 
     Raises:
-        ValueError: the shape is not two-dimensional, a rating is infinite, or an argument is out of its range.
+        ValueError: the shape is not two-dimensional, a rating is infinite, there are more than 50 different ones, or
+            an argument is out of its range.
     """
     matrix = np.asarray(ratings, dtype=np.float64)
     if matrix.ndim != 2 or np.isinf(matrix).any():
@@ -174,6 +176,8 @@ def krippendorff_alpha(
     if level not in get_args(Level):
         raise ValueError(f"unknown level {level!r}; known: {', '.join(get_args(Level))}")
     values = np.unique(matrix[~np.isnan(matrix)])
+    if values.size > MOST_VALUES:
+        raise ValueError(f"{values.size} different ratings are scores rather than labels; round them first")
     given = (matrix[:, :, None] == values).sum(axis=0)
     given = given[given.sum(axis=1) >= 2]
     kinds, counts = np.unique(given, axis=0, return_counts=True)
