@@ -126,6 +126,15 @@ def test_the_correction_can_take_a_win_away():
     assert among.queries_needed > compare(system, baseline, seed=1).queries_needed
 
 
+def test_among_equal_systems_few_families_see_a_difference():
+    rng, claims = generator(9, "family"), 0
+    for _ in range(150):
+        scores = rng.normal(size=(5, 16))
+        found = compare_many(scores[0], dict(zip("abcd", scores[1:], strict=True)), seed=1, draws=300, tests=["t"])
+        claims += any(each.verdict in ("win", "loss") for each in found.values())
+    assert claims / 150 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
+
+
 def test_no_systems_are_no_comparisons():
     assert compare_many([0.1, 0.2], {}, seed=1) == {}
 

@@ -76,6 +76,19 @@ def test_the_other_tests_are_those_of_scipy():
     assert paired.wilcoxon_test(a - b) == pytest.approx(scipy_stats.wilcoxon(a, b).pvalue)
 
 
+@pytest.mark.parametrize("size", [1, 3, 8, 20, 21, 50])
+def test_without_ties_wilcoxon_is_exact_as_in_scipy(size):
+    differences = generator(7, "ranks", size).normal(0.3, 1, size)
+    expected = scipy_stats.wilcoxon(differences, method="exact").pvalue
+    assert paired.wilcoxon_test(differences) == pytest.approx(expected)
+
+
+def test_with_ties_wilcoxon_flips_the_signs_of_the_mean_ranks():
+    differences = np.array([3, 1, 1, -1, 2, 2, 5, -3, 0]) / 8
+    oracle = scipy_stats.wilcoxon(differences[:-1], method=scipy_stats.PermutationMethod())
+    assert paired.wilcoxon_test(differences) == pytest.approx(oracle.pvalue)
+
+
 def test_wilcoxon_gives_equal_differences_one_rank_whatever_they_were_computed_from():
     clean = np.array([1, 1, 1, -1, 2, 2, 3, -4, 5, 6, 7, 0]) / 10
     noisy = (clean + 0.3) - 0.3
