@@ -1,0 +1,47 @@
+"""Do two orders, or two judges, say the same?
+
+Pure: orders of identifiers and arrays of labels in, frozen results out; seeded where a result has a bootstrap
+interval. What is undefined is NaN, never a number that looks like an answer, and what was left out is counted.
+"""
+
+from raggs.agreement.labels import (
+    GRADES,
+    AccuracyGivenHit,
+    Agreement,
+    Confusion,
+    accuracy_given_hit,
+    cohen_kappa,
+    confusion,
+    krippendorff_alpha,
+)
+from raggs.agreement.orders import (
+    RBO,
+    Order,
+    OrderAgreement,
+    compare_orders,
+    kendall_tau_b,
+    overlap_at_k,
+    rbo,
+    spearman,
+    tau_ap,
+)
+
+__all__ = [
+    "GRADES",
+    "RBO",
+    "AccuracyGivenHit",
+    "Agreement",
+    "Confusion",
+    "Order",
+    "OrderAgreement",
+    "accuracy_given_hit",
+    "cohen_kappa",
+    "compare_orders",
+    "confusion",
+    "kendall_tau_b",
+    "krippendorff_alpha",
+    "overlap_at_k",
+    "rbo",
+    "spearman",
+    "tau_ap",
+]

@@ -1,0 +1,25 @@
+"""What may be said about means over queries and about the difference of two systems.
+
+Pure: arrays with one value a query in (NaN where a measure is undefined), frozen results out. Every random draw
+comes from a seed, so equal inputs give equal results; nothing here knows what was measured.
+"""
+
+from raggs.metrics.stats.compare import Comparison, Verdict, compare, compare_many, outcomes
+from raggs.metrics.stats.intervals import Interval, bootstrap_mean, bootstrap_means
+from raggs.metrics.stats.paired import effect_size, holm, least_queries, queries_needed, randomisation_test
+
+__all__ = [
+    "Comparison",
+    "Interval",
+    "Verdict",
+    "bootstrap_mean",
+    "bootstrap_means",
+    "compare",
+    "compare_many",
+    "effect_size",
+    "holm",
+    "least_queries",
+    "outcomes",
+    "queries_needed",
+    "randomisation_test",
+]

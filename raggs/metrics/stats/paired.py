@@ -1,0 +1,169 @@
+"""Tests of paired differences, one a query, and what surrounds them: effect size, power, and Holm's correction.
+
+The randomisation test leads: it supposes nothing but that, under the null hypothesis, either system could have had
+either score (Smucker, Allan and Carterette, "A comparison of statistical significance tests for information
+retrieval evaluation", CIKM 2007). The others are there because readers ask for them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.seeds import generator
+
+Floats = npt.NDArray[np.float64]
+
+EXACT = 20  # differences up to which all sign flips are tried: a million sums
+FLIPS = 10_000  # drawn beyond; the smallest p is then about 1e-4
+GROUP = 12  # differences whose sign flips are tabulated together, to draw twelve signs at once
+FUZZ = 1e-10  # relative to the sum of all differences: sums closer than that are equal
+POWER = 0.8
+NO_EFFECT = 1e-6  # what rounding leaves of a mean of 0; it would take millions of millions of queries
+MANY = 1_000_000  # queries from which the normal distribution serves as Student's
+
+
+def randomisation_test(differences: Floats, *, seed: int, draws: int = FLIPS) -> float:
+    """Two-sided p of the mean difference under random flips of the signs.
+
+    Exact over all 2^n flips for up to 20 non-zero differences; beyond, (b + 1) / (draws + 1), where b is the number
+    of drawn flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros change nothing and are left out;
+    1 where nothing is left, NaN where nothing was given.
+
+    Args:
+        differences: shape (queries,), finite.
+        seed: of the run.
+        draws: flips drawn where not all are tried; at least 1.
+    """
+    if not differences.size:
+        return math.nan
+    nonzero = differences[differences != 0]
+    if nonzero.size <= EXACT:
+        return _exact(nonzero)
+    rng, sums = generator(seed, "randomisation", nonzero.size), np.zeros(draws)
+    for start in range(0, nonzero.size, GROUP):
+        table = _sign_sums(nonzero[start : start + GROUP])
+        sums += table[rng.integers(table.size, size=draws)]
+    return float((_extreme(sums, nonzero).sum() + 1) / (draws + 1))
+
+
+def _exact(values: Floats) -> float:
+    return float(_extreme(_sign_sums(values), values).mean())
+
+
+def _extreme(sums: Floats, values: Floats) -> npt.NDArray[np.bool_]:
+    """Which sums lie at least as far from 0 as that of `values`."""
+    return np.asarray(np.abs(sums) >= abs(values.sum()) - FUZZ * np.abs(values).sum())
+
+
+def _sign_sums(values: Floats) -> Floats:
+    """The sums of `values` under all 2^n choices of signs."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate((sums + value, sums - value))
+    return sums
+
+
+def t_test(differences: Floats) -> float:
+    """Two-sided p of Student's paired t-test; 1 where all differences are 0, NaN where all are equal otherwise."""
+    from scipy.stats import ttest_1samp
+
+    if not differences.any():
+        return 1.0 if differences.size else math.nan
+    if _constant(differences):
+        return math.nan
+    return float(ttest_1samp(differences, 0).pvalue)
+
+
+def wilcoxon_test(differences: Floats) -> float:
+    """Two-sided p of Wilcoxon's signed-rank test on the non-zero differences; 1 where there is none.
+
+    Up to 20 of them it is exact, ties or not: the sign flips of the ranks. (scipy takes most of a second for ties.)
+    """
+    from scipy.stats import rankdata, wilcoxon
+
+    nonzero = differences[differences != 0]
+    if not nonzero.size:
+        return 1.0 if differences.size else math.nan
+    # Equal differences must share their rank, although they were computed from different scores.
+    rounded = np.round(nonzero / np.abs(nonzero).max(), 12)
+    if nonzero.size <= EXACT:
+        return _exact(np.sign(nonzero) * rankdata(np.abs(rounded)))
+    return float(wilcoxon(rounded).pvalue)
+
+
+TESTS: dict[str, Callable[[Floats, int], float]] = {
+    "randomisation": lambda differences, seed: randomisation_test(differences, seed=seed),
+    "t": lambda differences, _: t_test(differences),
+    "wilcoxon": lambda differences, _: wilcoxon_test(differences),
+}
+
+
+def holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Holm's corrected p-values, in the order given (Holm, 1979). A NaN stays NaN and counts as one of the tests."""
+    p = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(p, kind="stable")  # NaN comes last
+    corrected = np.empty(p.size)
+    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1)), 1)
+    return tuple(corrected.tolist())
+
+
+def effect_size(differences: Floats) -> float:
+    """Cohen's d_z: the mean difference in standard deviations of the differences.
+
+    0 where all are 0, infinite where all are equal otherwise, NaN below two differences.
+    """
+    if differences.size < 2:
+        return math.nan
+    if not differences.any():
+        return 0.0
+    if _constant(differences):
+        return math.copysign(math.inf, differences[0])
+    return float(differences.mean() / differences.std(ddof=1))
+
+
+def _constant(differences: Floats) -> bool:
+    return bool(np.ptp(differences) <= FUZZ * np.abs(differences).max())
+
+
+def least_queries(alpha: float) -> int:
+    """The fewest queries with which sign flips can reach p < `alpha` at all: 2 / 2^n < alpha. 6 for 0.05."""
+    return math.floor(1 - math.log2(alpha)) + 1
+
+
+def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) -> int | None:
+    """The fewest queries with which a paired t-test finds a true `effect` with probability `power`.
+
+    Args:
+        effect: Cohen's d_z, of either sign.
+        alpha: two-sided level, inside 0..1.
+        power: inside 0..1, above `alpha`.
+
+    Returns:
+        At least `least_queries(alpha)`; None where the effect is NaN or below 1e-6: no number would do.
+    """
+    from scipy.special import ndtri
+
+    if not abs(effect) >= NO_EFFECT:
+        return None
+    # Student's tails are the heavier ones, so the normal approximation is where the search starts.
+    normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
+    count = max(normal, least_queries(alpha))
+    while count < MANY and _power(count, abs(effect), alpha) < power:
+        count += 1
+    return count
+
+
+def _power(count: int, effect: float, alpha: float) -> float:
+    """The chance that a paired t-test over `count` queries finds `effect` > 0, its t being noncentral.
+
+    Without the chance of finding the opposite: where the power is worth having, that is below one in a million.
+    """
+    from scipy.stats import nct, t
+
+    if math.isinf(effect):
+        return 1.0
+    return float(nct.sf(t.isf(alpha / 2, count - 1), count - 1, effect * math.sqrt(count)))
