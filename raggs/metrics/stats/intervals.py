@@ -49,6 +49,10 @@ class Interval:
     missing: int
     method: Method
 
+    def __iter__(self) -> Iterator[float]:
+        """The bounds, so that ``low, high = interval``."""
+        return iter((self.low, self.high))
+
 
 def bootstrap_mean(
     values: npt.ArrayLike, *, method: Method = "bca", confidence: float = 0.95, draws: int = DRAWS, seed: int
