@@ -37,7 +37,7 @@ class Scored(NamedTuple):
     score: float
 
 
-class _Seen:
+class Seen:
     """Where each (qid, docid) of a file stands."""
 
     def __init__(self, path: Path) -> None:
@@ -58,7 +58,7 @@ def read_qrels(path: Path) -> Iterator[Label]:
         NotFoundError: the file is missing or unreadable.
         DataError: not UTF-8, not 4 columns, a grade that is no integer, or a (qid, docid) twice; with file and line.
     """
-    seen = _Seen(path)
+    seen = Seen(path)
     for number, (qid, _, doc_id, grade) in _rows(path, 4, "qid 0 docid grade"):
         if not INTEGER.fullmatch(grade):
             message = f"grade {grade!r} is not an integer"
@@ -75,7 +75,7 @@ def read_run(path: Path) -> Iterator[Scored]:
         DataError: not UTF-8, not 6 columns, a score that is no finite number, or a (qid, docid) twice; with file and
             line.
     """
-    seen = _Seen(path)
+    seen = Seen(path)
     for number, (qid, _, doc_id, _, text, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
         score = _number(text)
         if not math.isfinite(score):
@@ -100,5 +100,5 @@ def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
         columns = text.split()
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
-            raise DataError(message, where=path, line=number, remedy=f"expected: {form}")
+            raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids hold no spaces")
         yield number, columns

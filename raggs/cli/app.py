@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import configs, housekeeping, outputs, runs
+from raggs.cli import configs, evals, housekeeping, outputs, runs
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -57,6 +57,7 @@ app.command("status")(runs.status)
 app.command("why")(runs.why)
 app.command("audit")(runs.audit)
 app.command("export")(outputs.export)
+app.command("eval")(evals.eval_)
 app.command("validate")(configs.validate)
 app.command("doctor")(housekeeping.doctor)
 app.command("list")(outputs.list_)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 
@@ -141,6 +141,10 @@ class Qrels:
         judged = self.grade >= 0
         cells = self.query[judged] * self.scale.size + self.grade[judged] - self.scale.low
         return np.bincount(cells, minlength=len(self.qids) * self.scale.size).reshape(len(self.qids), self.scale.size)
+
+    def relabelled(self, grade: Ints) -> Qrels:
+        """The same passages with other grades, shape (m,)."""
+        return replace(self, grade=grade)
 
     def facets(self, facet_of: Mapping[str, str]) -> Ints:
         """Shape (m,): a number for the facet of each judged passage; -1 where none is known."""

@@ -7,7 +7,7 @@ judgments. Each row knows its rank and its tie group, so expectations over ties 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,16 +140,30 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
         unknown=int((known < 0).sum()),
     )
     by_rank = np.lexsort((table.rank, table.query))
-    columns = {name: getattr(table, name)[by_rank] for name in ("query", "item", "rank", "start", "size")}
+    columns: dict[str, Any] = {
+        name: getattr(table, name)[by_rank] for name in ("query", "item", "rank", "start", "size")
+    }
     return replace(table, **columns)
 
 
 def _order(query: Ints, score: Floats) -> Ints | None:
-    """What sorts rows by query and descending score, equal ones as they stand; None where they are sorted."""
+    """What sorts rows by query and descending score, equal ones as they stand; None where they are sorted.
+
+    Most runs hold each query in one piece and in order, so that only the pieces need to be sorted.
+    """
     step = np.diff(query)
-    if not ((step < 0) | ((step == 0) & (score[1:] > score[:-1]))).any():
-        return None
-    return np.lexsort((-score, query))
+    rising = np.append(score[1:] > score[:-1], False)
+    if (step >= 0).all():
+        return np.lexsort((-score, query)) if rising[:-1][step == 0].any() else None
+    firsts = np.concatenate([[0], np.flatnonzero(step) + 1])
+    sizes = np.diff(np.append(firsts, len(query)))
+    turn = np.argsort(query[firsts], kind="stable")
+    once = len(np.unique(query[firsts])) == len(firsts)
+    if not once or rising[:-1][step == 0].any():
+        return np.lexsort((-score, query))
+    moved = sizes[turn]
+    order: Ints = np.arange(len(query)) + np.repeat(firsts[turn] - (np.cumsum(moved) - moved), moved)
+    return order
 
 
 def _group_starts(query: Ints, score: Floats) -> Ints:

@@ -40,6 +40,10 @@ class IdColumn:
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
 
+    def and_also(self, ids: Iterable[str]) -> IdColumn:
+        """The column with more rows below."""
+        return IdColumn([*self._chunks, *IdColumn.of(ids)._chunks])
+
     def keys(self) -> Keys:
         """A 64-bit hash of each id."""
         return np.concatenate([_keys(chunk) for chunk in self._chunks]) if self._chunks else np.empty(0, np.uint64)
@@ -74,6 +78,11 @@ def pair_keys(queries: NDArray[np.int64], docs: Keys) -> Keys:
     return mixed(docs ^ mixed(queries.astype(np.uint64)))
 
 
+def _salt(place: int) -> np.uint64:
+    """What tells equal words at different places of an id apart."""
+    return np.uint64(place * int(MIX[0]) & 0xFFFF_FFFF_FFFF_FFFF)
+
+
 def _keys(ids: Bytes) -> Keys:
     width = max(ids.dtype.itemsize, 1)
     words = -(-width // WORD)
@@ -83,5 +92,5 @@ def _keys(ids: Bytes) -> Keys:
     for place in range(words):
         word = table[:, place]
         # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
-        keys ^= np.where(word == 0, np.uint64(0), mixed(word + np.uint64(place) * MIX[0]))
+        keys ^= np.where(word == 0, np.uint64(0), mixed(word ^ _salt(place)))
     return keys

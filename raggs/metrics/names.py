@@ -22,6 +22,7 @@ V = TypeVar("V")
 
 MODES = {"e": "E", "range": "range", "bias": "bias", "min": "min", "max": "max"}
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
+OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
 PLAIN = re.compile(r"(\w+)(?:\(([^()]*)\))?(?:@(\d+))?")
 LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 10), "cap4": (0, 1), "cap3": (0, 1), "pool": (1, 1e9), "nu": (0, 1), "harm": (0, 10), "p": (0, 0.9999),
@@ -105,6 +106,11 @@ def parse_measure(text: str) -> Named:
 def parse_measures(texts: Sequence[str]) -> list[Named]:
     """As `parse_measure`, each measure once."""
     return list({named.name: named for named in map(parse_measure, texts)}.values())
+
+
+def split_names(text: str) -> list[str]:
+    """Names between commas; a comma inside brackets belongs to its name."""
+    return [part.strip() for part in OUTSIDE.split(text) if part.strip()]
 
 
 class ByMeasure(Mapping[str, V]):

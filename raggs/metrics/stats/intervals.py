@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Literal, get_args
 
 import numpy as np
@@ -26,6 +27,9 @@ Method = Literal["bca", "percentile"]
 DRAWS = 2_000
 CELLS = 2_000_000  # of the matrix of counts at a time: 16 MB
 FUZZ = 1e-12  # relative: below it, two means differ by rounding only
+
+
+NORMAL = NormalDist()
 
 
 @dataclass(frozen=True)
@@ -149,13 +153,12 @@ def bca_levels(sample: Floats, means: Floats, levels: Floats) -> Floats:
     With u the deviations from the mean, the acceleration of a mean is sum u^3 / (6 (sum u^2)^1.5), at most 1/6.
     Resampled means equal to the mean count as half below it.
     """
-    from scipy.special import ndtr, ndtri
-
     mean, fuzz = _mean(sample), FUZZ * np.abs(sample).max()
     below = ((means < mean - fuzz).mean() + (means <= mean + fuzz).mean()) / 2
     half = 1 / (2 * means.size)
-    bias = ndtri(np.clip(below, half, 1 - half))
+    bias = NORMAL.inv_cdf(min(max(float(below), half), 1 - half))
     u = (sample - mean) / np.abs(sample - mean).max()
     acceleration = (u**3).sum() / (6 * (u @ u) ** 1.5)
-    z = bias + ndtri(levels)
-    return np.asarray(ndtr(bias + z / np.maximum(1 - acceleration * z, FUZZ)))
+    z = bias + np.array([NORMAL.inv_cdf(level) for level in levels.tolist()])
+    shifted = bias + z / np.maximum(1 - acceleration * z, FUZZ)
+    return np.array([NORMAL.cdf(value) for value in shifted.tolist()])

@@ -1,0 +1,1 @@
+"""Systems against a golden set: from files to a report that a person, a spreadsheet or a CI job can use."""

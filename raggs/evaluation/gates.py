@@ -1,0 +1,117 @@
+"""Conditions that a CI job sets: a mean that must be reached, a result that must not get worse.
+
+A gate is judged after everything is written, so a failed one loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from pydantic import ValidationError
+
+from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.evaluation.models import Report, SystemPart
+from raggs.jsonl import explain
+from raggs.metrics.names import parse_measure
+from raggs.metrics.stats import compare
+
+
+def parse_limit(text: str) -> tuple[str, float]:
+    """``ndcg@10=0.55`` as a canonical measure and its limit.
+
+    Raises:
+        UsageError: not of this form.
+    """
+    name, _, value = text.rpartition("=")
+    try:
+        return parse_measure(name).name, float(value)
+    except ValueError:
+        raise UsageError(f"--fail-under {text}: no number after =", remedy="write e.g. ndcg@10=0.55") from None
+
+
+def under(report: Report, limits: Mapping[str, float]) -> list[str]:
+    """A sentence for each system that misses a limit; for measures where lower is better, that exceeds it."""
+    sentences = []
+    for measure, limit in limits.items():
+        higher = report.higher_is_better[measure]
+        for system in report.systems:
+            mean = system.scores[measure].mean
+            if mean is None:
+                sentences.append(f"{measure} of {system.name} is not defined for any query, wanted is {limit:g}")
+            elif (mean < limit) if higher else (mean > limit):
+                side = "below" if higher else "above"
+                sentences.append(f"{measure} of {system.name} is {mean:.4f}, {side} {limit:g}")
+    return sentences
+
+
+def read_report(path: Path) -> Report:
+    """An eval.json.
+
+    Raises:
+        NotFoundError: it is missing.
+        DataError: it is none.
+    """
+    try:
+        return Report.model_validate_json(path.read_bytes())
+    except FileNotFoundError as error:
+        raise NotFoundError("no such file", where=path, remedy="write one with raggs eval ... --out DIR") from error
+    except OSError as error:
+        raise NotFoundError(f"cannot be read ({error.strerror})", where=path) from error
+    except ValidationError as error:
+        raise DataError(explain(error), where=path, remedy="name an eval.json of this version of raggs") from error
+
+
+def regressions(report: Report, before: Report, *, drop: float, where: Path) -> list[str]:
+    """A sentence for each measure of each system that got worse: by more than `drop` in the mean, or significantly.
+
+    Args:
+        report: the result.
+        before: an earlier one on the same judgments. Systems are matched by name, single ones in any case.
+        drop: what the mean may lose.
+        where: the earlier result's file.
+
+    Raises:
+        DataError: other judgments, or no system or measure in common.
+    """
+    if report.golden.digest != before.golden.digest:
+        raise DataError(
+            "was measured on other judgments, so nothing follows from a difference",
+            where=where,
+            remedy="evaluate the earlier system again on these judgments",
+        )
+    pairs = _pairs(report.systems, before.systems)
+    shared = [measure for measure in report.measures if measure in before.measures]
+    if not pairs or not shared:
+        what = "system" if not pairs else "measure"
+        raise DataError(f"has no {what} in common with this result", where=where, remedy="name them alike")
+    return [
+        sentence
+        for ours, theirs in pairs
+        for measure in shared
+        if (sentence := _worse(report, before, (ours.name, theirs.name), measure, drop))
+    ]
+
+
+def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tuple[SystemPart, SystemPart]]:
+    if len(ours) == 1 and len(theirs) == 1:
+        return [(ours[0], theirs[0])]
+    known = {system.name: system for system in theirs}
+    return [(system, known[system.name]) for system in ours if system.name in known]
+
+
+def _worse(report: Report, before: Report, names: tuple[str, str], measure: str, drop: float) -> str | None:
+    now, then = report.per_query[names[0]][measure], before.per_query[names[1]][measure]
+    qids = sorted(now.keys() & then.keys())
+    if not qids:
+        return None
+    sign = 1.0 if report.higher_is_better[measure] else -1.0
+    values = [sign * np.array([float(side[qid] or 0.0) for qid in qids]) for side in (now, then)]
+    result = compare(values[0], values[1], seed=report.seed, alpha=1.0 - report.confidence)
+    lost = -result.difference.mean
+    if lost <= drop and not (result.verdict == "loss" and not result.negligible):
+        return None
+    said = "significantly" if result.verdict == "loss" else f"not significantly, but by more than {drop:g}"
+    old, new = (float(sign * side.mean()) for side in reversed(values))
+    return f"{measure} of {names[0]} went from {old:.4f} to {new:.4f} on {len(qids)} queries, {said} worse"

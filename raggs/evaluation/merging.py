@@ -1,0 +1,70 @@
+"""Samples with cutoffs of their own: each is scored at its own, and the values are joined again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from raggs.evaluation.models import Report, ScorePart
+from raggs.evaluation.report import Options, make_report
+from raggs.evaluation.sources import Golden, System
+from raggs.metrics.columns import Floats
+from raggs.metrics.names import Named
+from raggs.metrics.stats import bootstrap_means
+
+
+def merged_by_cutoff(
+    golden: Golden, system: System, options: Options, cutoffs: Mapping[int | None, frozenset[str]]
+) -> Report:
+    """A report where each sample is scored at its own cutoff, where it has one.
+
+    The measures are then called ``name@k`` with the letter k, for cutoffs differ.
+    """
+    usual = options.cutoffs[0]
+    values: dict[str, dict[str, float | None]] = {}
+    whole = make_report(golden, [system], options)
+    for own, names in cutoffs.items():
+        k = own or usual
+        moved = [named if named.measure.k is None else _moved(named, k) for named in options.measures]
+        report = make_report(golden, [system], replace(options, measures=moved))
+        for named, here in zip(options.measures, moved, strict=True):
+            column = report.per_query[system.name][here.name]
+            values.setdefault(_label(named), {}).update({name: column[name] for name in names if name in column})
+    return _joined(whole, system, values, {_label(named): named.higher for named in options.measures})
+
+
+def _joined(
+    whole: Report, system: System, values: Mapping[str, Mapping[str, float | None]], higher: Mapping[str, bool]
+) -> Report:
+    qids = sorted({qid for column in values.values() for qid in column})
+    matrix: Floats = np.array([[column.get(qid, np.nan) for qid in qids] for column in values.values()], dtype=float)
+    intervals = bootstrap_means(matrix, confidence=whole.confidence, seed=whole.seed)
+    scores = {
+        name: ScorePart(
+            mean=None if np.isnan(one.mean) else one.mean,
+            low=None if np.isnan(one.low) else one.low,
+            high=None if np.isnan(one.high) else one.high,
+            valid=one.count,
+        )
+        for name, one in zip(values, intervals, strict=True)
+    }
+    part = whole.systems[0].model_copy(update={"scores": scores, "ties": ()})
+    return whole.model_copy(
+        update={
+            "measures": tuple(values),
+            "higher_is_better": dict(higher),
+            "systems": (part,),
+            "per_query": {system.name: values},
+            "notes": (*whole.notes, "each sample is scored at its own metadata.k, where it has one"),
+        }
+    )
+
+
+def _moved(named: Named, k: int) -> Named:
+    return replace(named, measure=replace(named.measure, k=k))
+
+
+def _label(named: Named) -> str:
+    return named.name if named.measure.k is None else named.name.replace(f"@{named.measure.k}", "@k")

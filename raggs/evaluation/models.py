@@ -1,0 +1,160 @@
+"""The report of an evaluation: what eval.json holds. A number that is not defined is null.
+
+The form is versioned by `v`; fields are added, not renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from raggs.version import __version__
+
+Number = float | None
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class GoldenPart(Part):
+    """What was scored against."""
+
+    source: str = Field(description="the run directory or file")
+    queries: int
+    judgments: int
+    lowest: int = Field(description="lowest grade of the scale")
+    highest: int
+    relevant: int = Field(description="lowest relevant grade")
+    gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
+    digest: str = Field(description="sha256 over all judgments; evaluations with another one cannot be compared")
+
+
+class ScorePart(Part):
+    """One measure of one system, over queries."""
+
+    mean: Number
+    low: Number = Field(description="bound of the bootstrap interval")
+    high: Number
+    valid: int = Field(description="queries where the measure is defined; the mean is over these")
+    lowest: Number = Field(None, description="mean with every unjudged passage at the lowest grade, where asked for")
+    highest: Number = Field(None, description="the same at the highest grade")
+
+
+class TiePart(Part):
+    """What ties make of a measure, mean over queries."""
+
+    measure: str
+    expected: Number
+    least: Number
+    most: Number
+    queries: int = Field(description="queries whose value depends on how ties are broken")
+
+
+class BottleneckPart(Part):
+    """Where a system loses (PROC)."""
+
+    measure: str
+    pool: int
+    actual: Number
+    ceiling: Number
+    retrieval: Number = Field(description="what better retrieval could give at most")
+    ordering: Number = Field(description="what a perfect order of the pool could give")
+    kind: Literal["retrieval", "ordering", "none"]
+    queries: Mapping[str, int] = Field(description="queries by their own bottleneck")
+    by_query: Mapping[str, str]
+
+
+class RobustnessPart(Part):
+    """The distribution of recall over queries."""
+
+    measure: str
+    mean: Number
+    zero: Number = Field(description="share of queries without any relevant passage")
+    area: Number = Field(description="under the robustness curve; equals the mean")
+    shares: Mapping[str, float] = Field(description="share of queries with at least this recall")
+    percentiles: Mapping[str, float] = Field(description="recall at the worst p % of queries")
+    histogram: tuple[int, ...] = Field(description="queries by recall in tenths")
+    beside: Mapping[str, Number] = Field(description="MAP, nDCG and MRR of the same run")
+
+
+class AnswersPart(Part):
+    """Acc|Hit: answers given that all evidence was shown."""
+
+    measure: str
+    accuracy: Number
+    low: Number
+    high: Number
+    hits: int
+    correct: int
+    queries: int
+
+
+class SystemPart(Part):
+    """One system."""
+
+    name: str
+    source: str
+    missing: int = Field(description="judged queries without a list; they score 0, as with trec_eval -c")
+    unknown: int = Field(description="queries of the run that are not judged; they are left out")
+    tied: int = Field(description="passages that share their score with another of the same query")
+    scores: Mapping[str, ScorePart] = Field(description="by measure")
+    ties: tuple[TiePart, ...] = ()
+    bottleneck: tuple[BottleneckPart, ...] = ()
+    robustness: tuple[RobustnessPart, ...] = ()
+    answers: AnswersPart | None = None
+
+
+class ComparisonPart(Part):
+    """A system against the baseline on one measure."""
+
+    system: str
+    baseline: str
+    measure: str
+    difference: Number
+    low: Number
+    high: Number
+    p: Mapping[str, Number] = Field(description="two-sided, by test")
+    corrected: Mapping[str, Number] = Field(description="after Holm's correction over the systems")
+    effect: Number = Field(description="Cohen's d_z")
+    wins: int
+    ties: int
+    losses: int
+    verdict: Literal["win", "loss", "tie", "unresolvable"]
+    negligible: bool
+    queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80 %")
+
+
+class SettingPart(Part):
+    """One point of the sensitivity grid of RA-nWG."""
+
+    alpha: float
+    cap4: float
+    cap3: float
+    means: Mapping[str, Number]
+    order: tuple[str, ...]
+    swapped: tuple[tuple[str, str], ...] = Field(description="pairs whose order differs from the usual parameters'")
+
+
+class Report(Part):
+    """eval.json."""
+
+    v: Literal[1] = 1
+    raggs: str = __version__
+    golden: GoldenPart
+    measures: tuple[str, ...]
+    higher_is_better: Mapping[str, bool]
+    ties: Literal["trec", "file"]
+    condensed: bool
+    confidence: float
+    seed: int
+    label_uncertainty: bool = Field(description="whether the intervals also cover doubt about the labels")
+    systems: tuple[SystemPart, ...]
+    comparisons: tuple[ComparisonPart, ...] = ()
+    sensitivity: tuple[SettingPart, ...] = ()
+    notes: tuple[str, ...] = ()
+    per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
+        description="by system, measure and query; queries where a measure is not defined are left out"
+    )

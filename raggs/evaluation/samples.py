@@ -1,0 +1,188 @@
+"""Samples with their expected passages, and what a system returned for them, as two files.
+
+Samples (YAML or JSON): ``samples: [{id, expected_output: [ids] or {id: gain}, metadata: {k, answer}}]``. Outputs
+(JSON lines): ``{"id": ..., "output": {"retrieved": [{"id", "text"}, ...]}}``; the output may be the bare array, its
+items bare ids. The cutoff of a sample is its own `metadata.k`, else the one asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from raggs.errors import DataError, NotFoundError
+from raggs.evaluation.sources import Golden, System
+from raggs.jsonl import read_objects
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.texts import answer_rank
+
+DEFAULT_K = 5
+OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
+FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What is expected of one question."""
+
+    gains: Mapping[str, float]
+    k: int | None
+    answer: str | None
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Samples and outputs, ready to be evaluated.
+
+    Attributes:
+        golden: the expected passages.
+        system: what was returned.
+        cutoffs: the samples by their own cutoff; those without one by None.
+        answer_rank: by sample, where the expected answer first stands; empty where no sample has one.
+    """
+
+    golden: Golden
+    system: System
+    cutoffs: Mapping[int | None, frozenset[str]]
+    answer_rank: Mapping[str, float]
+
+
+def open_samples(samples: Path, outputs: Path) -> Samples:
+    """Read both files.
+
+    Raises:
+        NotFoundError, DataError: a file is missing, or something in it cannot be right.
+    """
+    wanted = dict(_samples(samples))
+    if not wanted:
+        raise DataError("holds no samples", where=samples, remedy="write samples: [{id, expected_output}, ...]")
+    lists: dict[str, list[str]] = {}
+    ranks: dict[str, float] = {}
+    for line, name, items in _outputs(outputs):
+        if name in lists:
+            raise DataError(f"sample {name} stands twice", where=outputs, line=line, remedy="keep one")
+        if name not in wanted:
+            raise DataError(
+                f"{samples} has no sample {name}", where=outputs, line=line, remedy="give both the same ids"
+            )
+        ids = [doc_id for doc_id, _ in items]
+        if len(set(ids)) < len(ids):
+            raise DataError(f"sample {name} returns a passage twice", where=outputs, line=line, remedy="keep the first")
+        lists[name] = ids
+        if (answer := wanted[name].answer) is not None:
+            ranks[name] = answer_rank(answer, (text for _, text in items))
+    for name, sample in wanted.items():
+        if sample.answer is not None:
+            ranks.setdefault(name, math.inf)
+    cutoffs: dict[int | None, set[str]] = {}
+    for name, sample in wanted.items():
+        cutoffs.setdefault(sample.k, set()).add(name)
+    golden = Golden(str(samples), _qrels(wanted), None, {})
+    frozen = {k: frozenset(names) for k, names in cutoffs.items()}
+    return Samples(golden, System(outputs.stem, str(outputs), Run.of(lists)), frozen, ranks)
+
+
+def _qrels(samples: Mapping[str, Sample]) -> Qrels:
+    """Gains become grades: the number of the gain among all gains, 0 for none."""
+    levels = [0.0, *sorted({gain for sample in samples.values() for gain in sample.gains.values() if gain > 0})]
+    high = max(len(levels) - 1, 1)
+    scale = Scale.of(0, high, 1, dict(enumerate(levels if len(levels) > 1 else [0.0, 1.0])))
+    labels = {
+        name: {doc_id: levels.index(float(gain)) for doc_id, gain in sample.gains.items()}
+        for name, sample in samples.items()
+    }
+    return Qrels.of(labels, scale)
+
+
+def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
+    seen = set()
+    for place, entry in enumerate(_entries(path), start=1):
+        if not isinstance(entry, dict) or not isinstance(entry.get("id"), str | int):
+            raise DataError(f"sample {place} has no id", where=path, remedy="write id: q-1")
+        name = str(entry["id"])
+        if name in seen:
+            raise DataError(f"sample {name} stands twice", where=path, remedy="keep one")
+        seen.add(name)
+        meta = entry.get("metadata") or {}
+        if not isinstance(meta, dict):
+            raise DataError(f"sample {name}: metadata is no mapping", where=path, remedy="write metadata: {k: 5}")
+        answer = meta.get("answer", entry.get("expected_answer"))
+        yield name, Sample(_gains(path, name, entry.get("expected_output")), _cutoff(path, name, meta), answer)
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise NotFoundError("no such file", where=path, remedy="check the path") from error
+    except OSError as error:
+        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check it") from error
+    except UnicodeDecodeError as error:
+        raise DataError("not UTF-8", where=path, remedy="convert the file to UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = None if mark is None else mark.line + 1
+        raise DataError("not valid YAML", where=path, line=line, remedy="check the indentation there") from error
+    entries = found.get("samples") if isinstance(found, dict) else found
+    if not isinstance(entries, list):
+        raise DataError("holds no list of samples", where=path, remedy="write samples: [{id, expected_output}, ...]")
+    return entries
+
+
+def _gains(path: Path, name: str, expected: Any) -> dict[str, float]:
+    remedy = "write expected_output: [doc-3, doc-9] or {doc-3: 3, doc-9: 1}"
+    if isinstance(expected, list) and expected:
+        gains = {str(doc_id): 1.0 for doc_id in expected}
+        if len(gains) < len(expected):
+            raise DataError(f"sample {name} expects a passage twice", where=path, remedy="keep one")
+        return gains
+    if isinstance(expected, dict) and expected:
+        for doc_id, gain in expected.items():
+            number = isinstance(gain, int | float) and not isinstance(gain, bool)
+            if not number or not math.isfinite(gain) or gain < 0:
+                raise DataError(
+                    f"sample {name}: gain {gain!r} of {doc_id} is no number >= 0", where=path, remedy=remedy
+                )
+        return {str(doc_id): float(gain) for doc_id, gain in expected.items()}
+    raise DataError(f"sample {name} expects no passage", where=path, remedy=remedy)
+
+
+def _cutoff(path: Path, name: str, meta: Mapping[str, Any]) -> int | None:
+    k = meta.get("k")
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
+        raise DataError(f"sample {name}: k is {k!r}", where=path, remedy="k is a whole number >= 1")
+    return k
+
+
+def _outputs(path: Path) -> Iterator[tuple[int, str, list[tuple[str, str]]]]:
+    for line, entry in read_objects(path):
+        if not isinstance(entry.get("id"), str | int):
+            raise DataError("no id", where=path, line=line, remedy='each line is {"id": ..., "output": ...}')
+        output = next((entry[key] for key in OUTPUT_KEYS if key in entry), entry.get("retrieved"))
+        yield line, str(entry["id"]), _retrieved(path, line, output)
+
+
+def _retrieved(path: Path, line: int, output: Any) -> list[tuple[str, str]]:
+    if isinstance(output, str):
+        try:
+            output = json.loads(output)
+        except ValueError as error:
+            raise DataError("the output is not valid JSON", where=path, line=line, remedy=FORM) from error
+    items = output.get("retrieved") if isinstance(output, dict) else output
+    if not isinstance(items, list):
+        raise DataError("no retrieved list", where=path, line=line, remedy=FORM)
+    return [_item(path, line, item) for item in items]
+
+
+def _item(path: Path, line: int, item: Any) -> tuple[str, str]:
+    if isinstance(item, str):
+        return item, ""
+    if isinstance(item, dict) and isinstance(item.get("id"), str | int):
+        return str(item["id"]), str(item.get("text") or "")
+    raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=FORM)

@@ -1,0 +1,87 @@
+"""Where a system loses: by what it retrieves, or by how it orders that.
+
+With its own top `pool` as candidates, 1 - PROC is what better retrieval could give at most, and PROC - actual what a
+perfect order of the same candidates would give (Dallaire 2025, sections 2.3 and 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from raggs.metrics.columns import Floats
+from raggs.metrics.hits import Hits
+from raggs.metrics.measures.ceilings import ProcNRecall4, ProcRaNwg
+from raggs.metrics.measures.n_recall import NRecall4
+from raggs.metrics.measures.ra_nwg import RaNwg
+
+Kind = Literal["retrieval", "ordering", "none"]
+NEGLIGIBLE = 0.01  # losses below this are no bottleneck
+
+PAIRS = {"ra_nwg": (RaNwg, ProcRaNwg), "n_recall4": (NRecall4, ProcNRecall4)}
+
+
+@dataclass(frozen=True)
+class Bottleneck:
+    """The losses of a system on one measure, over the queries where it is defined.
+
+    Attributes:
+        measure: "ra_nwg" or "n_recall4".
+        k, pool: the cutoff and the candidates.
+        actual, ceiling: mean values.
+        retrieval, ordering: the mean gain that perfect retrieval, or a perfect order of the pool, could bring.
+        kind: the larger loss, "none" where both are negligible.
+        by_query: the larger loss of each query, "" where the measure is not defined.
+        losses: shape (queries, 2), the loss of each query by retrieval and by ordering; NaN where not defined.
+    """
+
+    measure: str
+    k: int
+    pool: int
+    actual: float
+    ceiling: float
+    retrieval: float
+    ordering: float
+    kind: Kind
+    by_query: tuple[str, ...]
+    losses: Floats
+
+
+def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 50) -> Bottleneck:
+    """Find where a system loses.
+
+    Args:
+        hits: the run.
+        measure: "ra_nwg" or "n_recall4".
+        k: the cutoff.
+        pool: how many of its passages are its candidates; at least `k` of them.
+
+    Raises:
+        DataError: the labels are not grades 1 to 5.
+    """
+    plain, best = PAIRS[measure]
+    plain(k).check(hits)
+    actual, ceiling = plain(k).score(hits), best(k, {"pool": pool}).score(hits)
+    losses = np.stack([1.0 - ceiling, ceiling - actual], axis=1)
+    valid = np.isfinite(actual)
+    means = losses[valid].mean(axis=0) if valid.any() else np.full(2, np.nan)
+    return Bottleneck(
+        measure=measure,
+        k=k,
+        pool=max(pool, k),
+        actual=float(actual[valid].mean()) if valid.any() else np.nan,
+        ceiling=float(ceiling[valid].mean()) if valid.any() else np.nan,
+        retrieval=float(means[0]),
+        ordering=float(means[1]),
+        kind=_kind(*means),
+        by_query=tuple(_kind(*row) if defined else "" for row, defined in zip(losses, valid, strict=True)),
+        losses=losses,
+    )
+
+
+def _kind(retrieval: float, ordering: float) -> Kind:
+    if not max(retrieval, ordering) >= NEGLIGIBLE:
+        return "none"
+    return "retrieval" if retrieval >= ordering else "ordering"

@@ -1,0 +1,70 @@
+"""What unjudged passages could make of a score: all of them at the lowest grade, all at the highest.
+
+A hole that is filled becomes a judged passage of its query, so it counts in the ideal as well. Only holes within the
+cutoff are filled; what lies behind it cannot be seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from raggs.metrics.columns import Floats, Ints
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named
+
+
+class Bounds(NamedTuple):
+    """Values by query, shape (queries,), with the holes at the lowest and at the highest grade."""
+
+    lowest: Floats
+    highest: Floats
+
+
+def bounds(hits: Hits, named: Named) -> Bounds:
+    """The values of a measure with its holes filled.
+
+    Raises:
+        DataError: as `Named.values`.
+    """
+    scale, cutoff = hits.qrels.scale, named.measure.cutoff
+    return Bounds(*(named.values(filled(hits, cutoff, grade)) for grade in (scale.low, scale.high)))
+
+
+def filled(hits: Hits, k: int, grade: int) -> Hits:
+    """The same run where each unjudged passage within the cutoff is judged with `grade`. Ties are kept as ranked."""
+    query, rank = _holes(hits, k)
+    qrels = hits.qrels
+    names = (f"\x01{number}" for number in rank.tolist())  # no id of a file begins so
+    more = replace(
+        qrels,
+        query=np.concatenate([qrels.query, query]),
+        grade=np.concatenate([qrels.grade, np.full(len(query), grade)]),
+        docs=qrels.docs.and_also(names),
+    )
+    item = len(qrels.query) + np.arange(len(query))
+    joined = {
+        "query": np.concatenate([hits.query, query]),
+        "item": np.concatenate([hits.item, item]),
+        "rank": np.concatenate([hits.rank, rank]),
+        "start": np.concatenate([hits.rank, rank]) - 1,
+        "size": np.ones(len(hits.query) + len(query), dtype=np.int64),
+    }
+    order = np.lexsort((joined["rank"], joined["query"]))
+    facet = None if hits.facet is None else np.concatenate([hits.facet, np.full(len(query), -1)])
+    columns: dict[str, Any] = {name: column[order] for name, column in joined.items()}
+    return replace(hits, qrels=more, facet=facet, **columns)
+
+
+def _holes(hits: Hits, k: int) -> tuple[Ints, Ints]:
+    """Query and rank of each unjudged passage within the cutoff."""
+    depth = np.minimum(hits.length, k)
+    query = np.repeat(np.arange(len(depth)), depth)
+    ends = np.cumsum(depth)
+    rank = np.arange(len(query)) - np.repeat(ends - depth, depth) + 1
+    hole = np.ones(len(query), dtype=bool)
+    within = hits.rank <= depth[hits.query]
+    hole[(ends - depth)[hits.query[within]] + hits.rank[within] - 1] = False
+    return query[hole], rank[hole]

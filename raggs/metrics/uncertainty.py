@@ -1,0 +1,80 @@
+"""Doubt about labels, carried into the interval of a score.
+
+A label is drawn around its grade: by the standard error of the ranking's posterior where the passage was ranked, by
+the judge's own repeated grades where there are any, else it stays. Labels and queries are drawn together, so the
+interval covers both; it is never narrower than the one over queries alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raggs.metrics.columns import Floats, Ints, Qrels
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named
+from raggs.metrics.stats import Interval
+from raggs.seeds import generator
+
+DRAWS = 200
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """What is known about the labels, a row for each judgment of a `Qrels`.
+
+    Attributes:
+        sigma: shape (m,), standard error of the grade by the ranking; 0 where it was not ranked.
+        samples: the judge's repeated grades of each; empty where it was asked once.
+    """
+
+    sigma: Floats
+    samples: tuple[tuple[int, ...], ...]
+
+    def draw(self, qrels: Qrels, rng: np.random.Generator) -> Ints:
+        """Shape (m,): one draw of all grades. Negative ones stay."""
+        scale = qrels.scale
+        shift = rng.normal(size=len(self.sigma)) * self.sigma
+        drawn = np.clip(np.rint(qrels.grade + shift), scale.low, scale.high).astype(np.int64)
+        for row, given in enumerate(self.samples):
+            if given and not self.sigma[row]:
+                drawn[row] = given[int(rng.integers(len(given)))]
+        found: Ints = np.where(qrels.grade < 0, qrels.grade, drawn)
+        return found
+
+
+def with_doubt(
+    hits: Hits, measures: Sequence[Named], doubt: Doubt, intervals: Sequence[Interval], *, seed: int, draws: int = DRAWS
+) -> list[Interval]:
+    """The intervals of some measures, widened by the doubt about the labels.
+
+    Args:
+        hits: the run.
+        measures: what to measure.
+        doubt: about the labels of `hits.qrels`.
+        intervals: those over queries alone, one a measure.
+        seed: of the draws.
+        draws: how many.
+    """
+    rng = generator(seed, "labels")
+    queries = len(hits.length)
+    means = np.full((draws, len(measures)), np.nan)
+    for turn in range(draws):
+        drawn = replace(hits, qrels=hits.qrels.relabelled(doubt.draw(hits.qrels, rng)))
+        picked = rng.integers(queries, size=queries)
+        for place, named in enumerate(measures):
+            values = named.values(drawn)[picked]
+            if np.isfinite(values).any():
+                means[turn, place] = np.nanmean(values)
+    return [_wider(interval, column[np.isfinite(column)]) for interval, column in zip(intervals, means.T, strict=True)]
+
+
+def _wider(interval: Interval, means: Floats) -> Interval:
+    """The interval of the draws, moved so that the measured mean is its centre of mass."""
+    if not len(means):
+        return interval
+    tail = (1.0 - interval.confidence) / 2
+    low, high = np.quantile(means, [tail, 1.0 - tail]) - means.mean() + interval.mean
+    return replace(interval, low=float(np.fmin(low, interval.low)), high=float(np.fmax(high, interval.high)))

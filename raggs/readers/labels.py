@@ -1,0 +1,81 @@
+"""Judgments in the formats of the field, into columns: TREC qrels, BEIR tables, CSV with a header, ranx JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from raggs.errors import DataError
+from raggs.metrics.columns import Qrels, Scale, usual_scale
+from raggs.metrics.ids import IdColumn
+from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
+from raggs.trec import INTEGER, Label, read_qrels
+
+
+def read_labels(path: Path) -> Iterator[Label]:
+    """The labels of a file in any known format; line 0 where the format has no lines.
+
+    Raises:
+        NotFoundError, DataError: the file cannot be read, or a line of it cannot be right.
+    """
+    match shape_of(path):
+        case Shape.NESTED:
+            return (_label(cell, path) for cell in nested_cells(path))
+        case Shape.TABLE:
+            return (_label(cell, path) for cell in table_cells(path, graded=True))
+    return read_qrels(path)
+
+
+def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
+    """The judgments in a file.
+
+    Args:
+        path: the file.
+        scale: what the grades mean; where it is left out, 0 to 4 when a 0 is among them, else 1 to 5.
+
+    Raises:
+        NotFoundError, DataError: as `read_labels`; a grade outside the scale; no label at all; labels from which
+            the scale cannot be guessed.
+    """
+    labels = list(read_labels(path))
+    if not labels:
+        raise DataError("holds no labels", where=path, remedy="one label a line: qid 0 docid grade")
+    grades = np.array([label.grade for label in labels], dtype=np.int64)
+    known = scale or _guessed(grades, path)
+    outside = np.flatnonzero(~known.holds(grades))
+    if len(outside):
+        wrong = labels[int(outside[0])]
+        raise DataError(
+            f"query {wrong.qid}, passage {wrong.doc_id}: grade {wrong.grade} lies outside the scale "
+            f"{known.low} to {known.high}",
+            where=path,
+            line=wrong.line or None,
+            remedy="correct it, or name the scale, e.g. --scale 0-7",
+        )
+    qids = tuple(sorted({label.qid for label in labels}))
+    numbers = {qid: number for number, qid in enumerate(qids)}
+    query = np.array([numbers[label.qid] for label in labels], dtype=np.int64)
+    order = np.argsort(query, kind="stable")
+    docs = IdColumn.of(labels[row].doc_id for row in order.tolist())
+    return Qrels(qids, query[order], grades[order], docs, known)
+
+
+def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> Scale:
+    scale = usual_scale(grades.tolist())
+    if scale.low == 1 and grades.max(initial=0) < scale.relevant:
+        highest = max(int(grades.max(initial=1)), 1)
+        raise DataError(
+            f"no grade is above {highest}, so nothing would be relevant on the scale 1 to 5",
+            where=path,
+            remedy=f"--scale 0-{highest} for labels that start from 0, --scale 1-5 to insist",
+        )
+    return scale
+
+
+def _label(cell: Cell, path: Path) -> Label:
+    if not INTEGER.fullmatch(cell.value):
+        message = f"grade {cell.value!r} of query {cell.qid}, passage {cell.doc_id} is not an integer"
+        raise DataError(message, where=path, line=cell.line or None, remedy="grades are whole numbers")
+    return Label(cell.line, cell.qid, cell.doc_id, int(cell.value))

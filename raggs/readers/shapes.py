@@ -1,0 +1,150 @@
+"""Telling file formats apart by their first line, and reading those that are no TREC file.
+
+A nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx); a table has a header that names its columns
+(BEIR's TSV, CSV). Ids hold no white space, as TREC tools could not read them back.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from raggs.errors import DataError
+from raggs.jsonl import raw_lines
+from raggs.text import one_line
+from raggs.trec import Seen
+
+QUERY_COLUMNS = ("query-id", "query_id", "q_id", "qid", "query")
+DOC_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "docno", "doc", "passage_id", "document_id")
+GRADE_COLUMNS = ("grade", "score", "relevance", "rel", "label")
+SCORE_COLUMNS = ("score",)
+DELIMITERS = ("\t", ",", ";")
+
+
+class Shape(Enum):
+    TREC = "trec"
+    TABLE = "table"
+    NESTED = "nested"
+
+
+class Cell(NamedTuple):
+    """A number for a query and a passage, as text; line 0 where the format has no lines."""
+
+    line: int
+    qid: str
+    doc_id: str
+    value: str
+
+
+def shape_of(path: Path) -> Shape:
+    """The format of a file, by its first line.
+
+    Raises:
+        NotFoundError, DataError: as `raw_lines`.
+    """
+    first = next(raw_lines(path), (0, ""))[1].strip()
+    if first.startswith("{"):
+        return Shape.NESTED
+    return Shape.TABLE if _delimiter(first) else Shape.TREC
+
+
+def table_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
+    """The rows of a table with a header.
+
+    Args:
+        path: the file.
+        graded: whether the numbers are grades, else scores.
+
+    Raises:
+        DataError: the header lacks a column, a row has other columns than it, or an id is wrong.
+    """
+    lines = raw_lines(path)
+    _, header = next(lines)
+    delimiter = _delimiter(header) or ","
+    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter))]
+    places = (
+        _place(names, QUERY_COLUMNS, path),
+        _place(names, DOC_COLUMNS, path),
+        _place(names, GRADE_COLUMNS if graded else SCORE_COLUMNS, path),
+    )
+    seen = Seen(path)
+    for number, text in lines:
+        row = next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter))
+        if len(row) != len(names):
+            message = f"{len(row)} columns, the header has {len(names)}"
+            raise DataError(message, where=path, line=number, remedy="give each row a cell for each column")
+        qid, doc_id, value = (row[place].strip() for place in places)
+        _check_ids(path, number, qid, doc_id)
+        seen.note(qid, doc_id, number)
+        yield Cell(number, qid, doc_id, value)
+
+
+def nested_cells(path: Path) -> Iterator[Cell]:
+    """The numbers of ``{qid: {doc_id: number}}``.
+
+    Raises:
+        DataError: not such an object, or a key that stands twice.
+    """
+    for qid, inner in _object(path).items():
+        if not isinstance(inner, dict):
+            message = f"query {qid} has no object of passages"
+            raise DataError(message, where=path, remedy="write {qid: {doc_id: number}}")
+        for doc_id, value in inner.items():
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                message = f"query {qid}, passage {doc_id}: {json.dumps(value)} is not a number"
+                raise DataError(message, where=path, remedy="write {qid: {doc_id: number}}")
+            _check_ids(path, None, qid, doc_id)
+            yield Cell(0, qid, doc_id, repr(int(value)) if float(value).is_integer() else repr(value))
+
+
+def _object(path: Path) -> dict[str, Any]:
+    text = "".join(line for _, line in raw_lines(path))
+    try:
+        found = json.loads(text, object_pairs_hook=_once)
+    except json.JSONDecodeError as error:
+        raise DataError(f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="mend it") from error
+    except ValueError as error:
+        raise DataError(str(error), where=path, remedy="keep one") from error
+    if not isinstance(found, dict):
+        raise DataError("not a JSON object", where=path, remedy="write {qid: {doc_id: number}}")
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} stands twice")
+    return found
+
+
+def _delimiter(header: str) -> str | None:
+    """What separates the columns of a header; None where the line is no header of ours."""
+    for delimiter in DELIMITERS:
+        names = {name.strip().strip('"').lower() for name in header.split(delimiter)}
+        if len(names) > 2 and names & set(QUERY_COLUMNS) and names & set(DOC_COLUMNS):
+            return delimiter
+    return None
+
+
+def _place(names: list[str], wanted: tuple[str, ...], path: Path) -> int:
+    for name in wanted:
+        if name in names:
+            return names.index(name)
+    raise DataError(
+        f"no column {' or '.join(wanted)} in the header: {', '.join(names)}",
+        where=path,
+        line=1,
+        remedy="name the columns in the first line",
+    )
+
+
+def _check_ids(path: Path, line: int | None, *ids: str) -> None:
+    for name in ids:
+        if not name or len(name.split()) != 1 or name != name.strip():
+            said = f"id {one_line(name)!r} holds white space" if name.strip() else "an id is empty"
+            raise DataError(said, where=path, line=line, remedy="ids are words without spaces")
