@@ -212,7 +212,7 @@ class Judgments(Tally):
             mean = rounded(total / (asked - missing)) if asked > missing else None
             members[name] = {"mean": mean, "given": asked - missing, "missing": missing}
             if missing > SILENT * asked:
-                warnings.append(f"{name} gave no grade {missing:,} times of {asked:,}")
+                warnings.append(f"{name} gave no grade {missing:,} of {asked:,} times")
         agreement = [{"judges": list(names), **pair.summary()} for names, pair in self._pairs.items()]
         return {"members": members, "agreement": agreement, "warnings": warnings}
 

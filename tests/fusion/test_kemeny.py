@@ -27,7 +27,9 @@ def disagreement(order: tuple[int, ...], orders: Orders, weights: list[float]) -
 
 
 @given(st.integers(1, 5).flatmap(some_orders), st.data())
-def test_no_order_disagrees_less_and_of_equals_the_one_nearest_to_the_first(orders: Orders, data: st.DataObject) -> None:
+def test_no_order_disagrees_less_and_of_equals_the_one_nearest_to_the_first(
+    orders: Orders, data: st.DataObject
+) -> None:
     weights = data.draw(st.lists(st.sampled_from([0.5, 1.0, 1.5, 3.0]), min_size=len(orders), max_size=len(orders)))
     found = consensus_order(orders, weights)
     every = list(permutations(range(len(orders[0]))))
