@@ -59,11 +59,7 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            _, pool = item
-            leaders = [record for record in pool if record.duplicate_of is None]
-            graded = await self._walk(leaders, config, services)
-            by_id = {record.doc_id: record for record in graded}
-            return [self._shared(record, by_id) for record in pool]
+            return await self.pool(item[1], config, services)
 
         # A whole pool is some dozens of calls at once, so a few queries fill every slot of the concurrency; a walk may
         # come down to one call at a time.
@@ -78,6 +74,14 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
 
     def tally(self, config: JudgeConfig) -> Tally:
         return Judgments(config)
+
+    async def pool(
+        self, pool: Sequence[MergeRecord], config: JudgeConfig, services: Services
+    ) -> list[JudgeRecord]:
+        """The records of one query's pool, in its order."""
+        leaders = [record for record in pool if record.duplicate_of is None]
+        graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
+        return [self._shared(record, graded) for record in pool]
 
     async def _walk(
         self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: Services

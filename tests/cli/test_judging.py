@@ -14,6 +14,7 @@ from support.project import Project, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
+from raggs.hashing import hash_file
 
 PRICES = {f"openai/{name}": {"input": 1.0, "output": 2.0} for name in ("first", "second")}
 NOISY: dict[str, Any] = {"type": "qrels", "path": "qrels.txt", "beta": 3.0, "grade_noise": 0.3}
@@ -215,3 +216,39 @@ def test_a_copied_run_of_a_panel_is_up_to_date(tmp_path: Path) -> None:
     assert json.loads(call("run", "--config", copied.config, "--json"))["ran"] == {}
     call("run", "--config", copied.config, "--force", "--quiet")
     assert copied.artifacts() == project.artifacts()
+
+
+def first_with(found: list[dict[str, Any]], key: str) -> int:
+    return next(place for place, row in enumerate(found) if row[key] and not row["duplicate_of"])
+
+
+def forge(project: Project, place: int, **fields: Any) -> str:
+    """Change a judge record, mend the hash of its file, and give what the audit says."""
+    path = project.run / "judge.jsonl"
+    lines = path.read_text().splitlines()
+    lines[place] = json.dumps({**json.loads(lines[place]), **fields}, separators=(",", ":"))
+    path.write_text("".join(line + "\n" for line in lines))
+    manifest = project.manifest()
+    output = manifest["stages"]["judge"]["outputs"]["judge.jsonl"]
+    output["sha256"], output["bytes"] = hash_file(path), path.stat().st_size
+    (project.run / "manifest.json").write_text(json.dumps(manifest))
+    return call("audit", project.run, code=5)
+
+
+LIES: list[tuple[str, dict[str, Any], str]] = [
+    ("grade", {"grades": [5, 5, 5], "grade": 4}, "grade is '4', derived again it is '5'"),
+    ("grade", {"grade": None, "grades": [], "votes": {}, "judge": "", "skipped": "not judged"}, "grades is '()'"),
+    ("skipped", {"skipped": None, "error": "busy"}, "skipped is 'None', derived again it is 'not judged, after 2"),
+    ("skipped", {"skipped": None, "grade": 5, "grades": [5, 5, 5], "judge": "x"}, "grade is '5'"),
+]
+
+
+@pytest.mark.parametrize(("kind", "lie", "told"), LIES)
+def test_the_audit_derives_grades_and_the_end_of_each_walk(
+    tmp_path: Path, kind: str, lie: dict[str, Any], told: str
+) -> None:
+    project = make_project(tmp_path, judge={"stop_after": 2, "samples": 3}, rank={"max_calls": 0})
+    call("run", "--config", project.config, "--quiet")
+    call("audit", project.run)
+    place = first_with(rows(project, "judge"), kind)
+    assert f"judge.jsonl:{place + 1}: {told}" in forge(project, place, **lie)
