@@ -132,13 +132,24 @@ class JudgeRecord(Record):
     ORDER = ("qid", "rank")
     rank: Rank = Field(description="fused rank in the pool")
     doc_id: Identifier
-    grade: Grade | None = Field(description="1 (not relevant) to 5 (answers); null where the judge failed")
-    grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the median of")
+    grade: Grade | None = Field(
+        description="1 (not relevant) to 5 (answers); null where the judge failed or was not asked"
+    )
+    grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the lower median of")
+    votes: Mapping[str, tuple[Grade | None, ...]] = Field(
+        default_factory=dict, description="by member of a panel, its grade in each sample"
+    )
     reason: str = Field("", description="the judge's words, where it gave any")
-    judge: str = Field(description="who judged: name, model, prompt")
+    judge: str = Field(description="who judged: name and model; empty where nobody was asked")
     duplicate_of: str | None = Field(None, description="the representative whose grade this is")
-    error: str | None = Field(None, description="why there is no grade")
+    skipped: str | None = Field(None, description="why nobody was asked; no failure")
+    error: str | None = Field(None, description="why the first of the missing grades is missing")
     raw: str | None = Field(None, description="the answer that could not be used")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the judge was asked and gave no grade; a representative stands for its near-duplicates."""
+        return self.grade is None and self.skipped is None and self.duplicate_of is None
 
 
 class PruneRecord(Record):

@@ -1,4 +1,4 @@
-"""The ranking benchmark measures what it says, on worlds that are what it says."""
+"""The benchmarks measure what they say: ranking on worlds that are what it says, depth on pools made by hand."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
+from support.project import make_project
+
+from raggs.artifacts import JudgeRecord
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -26,7 +29,7 @@ def load(name):
 
 sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a script's do
 try:
-    ranking = load("ranking")
+    ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
 finally:
     sys.path.remove(str(FOLDER))
@@ -157,3 +160,27 @@ def test_an_unknown_judge_is_refused(capsys):
     with pytest.raises(SystemExit):
         ranking.main(["--judges", "medium,blind"])
     assert "no judge blind" in capsys.readouterr().err
+
+
+def test_a_line_of_the_depth_table_made_by_hand():
+    records = [
+        JudgeRecord(
+            qid=qid, rank=place + 1, doc_id=f"d{place}", grade=None if skipped else 1, judge="", skipped=skipped
+        )
+        for qid, asked in (("q1", 30), ("q2", 1), ("q3", 2))
+        for place in range(30)
+        for skipped in ("far" if place >= asked else None,)
+    ]
+    good = {("q1", f"d{place}") for place in range(30)} | {("q2", "d0"), ("q2", "d5"), ("q2", "d9"), ("q4", "d0")}
+    # Of q2 one of three is found, of q1 all, q3 has none to find.
+    assert depth.row("7", records, good) == "| 7 | 33 | 63.3% | 2 of 33 | 1 of 2 | 0.3333 |"
+
+
+def test_deeper_walks_judge_more_and_miss_less(tmp_path, capsys):
+    make_project(tmp_path, queries=3, corpus=30)
+    (tmp_path / "qrels.txt").rename(tmp_path / "qrels.trec")
+    depth.main([str(tmp_path), "--depths", "1,3,off"])
+    rows = [line.split("|") for line in capsys.readouterr().out.splitlines()[2:]]
+    asked, missed = ([int(line[column].split()[0]) for line in rows] for column in (2, 4))
+    assert asked == sorted(set(asked))
+    assert missed[0] > missed[-1] == 0

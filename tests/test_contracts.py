@@ -19,7 +19,7 @@ METHODS = {
     "embedders": ("identity", "dims", "embed"),
     "rewriters": ("rewrite", "causes"),
     "retrievers": ("search",),
-    "judges": ("name", "causes", "grade", "order", "check"),
+    "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
 }
 HEAVY = (
@@ -56,7 +56,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     assert issubclass(config, Settings)
     assert config.model_fields["type"].default == name
     required = [field for field, info in config.model_fields.items() if info.is_required()]
-    assert set(required) <= {"path", "model"}, "only what cannot be guessed is required"
+    assert set(required) <= {"path", "model", "judges"}, "only what cannot be guessed is required"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.console import Console
@@ -15,6 +14,7 @@ from rich.text import Text
 
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.screen import open_console
+from raggs.cli.trust import trust_lines
 from raggs.config.estimate import Estimate
 from raggs.config.models import RunConfig
 from raggs.manifests.explain import Explanation
@@ -64,24 +64,11 @@ def run_summary(result: RunResult, config: Path, show: int) -> None:
     elif "rank" in result.manifest.stages:
         _top_passages(console, run, show)
     _stages(console, result)
-    if "rank" in result.ran:
-        _health(console, result.manifest.stages["rank"].health)
+    for line, warning in trust_lines({name: result.manifest.stages[name].health for name in result.ran}):
+        console.print(line, style="yellow" if warning else None, markup=False)
     folder = result.store.folder
     console.print(f"run: {folder}")
     console.print(f"next: {_next(folder, result.manifest, config, result.failed)}", soft_wrap=True)
-
-
-def _health(console: Console, health: Mapping[str, Any]) -> None:
-    """The judge's health in a line, and what to look into."""
-    if not health or not health["first"]["total"]:
-        return
-    flips = "" if health["flips"]["rate"] is None else f", {health['flips']['rate']:.0%} of pairs flip when asked again"
-    console.print(
-        f"judge: first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%}){flips}, "
-        f"{health['cycles']['count']:,} circles, {health['invalid']['count']:,} batches without an order"
-    )
-    for warning in health["warnings"]:
-        console.print(f"warning: {warning}", style="yellow", markup=False)
 
 
 def _top_passages(console: Console, run: Run, show: int) -> None:
@@ -154,9 +141,7 @@ def failures(result: RunResult) -> str:
     run = Run(result.store, result.manifest)
     found: list[str] = []
     if result.manifest.stages["judge"].failed:
-        failed = (
-            record for record in run.typed("judge", JudgeRecord) if record.grade is None and not record.duplicate_of
-        )
+        failed = (record for record in run.typed("judge", JudgeRecord) if record.failed)
         found += [f"{record.qid} {record.doc_id}: {record.error}" for record in islice(failed, SHOWN_FAILURES)]
     if "rank" in result.manifest.stages and result.manifest.stages["rank"].failed:
         skipped = (entry for entry in run.typed("rank.journal", JournalRecord) if entry.order is None)

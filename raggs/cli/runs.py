@@ -212,4 +212,4 @@ def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
         records = plural(
             sum(out.rows for lock in opened.manifest.stages.values() for out in lock.outputs.values()), "record"
         )
-        typer.echo(f"{run}: {records} checked; merge, prune and rank derived again: all as the manifest says")
+        typer.echo(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")

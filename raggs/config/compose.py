@@ -153,7 +153,7 @@ class RunServices:
                 }
             case "judge":
                 found = {**self.judge.causes(task or "grade")}
-                return {**found, "llm": causes(self.config.llm)} if self.judge.USES_LLM else found
+                return {**found, "llm": causes(self.config.llm)} if self.judge.models else found
         raise ValueError(f"no part {part!r}")
 
     # --- what the runner sees ---

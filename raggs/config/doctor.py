@@ -10,11 +10,11 @@ import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from raggs.config.compose import RunServices
 from raggs.config.load import load_config
+from raggs.config.models import RunConfig
 from raggs.errors import RaggsError
 from raggs.llm.prices import key_variable
 from raggs.registry import installed
@@ -74,8 +74,11 @@ def _configuration(path: Path) -> Iterator[Check]:
         yield Check(
             "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
         )
-        if services.judge.USES_LLM:
-            yield from _provider(config, services)
+        for model in dict.fromkeys(services.judge.models):
+            yield from _model(model, config, services)
+        base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
+        if services.judge.models and base:
+            yield _server(base)
     except RaggsError as error:
         yield Check("inputs", False, str(error))
     finally:
@@ -93,8 +96,7 @@ def _disk(workspace: Path) -> Iterator[Check]:
     )
 
 
-def _provider(config: Any, services: RunServices) -> Iterator[Check]:
-    model = config.judge.judge.model
+def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Check]:
     try:
         price = services.llm.price(model)
     except RaggsError as error:
@@ -111,9 +113,6 @@ def _provider(config: Any, services: RunServices) -> Iterator[Check]:
         yield Check(
             "key", key in os.environ, f"{key} is set" if key in os.environ else f"{model} needs {key}, which is not set"
         )
-    base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
-    if base:
-        yield _server(base)
 
 
 def _server(url: str) -> Check:

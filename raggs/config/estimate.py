@@ -1,11 +1,12 @@
 """What a run would cost, before it costs anything: calls, tokens and money by stage, without any network.
 
 Counts are exact where the artifact before a stage is there already, and upper bounds otherwise: every query uses
-all of its pool and all of its ranking calls, and nothing comes from the cache.
+all of its pool and all of its ranking calls, and nothing comes from the cache. Each model of a panel has its own line.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,8 +44,8 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
         1, sum(services.llm.estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries)
     )
     found = [
-        _judge(config, services, runner, passage + question),
-        _rank(config, services, passage * config.rank.batch_size + question),
+        *_judge(config, services, runner, passage + question),
+        *_rank(config, services, passage * config.rank.batch_size + question),
     ]
     rewrite: Any = config.embed.rewrite
     if rewrite.type == "llm":
@@ -55,26 +56,25 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
     return found
 
 
-def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Estimate:
+def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Iterator[Estimate]:
     pool, exact = _pool_size(config, services, runner)
-    calls = pool * config.judge.samples
-    return _line("judge", config, services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+    calls, exact = pool * config.judge.samples, exact and config.judge.stop_after is None
+    return _lines("judge", services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
 
 
-def _rank(config: RunConfig, services: RunServices, tokens: int) -> Estimate:
+def _rank(config: RunConfig, services: RunServices, tokens: int) -> Iterator[Estimate]:
     calls = len(services.queries) * config.rank.max_calls
-    return _line("rank", config, services, calls, tokens + _prompt_tokens(services, "order"), "order", False)
+    return _lines("rank", services, calls, tokens + _prompt_tokens(services, "order"), "order", False)
 
 
-def _line(
-    stage: str, config: RunConfig, services: RunServices, calls: int, tokens: int, task: Task, exact: bool
-) -> Estimate:
+def _lines(stage: str, services: RunServices, calls: int, tokens: int, task: Task, exact: bool) -> Iterator[Estimate]:
+    """A line for each model that is paid, or one for a judge that is not."""
     judge = services.judge
-    if not judge.USES_LLM:
-        return Estimate(stage, calls, 0, 0, 0.0, exact, f"{judge.name} (local)")
-    model = config.judge.judge.model  # type: ignore[attr-defined]
+    if not judge.models:
+        yield Estimate(stage, calls, 0, 0, 0.0, exact, f"{judge.name} (local)")
     sent, received = calls * tokens, calls * ANSWER[task]
-    return Estimate(stage, calls, sent, received, _usd(services, model, sent, received), exact, model)
+    for model in judge.models:
+        yield Estimate(stage, calls, sent, received, _usd(services, model, sent, received), exact, model)
 
 
 def _pool_size(config: RunConfig, services: RunServices, runner: Runner) -> tuple[int, bool]:

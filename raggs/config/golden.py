@@ -60,4 +60,5 @@ def _provenance(run: Run) -> dict[str, Any]:
         "judge": stages["judge"].components.get("judge"),
         "rank": dict(stages["rank"].params),
         "failed": sum(lock.failed for lock in stages.values()),
+        "depth": stages["judge"].health.get("depth"),
     }

@@ -5,9 +5,9 @@ The same judge serves both stages. A judge that fails says so in its answer; it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from raggs.artifacts import Passage, Query
 
@@ -20,12 +20,13 @@ Task = Literal["grade", "order"]
 
 @dataclass(frozen=True)
 class Judgment:
-    """One graded passage: `grade` in 1..5, or None with `error`."""
+    """One graded passage: `grade` in 1..5, or None with `error`. `votes`: what each member of a panel said."""
 
     grade: int | None
     reason: str = ""
     error: str | None = None
     raw: str | None = None
+    votes: Mapping[str, Judgment] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class Ordering:
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What a judge may use. `llm` and the prompts are there for judges with `USES_LLM`."""
+    """What a judge may use. `llm` and the prompts are there for judges with `models`."""
 
     llm: LLM
     grade_prompt: Prompt
@@ -47,12 +48,15 @@ class JudgeContext:
 
 
 class Judge(Protocol):
-    """Grades and orders. Built as ``cls(config, context)``; cheap to build.
+    """Grades and orders. Built as ``cls(config, context)``; cheap to build."""
 
-    `USES_LLM`: whether calls cost money, so that prompts belong to the fingerprint and the dry run counts calls.
-    """
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The language models of which each grade and each order asks one call; empty where nobody is paid.
 
-    USES_LLM: ClassVar[bool]
+        With any, the settings of calls belong to the fingerprint, and the dry run and the doctor count them.
+        """
+        ...
 
     @property
     def name(self) -> str:

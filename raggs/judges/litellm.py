@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -36,8 +36,6 @@ GRADE_SCHEMA = {
 class LiteLLMJudge(Adapter):
     """Any language model, by any provider that litellm knows."""
 
-    USES_LLM: ClassVar[bool] = True
-
     class Config(Settings):
         type: Literal["litellm"] = "litellm"
         model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
@@ -52,6 +50,10 @@ class LiteLLMJudge(Adapter):
     @property
     def name(self) -> str:
         return f"litellm {self.config.model}"
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
 
     def check(self, queries: Iterable[Query]) -> None:
         """Find out before the first call whether the budget can be kept.

@@ -38,7 +38,7 @@ class NuggetJudge(Adapter):
     """No language model: grades by the facts (patterns) of the question that a passage holds."""
 
     Config = NuggetsConfig
-    USES_LLM: ClassVar[bool] = False
+    models: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: NuggetsConfig, context: JudgeContext) -> None:
         self.config = config

@@ -39,7 +39,7 @@ class QrelsJudge(Adapter):
     """Replays human labels from a TREC file, with simulated noise on request."""
 
     Config = QrelsConfig
-    USES_LLM: ClassVar[bool] = False
+    models: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: QrelsConfig, context: JudgeContext) -> None:
         self.config = config

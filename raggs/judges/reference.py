@@ -38,7 +38,7 @@ class ReferenceJudge(Adapter):
     """No language model: grades by how much of the question's reference excerpts a passage covers."""
 
     Config = ReferenceConfig
-    USES_LLM: ClassVar[bool] = False
+    models: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: ReferenceConfig, context: JudgeContext) -> None:
         self.config = config

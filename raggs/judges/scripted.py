@@ -46,7 +46,7 @@ class ScriptedJudge(Adapter):
     """Answers from a JSON-lines file: grades, orders and failures, as written."""
 
     Config = ScriptedConfig
-    USES_LLM: ClassVar[bool] = False
+    models: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, config: ScriptedConfig, context: JudgeContext) -> None:
         self.config = config

@@ -3,8 +3,8 @@
 1. Every file has the hash in its lock; where it has not, the lines that differ are named by their own checksums.
 2. Every line is a valid record, sorted and unique.
 3. Each lock's fingerprint is the hash of its components, and its inputs are the outputs of the stages before it.
-4. Merge, prune and rank are computed again from their inputs (rank by replaying the journal) and compared line by
-   line.
+4. Merge, judge, prune and rank are computed again from their inputs (judge with the answers that it recorded, rank by
+   replaying the journal) and compared line by line.
 5. The invariants of a golden set hold: every ranked passage has a grade and comes from the pool, ranks are 1..n,
    the locks have no cycle, and the order is a topological order of the locks.
 
@@ -34,8 +34,10 @@ from raggs.hashing import hash_value
 from raggs.jsonl import dump_line
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import Run
+from raggs.manifests.regrade import regraded
 from raggs.stages import ORDER, load_stage
 from raggs.stages.base import Inputs
+from raggs.stages.judge import JudgeConfig
 from raggs.stages.rank import RankConfig, fold, rank_records, task_of
 from raggs.text import plural, shorten
 
@@ -140,7 +142,7 @@ def _chain(run: Run, lock: StageLock) -> Iterator[Finding]:
 
 
 def _derivations(run: Run, damaged: set[str]) -> Iterator[Finding]:
-    for name, derive in (("merge", _rerun), ("prune", _prune), ("rank", _rank)):
+    for name, derive in (("merge", _rerun), ("judge", _judge), ("prune", _prune), ("rank", _rank)):
         lock = run.manifest.stages.get(name)
         if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
             continue
@@ -201,6 +203,10 @@ def _rerun(run: Run, lock: StageLock) -> Iterator[Finding]:
     config = stage.Config.model_validate(lock.params)
     services: Any = _AuditServices(run)
     yield from _compare(run, lock.stage, stage.run(_inputs(run), config, services))
+
+
+def _judge(run: Run, lock: StageLock) -> Iterator[Finding]:
+    yield from _compare(run, "judge", regraded(_inputs(run), JudgeConfig.model_validate(lock.params)))
 
 
 def _prune(run: Run, lock: StageLock) -> Iterator[Finding]:

@@ -53,7 +53,7 @@ class StageLock(Frozen):
     outputs: Mapping[str, Output] = Field(description="each file written")
     failed: int = Field(0, ge=0, description="records without a result because the judge failed")
     cost: Cost = Cost()
-    health: Mapping[str, Any] = Field(default_factory=dict, description="of the judge, read off the batches it ordered")
+    health: Mapping[str, Any] = Field(default_factory=dict, description="of the judge: its repeats, its panel and its depth; or the batches that it ordered")
     started: datetime
     ended: datetime
     versions: Mapping[str, str | None] = Field(default_factory=dict)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import errno
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from raggs.artifacts import Record, artifact_file
+from raggs.artifacts import JournalRecord, Record, artifact_file
 from raggs.errors import DataError, ProviderError
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, Reason, Upstream
@@ -18,7 +18,7 @@ from raggs.pipeline.events import Event, Listener, Progress, StageFinished, Stag
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
 from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Inputs, Services, Stage, Tally
 
 
 class RunServices(Services, Protocol):
@@ -144,16 +144,14 @@ class Runner:
         started, clock, before = now(), time.perf_counter(), self.services.spent()
         inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
         parts = components(stage, config, self.services, inputs)
-        failures = _Counter(stage)
-        health: Mapping[str, Any] = {}
+        watch = _Watch(stage, stage.tally(config))
         try:
             records = stage.run(Inputs({read: self._reader(read) for read in stage.READS}), config, self.services)
-            outputs = {artifact_file(name): self.store.write(name, failures.watch(records))}
+            outputs = {artifact_file(name): self.store.write(name, watch.passing(records))}
             if journal is not None and stage.JOURNAL:
                 settled = list(journal.settled())
                 outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, settled)
-                failures.count += sum(entry.order is None for entry in settled)
-                health = stage.health(settled)
+                watch.journal(settled)
         finally:
             if journal is not None:
                 journal.close()
@@ -164,8 +162,8 @@ class Runner:
             params=config.model_dump(mode="json"),
             inputs=inputs,
             outputs=outputs,
-            failed=failures.count,
-            health=health,
+            failed=watch.failed,
+            health=watch.tally.summary(),
             cost=_difference(self.services.spent(), before),
             started=started,
             ended=now(),
@@ -218,17 +216,24 @@ class Runner:
         self.listen(event)
 
 
-class _Counter:
-    """Counts a stage's failed records while they pass."""
+class _Watch:
+    """Counts a stage's failed records and tallies them while they pass."""
 
-    def __init__(self, stage: Stage[Any, Any]) -> None:
+    def __init__(self, stage: Stage[Any, Any], tally: Tally) -> None:
         self._stage = stage
-        self.count = 0
+        self.tally = tally
+        self.failed = 0
 
-    def watch(self, records: Iterator[Record]) -> Iterator[Record]:
+    def passing(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
-            self.count += self._stage.failed(record)
+            self.failed += self._stage.failed(record)
+            self.tally.see(record)
             yield record
+
+    def journal(self, entries: Iterable[JournalRecord]) -> None:
+        for entry in entries:
+            self.failed += entry.order is None
+            self.tally.see(entry)
 
 
 def _difference(after: Cost, before: Cost) -> Cost:

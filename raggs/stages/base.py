@@ -96,6 +96,17 @@ class Inputs:
             yield qid, list(records)
 
 
+class Tally:
+    """What a stage's records say about its judge, gathered while they pass; this one gathers nothing."""
+
+    def see(self, record: Record) -> None:
+        """Take notice of one record of the artifact, or of the settled journal."""
+
+    def summary(self) -> Mapping[str, Any]:
+        """Plain values for the manifest; empty where there is nothing to tell."""
+        return {}
+
+
 class Stage(ABC, Generic[C, R]):
     """One step of the pipeline. Stateless: `run` may be called for any number of runs."""
 
@@ -114,9 +125,9 @@ class Stage(ABC, Generic[C, R]):
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
         return False
 
-    def health(self, entries: Sequence[JournalRecord]) -> Mapping[str, Any]:
-        """What a finished journal says about the judge; for stages that keep one."""
-        return {}
+    def tally(self, config: C) -> Tally:
+        """Who reads the judge's health off the records of one run of the stage."""
+        return Tally()
 
     @abstractmethod
     def run(self, inputs: Inputs, config: C, services: Services) -> Iterator[R]:

@@ -1,24 +1,30 @@
-"""Stage 4: a grade from 1 to 5 for every passage of the pool.
+"""Stage 4: a grade from 1 to 5 for every passage of the pool, or for its head where `stop_after` ends the walk.
 
 Only representatives are judged; their near-duplicates take the grade over. A judge that fails leaves a record
-without a grade and with the reason: a failure never becomes a number.
+without a grade and with the reason: a failure never becomes a number. A passage beyond the end of the walk leaves a
+record that says so: it is not judged, which is neither a failure nor a low grade.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from statistics import median_low
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
 from raggs import judges
-from raggs.artifacts import JudgeRecord, MergeRecord
+from raggs.artifacts import JudgeRecord, MergeRecord, Record
+from raggs.judges.agreement import Agreement, lower_median, rounded
 from raggs.judges.base import Judgment
 from raggs.registry import spec_type
 from raggs.settings import PromptName, Settings
-from raggs.stages.base import Inputs, Services, Stage, run_ordered
+from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
+
+LOW = 2  # grades up to here say that the pool runs dry
+SILENT = 0.05  # a larger share of failures is worth a warning
 
 if TYPE_CHECKING:
     JudgeSpec = Settings
@@ -27,15 +33,21 @@ else:
 
 
 class JudgeConfig(Settings):
-    """Who grades, by which prompt, how often."""
+    """Who grades, by which prompt, how often, how deep."""
 
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
     prompt: PromptName = Field("grade@1", description="a prompt's name, or the path of a Markdown file")
     samples: int = Field(1, ge=1, description="grades asked for each passage; the lower median counts")
+    stop_after: int | None = Field(
+        None,
+        ge=1,
+        description=f"a pool is judged from the top until this many grades in a row are {LOW} or less; null: to its end",
+    )
 
 
 class Judge(Stage[JudgeConfig, JudgeRecord]):
     NAME = "judge"
+    VERSION = 2
     READS = ("merge",)
     Config = JudgeConfig
     Record = JudgeRecord
@@ -47,21 +59,53 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            _, pool = item
-            leaders = [record for record in pool if record.duplicate_of is None]
-            graded = await asyncio.gather(*(self._grade(record, config, services) for record in leaders))
-            by_id = {record.doc_id: record for record in graded}
-            return [self._shared(record, by_id) for record in pool]
+            return await self.pool(item[1], config, services)
 
-        # A pool is some dozens of calls, so a few queries at a time keep every slot of the concurrency filled.
-        window = max(4, services.concurrency // 4)
+        # A whole pool is some dozens of calls at once, so a few queries fill every slot of the concurrency; a walk may
+        # come down to one call at a time.
+        window = max(4, services.concurrency // 4 if config.stop_after is None else services.concurrency)
         pools = inputs.by_query("merge", MergeRecord)
         for done, records in enumerate(run_ordered(services, pools, grade, window=window), start=1):
             yield from records
             services.progress(done, total)
 
     def failed(self, record: JudgeRecord) -> bool:
-        return record.grade is None and record.duplicate_of is None
+        return record.failed
+
+    def tally(self, config: JudgeConfig) -> Tally:
+        return Judgments(config)
+
+    async def pool(
+        self, pool: Sequence[MergeRecord], config: JudgeConfig, services: Services
+    ) -> list[JudgeRecord]:
+        """The records of one query's pool, in its order."""
+        leaders = [record for record in pool if record.duplicate_of is None]
+        graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
+        return [self._shared(record, graded) for record in pool]
+
+    async def _walk(
+        self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: Services
+    ) -> list[JudgeRecord]:
+        """Grade from the top down until `stop_after` low grades stand in a row.
+
+        While `low` of them do, no end can come before the next `stop_after - low` passages are graded, so these are
+        asked at once: no judgment is wasted, and none depends on the time that another took. A failure neither adds
+        to the row nor breaks it.
+        """
+        limit = config.stop_after or len(leaders)
+        graded: list[JudgeRecord] = []
+        low = 0
+        while low < limit and len(graded) < len(leaders):
+            ahead = leaders[len(graded) : len(graded) + limit - low]
+            for record in await asyncio.gather(*(self._grade(record, config, services) for record in ahead)):
+                graded.append(record)
+                if record.grade is not None:
+                    low = low + 1 if record.grade <= LOW else 0
+        why = f"not judged, after {limit} grades of {LOW} or less in a row"
+        return graded + [
+            JudgeRecord(qid=each.qid, rank=each.rank, doc_id=each.doc_id, grade=None, judge="", skipped=why)
+            for each in leaders[len(graded) :]
+        ]
 
     async def _grade(self, record: MergeRecord, config: JudgeConfig, services: Services) -> JudgeRecord:
         query = services.queries[record.qid]
@@ -78,23 +122,103 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
         return graded[record.duplicate_of].model_copy(update=update)
 
 
-def combine(record: MergeRecord, samples: list[Judgment], judge: str) -> JudgeRecord:
-    """One record from all samples: the lower median of those that succeeded, no grade if none did."""
-    grades = [sample.grade for sample in samples]
-    valid = [grade for grade in grades if grade is not None]
-    grade = median_low(valid) if valid else None
-    failed = [sample for sample in samples if sample.grade is None]
+def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
+    """One record from all samples: the lower median of their grades, none if more than half of them failed."""
+    grades = tuple(sample.grade for sample in samples)
+    grade = lower_median(grades)
+    heard = [each for sample in samples for each in (sample, *sample.votes.values())]
+    missing = next((each for each in heard if each.grade is None), None)
     return JudgeRecord(
         qid=record.qid,
         rank=record.rank,
         doc_id=record.doc_id,
         grade=grade,
-        grades=tuple(grades),
+        grades=grades,
+        votes={name: tuple(sample.votes[name].grade for sample in samples) for name in samples[0].votes},
         reason=next((sample.reason for sample in samples if sample.grade == grade and grade is not None), ""),
         judge=judge,
-        error=failed[0].error if failed else None,
-        raw=failed[0].raw if failed else None,
+        error=missing.error if missing else None,
+        raw=missing.raw if missing else None,
     )
+
+
+class Judgments(Tally):
+    """How deep the judge went, how far it agrees with itself, and how far the members of a panel agree."""
+
+    def __init__(self, config: JudgeConfig) -> None:
+        self._samples, self._stop_after = config.samples, config.stop_after
+        self._asked = self._skipped = 0
+        self._stopped: set[str] = set()
+        self._unanimous = self._repeated = 0
+        self._repeats = Agreement()
+        self._votes: dict[str, Counter[int | None]] = {}
+        self._pairs: dict[tuple[str, str], Agreement] = {}
+
+    def see(self, record: Record) -> None:
+        if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
+            return
+        if record.skipped is not None:
+            self._skipped += 1
+            self._stopped.add(record.qid)
+            return
+        self._asked += 1
+        self._compare_samples([grade for grade in record.grades if grade is not None])
+        self._compare_members(record.votes)
+
+    def _compare_samples(self, grades: Sequence[int]) -> None:
+        for first, second in combinations(grades, 2):
+            self._repeats.add(first, second)
+            self._repeats.add(second, first)  # samples have no order
+        if len(grades) > 1:
+            self._repeated += 1
+            self._unanimous += len(set(grades)) == 1
+
+    def _compare_members(self, votes: Mapping[str, Sequence[int | None]]) -> None:
+        for name, grades in votes.items():
+            self._votes.setdefault(name, Counter()).update(grades)
+        for first, second in combinations(votes, 2):
+            pair = self._pairs.setdefault((first, second), Agreement())
+            for one, other in zip(votes[first], votes[second], strict=True):
+                pair.add(one, other)
+
+    def summary(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {}
+        if self._stop_after is not None:
+            found["depth"] = self._depth(self._stop_after)
+        if self._samples > 1:
+            found["samples"] = self._self_consistency()
+        if self._votes:
+            found["panel"] = self._panel()
+        return found
+
+    def _depth(self, stop_after: int) -> dict[str, Any]:
+        return {
+            "stop_after": stop_after,
+            "asked": self._asked * self._samples,
+            "saved": self._skipped * self._samples,
+            "stopped": len(self._stopped),
+        }
+
+    def _self_consistency(self) -> dict[str, Any]:
+        return {
+            "asked": self._samples,
+            "passages": self._repeated,
+            "unanimous": rounded(self._unanimous / self._repeated) if self._repeated else None,
+            "exact": rounded(self._repeats.exact),
+            "kappa": rounded(self._repeats.kappa),
+        }
+
+    def _panel(self) -> dict[str, Any]:
+        members, warnings = {}, []
+        for name, votes in self._votes.items():
+            asked, missing = votes.total(), votes[None]
+            total = sum(grade * count for grade, count in votes.items() if grade is not None)
+            mean = rounded(total / (asked - missing)) if asked > missing else None
+            members[name] = {"mean": mean, "given": asked - missing, "missing": missing}
+            if missing > SILENT * asked:
+                warnings.append(f"{name} gave no grade {missing:,} of {asked:,} times")
+        agreement = [{"judges": list(names), **pair.summary()} for names, pair in self._pairs.items()]
+        return {"members": members, "agreement": agreement, "warnings": warnings}
 
 
 STAGE = Judge()

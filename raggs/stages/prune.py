@@ -50,7 +50,7 @@ class Prune(Stage[PruneConfig, PruneRecord]):
                     doc_id=record.doc_id,
                     grade=record.grade,
                     kept=decision.kept,
-                    why=decision.why,
+                    why=record.skipped or decision.why,
                     duplicate_of=record.duplicate_of,
                 )
             services.progress(done, total)

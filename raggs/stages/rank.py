@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 from pydantic import Field, field_validator, model_validator
 
-from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
+from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord, Record
 from raggs.hashing import hash_value
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
-from raggs.ranking.health import judge_health
+from raggs.ranking.health import Batch, judge_health
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes
-from raggs.stages.base import Inputs, Services, Stage, run_ordered
+from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
 
 
 class RankConfig(Settings):
@@ -175,6 +174,20 @@ def rank_records(task: Task, ranking: Ranking | None) -> Iterator[RankRecord]:
             )
 
 
+class Batches(Tally):
+    """The judge's health by the batches that it ordered."""
+
+    def __init__(self) -> None:
+        self._queries: dict[str, list[Batch]] = {}
+
+    def see(self, record: Record) -> None:
+        if isinstance(record, JournalRecord):
+            self._queries.setdefault(record.qid, []).append((record.shown, record.order))
+
+    def summary(self) -> Mapping[str, Any]:
+        return judge_health(list(self._queries.values())).summary()
+
+
 class Rank(Stage[RankConfig, RankRecord]):
     NAME = "rank"
     READS = ("merge", "prune")
@@ -189,9 +202,8 @@ class Rank(Stage[RankConfig, RankRecord]):
             "judge": services.causes("judge", "order"),
         }
 
-    def health(self, entries: Sequence[JournalRecord]) -> Mapping[str, Any]:
-        queries = [list(group) for _, group in groupby(entries, key=lambda entry: entry.qid)]
-        return judge_health([[(entry.shown, entry.order) for entry in query] for query in queries]).summary()
+    def tally(self, config: RankConfig) -> Tally:
+        return Batches()
 
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from support.judging import judge, passage, query, written
 from raggs.errors import DataError
 from raggs.judges import REGISTRY
 
-JUDGES = [name for name in REGISTRY if not getattr(REGISTRY.load(name), "USES_LLM")]  # noqa: B009 - not on Adapter
+JUDGES = [name for name in REGISTRY if "model" not in REGISTRY.load(name).Config.model_fields]
 QUESTIONS = [
     query(
         f"q{number}",
@@ -35,6 +34,9 @@ MORE = {".txt": "q1 0 d2 3", ".jsonl": '{"qid": "q1", "doc_id": "d2", "grade": 3
 def settings(name: str, folder: Path) -> dict[str, Any]:
     """A new judge that reads another kind of file adds it to `FILES`."""
     config: Any = REGISTRY.load(name).Config
+    folder.mkdir(exist_ok=True)
+    if "judges" in config.model_fields:
+        return {"judges": [{"type": member, **settings(member, folder)} for member in ("qrels", "scripted", "nuggets")]}
     if "path" not in config.model_fields:
         return {}
     suffix = ".jsonl" if name == "scripted" else ".txt"
@@ -81,13 +83,12 @@ def test_causes_are_json_and_follow_the_content_not_the_path(name: str, task: st
     before = judge(name, **config).causes(task)
     assert json.loads(json.dumps(before)) == before
     assert judge(name, **config).causes(task) == before
-    if "path" in config:
-        path: Path = config["path"]
-        moved = Path(shutil.copy(path, tmp_path / f"elsewhere{path.suffix}"))
-        assert judge(name, path=moved).causes(task) == before
-        with moved.open("a") as file:
+    moved = settings(name, tmp_path / "elsewhere")
+    assert judge(name, **moved).causes(task) == before
+    for path in (tmp_path / "elsewhere").iterdir():
+        with path.open("a") as file:
             file.write(MORE[path.suffix] + "\n")
-        assert judge(name, path=moved).causes(task) != before
+        assert judge(name, **moved).causes(task) != before
 
 
 @pytest.mark.parametrize("name", JUDGES)

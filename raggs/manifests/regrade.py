@@ -1,0 +1,51 @@
+"""The judge stage once more, with a judge that says what its artifact says it said.
+
+What the answers were cannot be derived; what the stage made of them can: each grade from its samples, where each walk
+ended, who shares the grade of whom.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
+from raggs.judges.base import Judgment
+from raggs.stages.base import Inputs
+from raggs.stages.judge import STAGE, JudgeConfig
+
+UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
+
+
+class RecordedJudge:
+    """Answers for the passages of one query as their records say; what was never asked fails."""
+
+    def __init__(self, records: Sequence[JudgeRecord]) -> None:
+        self._records = {record.doc_id: record for record in records if record.duplicate_of is None}
+        self.name = next((record.judge for record in records if record.judge), "")
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
+        record = self._records.get(passage.doc_id)
+        if record is None or sample >= len(record.grades):
+            return UNKNOWN
+        votes = {name: _said(grades[sample], record) for name, grades in record.votes.items()}
+        said = _said(record.grades[sample], record)
+        return Judgment(said.grade, said.reason, said.error, said.raw, votes)
+
+
+def _said(grade: int | None, record: JudgeRecord) -> Judgment:
+    if grade is None:
+        return Judgment(None, error=record.error, raw=record.raw)
+    return Judgment(grade, record.reason)
+
+
+def regraded(inputs: Inputs, config: JudgeConfig) -> Iterator[JudgeRecord]:
+    """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time."""
+    recorded = inputs.by_query("judge", JudgeRecord)
+    with asyncio.Runner() as loop:
+        for qid, pool in inputs.by_query("merge", MergeRecord):
+            _, records = next(recorded, (qid, []))
+            services: Any = SimpleNamespace(judge=RecordedJudge(records), queries={qid: Query(qid=qid, text="?")})
+            yield from loop.run(STAGE.pool(pool, config, services))

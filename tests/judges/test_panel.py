@@ -1,0 +1,141 @@
+"""A panel: members' votes kept, a rule that settles them, failures of some that are not failures of all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from support.judging import graded, judge, ordered, passage, query, written
+
+from raggs.judges.panel import PanelConfig
+
+QUERY = query()
+PASSAGES = [passage(f"d{number}", "text") for number in range(4)]
+
+
+def member(folder: Path, name: str, *rows: dict[str, Any], default: int = 1) -> dict[str, Any]:
+    lines = [json.dumps({"qid": "q1", **row}) for row in rows]
+    return {"type": "scripted", "path": written(folder / f"{name}.jsonl", *lines), "default_grade": default}
+
+
+def grades(folder: Path, *given: int | str) -> list[dict[str, Any]]:
+    """Members of whom each gives d0 a grade, or fails with a reason."""
+    rows = [{"doc_id": "d0", **({"grade": each} if isinstance(each, int) else {"fail": each})} for each in given]
+    return [member(folder, f"m{number}", row) for number, row in enumerate(rows)]
+
+
+def test_the_median_counts_and_every_vote_is_kept(tmp_path: Path) -> None:
+    found = graded(judge("panel", judges=grades(tmp_path, 2, 5, 4)), QUERY, PASSAGES[0])
+    assert (found.grade, found.error) == (4, None)
+    assert {name: vote.grade for name, vote in found.votes.items()} == {
+        "scripted m0.jsonl": 2,
+        "scripted m1.jsonl": 5,
+        "scripted m2.jsonl": 4,
+    }
+
+
+def test_of_two_the_lower_counts_unless_weights_say_more(tmp_path: Path) -> None:
+    members = grades(tmp_path, 2, 5)
+    assert graded(judge("panel", judges=members), QUERY, PASSAGES[0]).grade == 2
+    weighted = judge("panel", judges=members, rule="weighted", weights=[1, 3])
+    assert graded(weighted, QUERY, PASSAGES[0]).grade == 4
+
+
+def test_the_words_are_those_of_the_member_nearest_to_the_grade(tmp_path: Path) -> None:
+    rows = [{"doc_id": "d0", "grade": grade, "reason": f"says {grade}"} for grade in (1, 5, 5)]
+    members = [member(tmp_path, f"m{number}", row) for number, row in enumerate(rows)]
+    found = graded(judge("panel", judges=members, rule="weighted", weights=[1, 1, 0.5]), QUERY, PASSAGES[0])
+    assert (found.grade, found.reason) == (3, "says 1")
+
+
+def test_half_of_the_members_decide_and_fewer_do_not(tmp_path: Path) -> None:
+    found = graded(judge("panel", judges=grades(tmp_path, "busy", 4)), QUERY, PASSAGES[0])
+    assert (found.grade, found.error) == (4, None)
+    assert found.votes["scripted m0.jsonl"].error == "busy"
+    found = graded(judge("panel", judges=grades(tmp_path, "busy", 4, "refused")), QUERY, PASSAGES[0])
+    assert found.grade is None
+    assert found.error == "scripted m0.jsonl: busy; scripted m2.jsonl: refused"
+
+
+def test_orders_are_settled_by_their_pairs_and_the_first_has_the_casting_vote(tmp_path: Path) -> None:
+    orders = (["d0", "d1", "d2", "d3"], ["d1", "d0", "d2", "d3"], ["d1", "d0", "d3", "d2"])
+    members = [member(tmp_path, f"m{number}", {"order": order}) for number, order in enumerate(orders)]
+    assert ordered(judge("panel", judges=members), QUERY, PASSAGES) == ["d1", "d0", "d2", "d3"]
+    assert ordered(judge("panel", judges=members[::2]), QUERY, PASSAGES) == ["d0", "d1", "d2", "d3"]
+    heavy = judge("panel", judges=members, rule="weighted", weights=[1, 1, 5])
+    assert ordered(heavy, QUERY, PASSAGES[::-1]) == ["d1", "d0", "d3", "d2"]
+
+
+def test_members_that_fail_to_order_leave_it_to_the_others_if_these_are_half(tmp_path: Path) -> None:
+    failing = [member(tmp_path, f"f{number}", {"fail_orders": 1}) for number in range(2)]
+    fine = member(tmp_path, "fine", {"order": ["d3", "d2"]})
+    assert ordered(judge("panel", judges=[failing[0], fine]), QUERY, PASSAGES[2:]) == ["d3", "d2"]
+    found = asyncio.run(judge("panel", judges=[*failing, fine]).order(QUERY, PASSAGES))
+    assert found.order is None
+    assert found.error == "scripted f0.jsonl: the script says so; scripted f1.jsonl: the script says so"
+
+
+def test_members_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    labels = written(tmp_path / "labels.txt", "q1 0 d0 3")
+    noisy = [{"type": "qrels", "path": labels, "grade_noise": 1.0, "seed": seed} for seed in range(3)]
+    found = graded(judge("panel", judges=noisy), QUERY, PASSAGES[0])
+    assert list(found.votes) == ["qrels labels.txt", "qrels labels.txt #2", "qrels labels.txt #3"]
+    assert len({vote.grade for vote in found.votes.values()}) > 1
+
+
+def test_each_sample_asks_every_member_anew(tmp_path: Path) -> None:
+    labels = written(tmp_path / "labels.txt", "q1 0 d0 3")
+    noisy = [{"type": "qrels", "path": labels, "grade_noise": 0.5, "seed": seed} for seed in range(2)]
+    who = judge("panel", judges=noisy)
+    seen = [tuple(vote.grade for vote in graded(who, QUERY, PASSAGES[0], n).votes.values()) for n in range(12)]
+    assert len(set(seen)) > 2
+
+
+def test_its_models_are_those_of_its_members(tmp_path: Path) -> None:
+    from types import SimpleNamespace
+
+    from raggs.judges import REGISTRY
+
+    adapter: Any = REGISTRY.load("panel")
+    specs = [{"type": "litellm", "model": "openai/a"}, *grades(tmp_path, 3), {"type": "litellm", "model": "openai/b"}]
+    prompt = SimpleNamespace(sha256="0")
+    context = SimpleNamespace(llm=None, grade_prompt=prompt, order_prompt=prompt)
+    who = adapter(adapter.Config(judges=specs), context)
+    assert who.models == ("openai/a", "openai/b")
+    assert judge("panel", judges=grades(tmp_path, 3, 4)).models == ()
+
+
+def test_rule_weights_and_members_are_causes(tmp_path: Path) -> None:
+    members = grades(tmp_path, 3, 4)
+    variants = [
+        judge("panel", judges=members),
+        judge("panel", judges=members[::-1]),
+        judge("panel", judges=members, rule="weighted", weights=[1, 2]),
+        judge("panel", judges=members, rule="weighted", weights=[2, 1]),
+    ]
+    found = [json.dumps(who.causes("grade")) for who in variants]
+    assert len(set(found)) == len(found)
+
+
+NUGGETS = {"type": "nuggets"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"judges": [NUGGETS]}, "at least 2"),
+        ({"judges": [NUGGETS, NUGGETS]}, "set samples"),
+        ({"judges": [NUGGETS, {"type": "panel", "judges": []}]}, "'panel'"),
+        ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted"}, "give both or neither"),
+        ({"judges": [NUGGETS, {"type": "reference"}], "weights": [1, 1]}, "give both or neither"),
+        ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted", "weights": [1]}, "1 weights for 2 judges"),
+        ({"judges": [NUGGETS, {"type": "reference"}], "rule": "weighted", "weights": [1, 0]}, "greater than 0"),
+    ],
+)
+def test_settings_that_cannot_be_right(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        PanelConfig.model_validate(settings)

@@ -1,0 +1,203 @@
+"""The judge stage: how deep it walks, what it makes of samples, what it tells of the judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.judging import query
+
+from raggs.artifacts import JudgeRecord, MergeRecord
+from raggs.judges.base import Judgment
+from raggs.stages.base import Inputs
+from raggs.stages.judge import LOW, STAGE, JudgeConfig, combine
+
+NUGGETS = {"type": "nuggets"}
+Grades = Sequence[int | None]
+
+
+class Listed:
+    """Grades each passage as its text says ("-" fails), after as many turns of the loop as its title says."""
+
+    name = "listed"
+    models = ()
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, int]] = []
+        self.running = self.most = 0
+
+    async def grade(self, question: Any, passage: Any, *, sample: int = 0) -> Judgment:
+        self.asked.append((question.qid, passage.doc_id, sample))
+        self.running += 1
+        self.most = max(self.most, self.running)
+        for _ in range(int(passage.title)):
+            await asyncio.sleep(0)
+        self.running -= 1
+        text = passage.text.split()[sample % len(passage.text.split())]
+        return Judgment(None, error="no answer", raw="?") if text == "-" else Judgment(int(text), f"said {text}")
+
+
+def pool(qid: str, texts: Sequence[str], delays: Sequence[int], twins: Sequence[int] = ()) -> list[MergeRecord]:
+    """One passage for each text; those whose place is in `twins` are near-duplicates of the first."""
+    return [
+        MergeRecord(
+            qid=qid,
+            rank=place + 1,
+            doc_id=f"d{place}",
+            score=0.0,
+            sources={},
+            duplicate_of="d0" if place in twins else None,
+            title=str(delay),
+            text=text,
+        )
+        for place, (text, delay) in enumerate(zip(texts, delays, strict=True))
+    ]
+
+
+def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[JudgeRecord], Listed, Any]:
+    """The stage's records, the judge that was asked, and the health that the manifest would keep."""
+    who, config_ = Listed(), JudgeConfig(judge=NUGGETS, **config)
+    records = [record for each in pools for record in each]
+    with asyncio.Runner() as loop:
+        services: Any = SimpleNamespace(
+            loop=loop,
+            concurrency=8,
+            judge=who,
+            queries={record.qid: query(record.qid) for record in records},
+            progress=lambda done, total: None,
+        )
+        found = list(STAGE.run(Inputs({"merge": lambda: iter(records)}), config_, services))
+    tally = STAGE.tally(config_)
+    for record in found:
+        tally.see(record)
+    return found, who, tally.summary()
+
+
+def depth(grades: Grades, stop_after: int) -> int:
+    """How many passages a walk judges, one after the other."""
+    low = 0
+    for place, grade in enumerate(grades):
+        if grade is not None:
+            low = low + 1 if grade <= LOW else 0
+        if low == stop_after:
+            return place + 1
+    return len(grades)
+
+
+POOLS = st.lists(st.tuples(st.sampled_from([1, 1, 2, 3, 5, None]), st.integers(0, 4)), min_size=1, max_size=30)
+
+
+@given(st.lists(POOLS, min_size=1, max_size=3), st.integers(1, 6))
+@settings(max_examples=60, deadline=None)
+def test_a_walk_asks_exactly_what_one_by_one_would_whatever_the_timing(
+    drawn: list[list[tuple[int | None, int]]], stop_after: int
+) -> None:
+    pools = [
+        pool(f"q{number}", ["-" if grade is None else str(grade) for grade, _ in each], [delay for _, delay in each])
+        for number, each in enumerate(drawn)
+    ]
+    found, who, health = judged(pools, stop_after=stop_after)
+    expected = [
+        (f"q{number}", f"d{place}", 0)
+        for number, each in enumerate(drawn)
+        for place in range(depth([grade for grade, _ in each], stop_after))
+    ]
+    assert sorted(who.asked) == sorted(expected)
+    asked = {(qid, doc_id) for qid, doc_id, _ in expected}
+    for record, (grade, _) in zip(found, (pair for each in drawn for pair in each), strict=True):
+        if (record.qid, record.doc_id) in asked:
+            assert (record.grade, record.skipped, record.judge) == (grade, None, "listed")
+            assert record.failed == (grade is None)
+        else:
+            assert (record.grade, record.grades, record.error, record.judge) == (None, (), None, "")
+            assert record.skipped == f"not judged, after {stop_after} grades of 2 or less in a row"
+            assert not record.failed
+    assert health["depth"] == {
+        "stop_after": stop_after,
+        "asked": len(asked),
+        "saved": len(found) - len(asked),
+        "stopped": len({record.qid for record in found if record.skipped}),
+    }
+
+
+def test_by_default_all_of_a_pool_is_asked_at_once_and_no_health_is_told() -> None:
+    found, who, health = judged([pool("q1", ["1"] * 40, [1] * 40)])
+    assert all(record.grade == 1 for record in found)
+    assert who.most == 40
+    assert health == {}
+
+
+def test_a_walk_asks_as_many_at_once_as_must_be_asked() -> None:
+    _, who, _ = judged([pool("q1", ["1"] * 40, [1] * 40)], stop_after=15)
+    assert (who.most, len(who.asked)) == (15, 15)
+
+
+def test_what_failed_and_heals_ends_where_an_undisturbed_walk_does() -> None:
+    grades = ["1", "-", "1", "1", "5", "1", "1", "1"]
+    sick, _, _ = judged([pool("q1", grades, [0] * 8)], stop_after=3)
+    healed, _, _ = judged([pool("q1", ["1" if grade == "-" else grade for grade in grades], [0] * 8)], stop_after=3)
+    assert [record.grade for record in sick] == [1, None, 1, 1, None, None, None, None]
+    assert [record.grade for record in healed] == [1, 1, 1, None, None, None, None, None]
+
+
+def test_near_duplicates_are_no_steps_and_share_what_became_of_their_representative() -> None:
+    texts = ["1", "5", "1", "1"]
+    found, who, _ = judged([pool("q1", texts, [0] * 4, twins=(1,))], stop_after=2)
+    assert [doc_id for _, doc_id, _ in who.asked] == ["d0", "d2"]
+    assert [(record.grade, record.duplicate_of) for record in found] == [(1, None), (1, "d0"), (1, None), (None, None)]
+    lost = pool("q1", ["1", "1", "1"], [0] * 3)
+    lost[2] = lost[2].model_copy(update={"duplicate_of": "d1"})
+    skipped, _, health = judged([lost], stop_after=1)
+    assert [bool(record.skipped) for record in skipped] == [False, True, True]
+    assert health["depth"]["saved"] == 1
+
+
+def test_samples_count_in_what_a_walk_saved() -> None:
+    _, who, health = judged([pool("q1", ["1"] * 10, [0] * 10)], stop_after=4, samples=3)
+    assert len(who.asked) == 12
+    assert (health["depth"]["asked"], health["depth"]["saved"]) == (12, 18)
+
+
+def test_self_consistency_is_told() -> None:
+    found, _, health = judged([pool("q1", ["3 3 3", "2 4 4", "1 - 1", "- - 5"], [0] * 4)], samples=3)
+    assert [record.grade for record in found] == [3, 4, 1, None]
+    assert [record.grades for record in found] == [(3, 3, 3), (2, 4, 4), (1, None, 1), (None, None, 5)]
+    told = health["samples"]
+    # Of the three passages with two grades or more, two are unanimous; of their 3 + 3 + 1 pairs, 3 + 1 + 1 are equal.
+    assert (told["asked"], told["passages"]) == (3, 3)
+    assert told["unanimous"] == pytest.approx(2 / 3, abs=1e-4)
+    assert told["exact"] == pytest.approx(5 / 7, abs=1e-4)
+    # Squared disagreement 16 over 14 ordered pairs; by chance, grades 1 2 3 4 come 2 2 6 4 times of 14 on either side.
+    by_chance = 2 * (2 * 2 * 1 + 2 * 6 * 4 + 2 * 4 * 9 + 2 * 6 * 1 + 2 * 4 * 4 + 6 * 4 * 1) / 14
+    assert told["kappa"] == pytest.approx(1 - 16 / by_chance, abs=1e-4)
+
+
+def panel(first: int | None, second: int | None) -> Judgment:
+    votes = {
+        name: Judgment(grade, error=None if grade else f"{name} is busy") for name, grade in (("a", first), ("b", second))
+    }
+    given_ = [grade for grade in (first, second) if grade is not None]
+    return Judgment(min(given_, default=None), error=None if given_ else "a; b", votes=votes)
+
+
+def test_votes_are_kept_by_member_and_their_agreement_is_told() -> None:
+    [merged] = pool("q1", ["?"], [0])
+    tally = STAGE.tally(JudgeConfig(judge=NUGGETS, samples=2))
+    record = combine(merged, [panel(2, 4), panel(3, None)], "panel a + b")
+    assert (record.grade, record.grades) == (2, (2, 3))
+    assert record.votes == {"a": (2, 3), "b": (4, None)}
+    assert (record.error, record.failed) == ("b is busy", False)
+    tally.see(record)
+    tally.see(combine(merged, [panel(5, 5), panel(5, 5)], "panel a + b"))
+    told = tally.summary()["panel"]
+    assert told["members"] == {
+        "a": {"mean": 3.75, "given": 4, "missing": 0},
+        "b": {"mean": pytest.approx(14 / 3, abs=1e-4), "given": 3, "missing": 1},
+    }
+    assert [(pair["judges"], pair["pairs"], pair["exact"]) for pair in told["agreement"]] == [(["a", "b"], 3, 0.6667)]
+    assert told["warnings"] == ["b gave no grade 1 of 4 times"]
