@@ -189,6 +189,7 @@ class RunServices:
 
         Raises:
             DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
+            RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
         self.judge.check(self.queries.values())
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
@@ -198,6 +199,8 @@ class RunServices:
                 where=self._place(self.config.queries),
                 remedy="correct the reference's doc_id, or leave it out",
             )
+        for retriever in self.retrievers.values():
+            retriever.state()
         if self.embedder is None and any(
             getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers
         ):

@@ -79,10 +79,11 @@ class ElasticsearchRetriever(RetrieverAdapter):
             self._index.close()
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        index = self._index
         for query in queries:
             self._check(query)
         bodies = [list(self._bodies(query)) for query in queries]
-        found = self._index.search([body for both in bodies for body in both if body is not None])
+        found = index.search([body for both in bodies for body in both if body is not None])
         for query, both in zip(queries, bodies, strict=True):
             lists = [[] if body is None else self._ranked(next(found)) for body in both]
             hits = lists[0][: self._config.k] if len(lists) == 1 else self._fused(lists)

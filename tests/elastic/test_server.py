@@ -156,8 +156,13 @@ def self_signed(folder) -> tuple[str, str]:
         pytest.skip("openssl, which makes the certificate, is not installed")
     certificate, key = str(folder / "cert.pem"), str(folder / "key.pem")
     subprocess.run(
-        [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
-        + ["-keyout", key, "-out", certificate],
+        [
+            program,
+            *["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1", "-keyout"],
+            key,
+            "-out",
+            certificate,
+        ],
         check=True,
         capture_output=True,
     )

@@ -84,6 +84,11 @@ def fill(url: str, documents: dict[str, dict[str, Any]], **properties: Any) -> s
     return name
 
 
+def vector_of(dims: int) -> dict[str, Any]:
+    """The mapping of a vector that is searched all but exactly."""
+    return {"type": "dense_vector", "dims": dims, "similarity": "cosine", "index_options": {"type": "hnsw"}}
+
+
 def write(url: str, name: str, documents: dict[str, dict[str, Any] | None]) -> None:
     """Put documents into an index; None deletes one."""
     lines: list[Any] = []
@@ -127,7 +132,7 @@ def scripted(*answers: tuple[int, Any], product: str = "Elasticsearch") -> Itera
             self.end_headers()
             self.wfile.write(data)
 
-        do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = _answer  # noqa: N815
+        do_GET = do_POST = do_PUT = do_HEAD = do_DELETE = _answer
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
