@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 TIES = 100  # further hits that are asked for, lest passages of equal score are cut by chance
 QUERY = "{query}"
+ANALYSIS = ("type", "analyzer", "search_analyzer")
 
 
 class ElasticsearchRetriever(RetrieverAdapter):
@@ -111,10 +112,9 @@ class ElasticsearchRetriever(RetrieverAdapter):
         """The query for words: title and text as one field where the index analyses both alike, as it is made here."""
         if self._config.query_template is not None:
             return dict(fill(self._config.query_template, text))
-        fields = self._index.fields
-        title, body = fields.get(self._config.title_field), fields[self._config.text_field]
-        if title is not None and (title.get("type"), title.get("analyzer")) == (body["type"], body.get("analyzer")):
-            names = [self._config.title_field, self._config.text_field]
+        names = [self._config.title_field, self._config.text_field]
+        title, body = (self._index.fields.get(name, {}) for name in names)
+        if title.get("type") == "text" and all(title.get(part) == body.get(part) for part in ANALYSIS):
             return {"combined_fields": {"query": text, "fields": names}}
         return {"match": {self._config.text_field: {"query": text}}}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.elastic import fill, fresh_name, write
-from support.project import Project, environment, make_project, raggs
+from support.project import Project, environment, make_project, raggs, run_and_kill
 from typer.testing import CliRunner, Result
 
 from raggs.cli.app import app
@@ -182,6 +182,20 @@ def test_the_same_index_gives_the_same_bytes_wherever_passages_come_from(
     assert invoke("validate", "--config", remote.config).stdout.startswith(f"{remote.config} is valid: 4 queries, 40")
     assert "40 passages" in invoke("doctor", "--config", remote.config).stdout
     assert invoke("run", "--config", remote.config, "--dry-run").exit_code == 0
+
+
+def test_a_run_that_is_killed_goes_on_to_the_same_bytes(
+    tmp_path: Path, project: Project, place: dict[str, Any]
+) -> None:
+    assert invoke("index", "--config", project.config).exit_code == 0
+    calm, stormy = from_index(tmp_path / "calm", place), from_index(tmp_path / "stormy", place)
+    began = time.perf_counter()
+    assert raggs("run", "--config", calm.config, "--quiet").returncode == 0
+    whole = time.perf_counter() - began
+    killed = sum(run_and_kill(stormy.config, part * whole) for part in (0.5, 0.7, 0.9))
+    assert killed >= 1
+    assert raggs("run", "--config", stormy.config, "--quiet").returncode == 0
+    assert stormy.artifacts() == calm.artifacts()
 
 
 def test_an_embedded_search_reads_the_whole_index_once(tmp_path: Path, project: Project, place: dict[str, Any]) -> None:
