@@ -131,11 +131,8 @@ class PlainProgress:
             case Building(what, done, total):
                 rate = self._pace.rate(what, done)
                 if self._due():
-                    self._say(
-                        f"      building {what}: {done:,}/{total:,}"
-                        if self._stage
-                        else f"{what}: {done:,}/{total:,} ({rate})"
-                    )
+                    count = f"{done:,}/{total:,}" if total else f"{done:,}"  # a reader does not know its end
+                    self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate})")
 
     def _due(self) -> bool:
         if time.monotonic() - self._last < PLAIN_INTERVAL:

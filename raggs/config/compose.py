@@ -192,6 +192,8 @@ class RunServices:
             RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
         self.judge.check(self.queries.values())
+        if not len(self.passages):
+            raise self._no_passages()
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
         for doc_id in sorted(wanted.keys() - self.passages.known(wanted)):
             raise DataError(
@@ -242,13 +244,16 @@ class RunServices:
         for number, passage in enumerate(corpus.passages(), start=1):  # noqa: B007 - counted for the check below
             yield passage
         if not number:
-            raise DataError(
-                "the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one"
-            )
+            raise self._no_passages()
+
+    def _no_passages(self) -> DataError:
+        return DataError(
+            "the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one"
+        )
 
     @staticmethod
     def _place(spec: Any) -> Path | str:
-        return getattr(spec, "path", None) or str(spec.type)
+        return getattr(spec, "path", None) or getattr(spec, "shown", None) or str(spec.type)
 
     def _notice_empty(self, corpus: Corpus) -> None:
         if corpus.left_out:

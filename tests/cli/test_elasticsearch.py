@@ -231,6 +231,17 @@ def test_documents_without_text_are_left_out_and_said_so(tmp_path: Path, elastic
     assert passages_of(project) == {"full"}
 
 
+@pytest.mark.parametrize("retriever", ["elasticsearch", "bm25"])
+def test_an_index_without_passages(tmp_path: Path, elastic_url: str, retriever: str) -> None:
+    name = fill(elastic_url, {"gone": {"text": "Soon gone."}})
+    write(elastic_url, name, {"gone": None})
+    project = from_index(tmp_path, place := {"url": elastic_url, "index": name})
+    project.change(retrieve={"retrievers": [{"type": retriever, **(place if retriever == "elasticsearch" else {})}]})
+    done = invoke("run", "--config", project.config)
+    assert done.exit_code == 5
+    assert f"{elastic_url}/{name}: the corpus holds no passages" in done.stderr
+
+
 # --- what goes wrong ------------------------------------------------------------------------------------------
 
 
