@@ -18,7 +18,7 @@ METHODS = {
     "queries": ("queries",),
     "embedders": ("identity", "dims", "embed"),
     "rewriters": ("rewrite", "causes"),
-    "retrievers": ("search",),
+    "retrievers": ("search", "state"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
 }
@@ -56,7 +56,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     assert issubclass(config, Settings)
     assert config.model_fields["type"].default == name
     required = [field for field, info in config.model_fields.items() if info.is_required()]
-    assert set(required) <= {"path", "model", "judges"}, "only what cannot be guessed is required"
+    assert set(required) <= {"path", "model", "judges", "index"}, "only what cannot be guessed is required"
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
-    required = {"path": "none.trec", "model": "openai/x"}
+    required = {"path": "none.trec", "model": "openai/x", "index": "passages"}
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
     causes = adapter_causes(adapter, adapter.Config.model_validate(needed))
     assert causes["version"] == adapter.VERSION

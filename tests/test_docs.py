@@ -32,7 +32,15 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "docs/architecture.md", "docs/ranking.md", "docs/judging.md", "examples/README.md"]
+    "page",
+    [
+        "README.md",
+        "docs/architecture.md",
+        "docs/ranking.md",
+        "docs/judging.md",
+        "docs/elasticsearch.md",
+        "examples/README.md",
+    ],
 )
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     source = ROOT / page
@@ -49,7 +57,9 @@ def test_the_links_at_the_root_show_the_pipeline(link: str) -> None:
 def test_every_command_that_the_readme_names_exists() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     named = set(
-        re.findall(r"raggs (init|run|status|why|audit|export|validate|doctor|list|schema|config|cache|eval)\b", readme)
+        re.findall(
+            r"raggs (init|index|run|status|why|audit|export|validate|doctor|list|schema|config|cache|eval)\b", readme
+        )
     )
     for command in sorted(named):
         done = subprocess.run(

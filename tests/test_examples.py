@@ -22,7 +22,7 @@ from raggs.manifests.opened import Run, open_run
 from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("openai", "quickstart", "runs")
+NAMES = ("elasticsearch", "openai", "quickstart", "runs")
 QUESTIONS = {
     query.qid: query
     for _, query in YamlQueries(YamlQueriesConfig(path=EXAMPLES / "quickstart" / "questions.yaml")).queries()
@@ -107,6 +107,24 @@ def test_the_runs_of_two_systems_become_a_golden_set(tmp_path: Path) -> None:
     assert set(firsts["winter"]) == {"winter-store", "winter-ride"}
     assert set(firsts["theft"]) == {"lock-use", "lock-choose"}
     assert firsts["brakes"][0] == "brake-cable"
+
+
+# --- elasticsearch --------------------------------------------------------------------------------------------
+
+
+def test_words_and_vectors_of_an_index_become_a_golden_set(
+    tmp_path: Path, elastic_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELASTIC_URL", elastic_url)
+    copied("runs", tmp_path)
+    config = copied("elasticsearch", tmp_path)
+    result = CliRunner().invoke(app, ["index", "--config", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "raggs-bicycles: 32 documents, 32 with vectors; 32 sent" in result.stdout
+    found = built(config)
+    assert list(audit(found)) == []
+    assert {source for record in found.typed("merge", MergeRecord) for source in record.sources} == {"words", "vectors"}
+    assert best(found, 1)["brakes"] == ["brake-cable"]
 
 
 # --- a language model -----------------------------------------------------------------------------------------

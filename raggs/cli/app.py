@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import configs, evals, housekeeping, outputs, runs
+from raggs.cli import configs, evals, housekeeping, indexing, outputs, runs
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -52,6 +52,7 @@ def root(
 
 
 app.command("init")(housekeeping.init)
+app.command("index")(indexing.index)
 app.command("run")(runs.run)
 app.command("status")(runs.status)
 app.command("why")(runs.why)

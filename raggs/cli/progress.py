@@ -16,8 +16,22 @@ from raggs.stages import ORDER
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
 
 
+class _Pace:
+    """How fast something is built; it begins where what was built before it ended."""
+
+    def __init__(self) -> None:
+        self._what = ""
+        self._began = self._heard = time.monotonic()
+
+    def rate(self, what: str, done: int) -> str:
+        if what != self._what:
+            self._what, self._began = what, self._heard
+        self._heard = time.monotonic()
+        return f"{done / max(self._heard - self._began, 1e-9):,.1f}/s"
+
+
 class LiveProgress:
-    """One bar a stage, with rate, time left and money."""
+    """One bar a stage, with rate, time left and money; without stages, one for each thing that is built."""
 
     def __init__(self, console: Console) -> None:
         self._bars = Bars(
@@ -32,6 +46,8 @@ class LiveProgress:
         )
         self._tasks: dict[str, TaskID] = {}
         self._began = 0.0
+        self._stage = ""
+        self._pace = _Pace()
 
     def __enter__(self) -> LiveProgress:
         self._bars.start()
@@ -55,12 +71,14 @@ class LiveProgress:
                 rows = next(iter(lock.outputs.values())).rows
                 self._bars.update(self._task(stage), total=1, completed=1, note=f"unchanged, {rows:,} records")
             case StageStarted(stage, reasons):
-                self._began = time.monotonic()
+                self._began, self._stage = time.monotonic(), stage
                 self._bars.update(self._task(stage), note=str(reasons[0]))
             case Building(what, done, total):
-                running = next(reversed(self._tasks.values()), None)
-                if running is not None:
-                    self._bars.update(running, note=f"building {what}: {done:,}/{total:,}")
+                pace = self._pace.rate(what, done)
+                if self._stage:
+                    self._bars.update(self._task(self._stage), note=f"building {what}: {done:,}/{total:,}")
+                else:
+                    self._bars.update(self._task(what), completed=done, total=total or None, rate=pace)
             case Progress(stage, done, total, usd, calls, cached):
                 rate = done / max(time.monotonic() - self._began, 1e-9)
                 note = money(usd, calls, cached)
@@ -77,6 +95,8 @@ class PlainProgress:
 
     def __init__(self) -> None:
         self._last = self._began = 0.0
+        self._stage = ""
+        self._pace = _Pace()
 
     def __enter__(self) -> PlainProgress:
         return self
@@ -94,6 +114,7 @@ class PlainProgress:
                 self._say(f"{self._number(stage)} unchanged")
             case StageStarted(stage, reasons):
                 self._last = self._began = time.monotonic()
+                self._stage = stage
                 self._say(
                     f"{self._number(stage)} starts: {reasons[0]}"
                     + (f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else "")
@@ -108,8 +129,10 @@ class PlainProgress:
                     spent = money(usd, calls, cached, ", ")
                     self._say(f"{self._number(stage)} {done:,}/{total:,} queries, {left:,.0f} s left{spent}")
             case Building(what, done, total):
+                rate = self._pace.rate(what, done)
                 if self._due():
-                    self._say(f"      building {what}: {done:,}/{total:,}")
+                    count = f"{done:,}/{total:,}" if total else f"{done:,}"  # a reader does not know its end
+                    self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate})")
 
     def _due(self) -> bool:
         if time.monotonic() - self._last < PLAIN_INTERVAL:

@@ -29,7 +29,7 @@ def run(
         typer.Option("--force", help="Run the chosen stages even where nothing changed (paid answers stay cached)."),
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no network, no run.")
+        bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no model is asked, nothing runs.")
     ] = False,
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")

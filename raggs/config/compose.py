@@ -15,11 +15,11 @@ from typing import Any, cast
 from raggs import corpora, embedders, judges, queries, retrievers, rewriters
 from raggs.artifacts import Passage, Query
 from raggs.config.models import RunConfig
-from raggs.corpora.base import Corpus
+from raggs.corpora.base import Corpus, Remote
 from raggs.embedders.base import Embedder, Vectors
 from raggs.errors import DataError, PrerequisiteError
 from raggs.hashing import hash_value
-from raggs.indexes.passages import PassageStore
+from raggs.indexes.passages import Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM
 from raggs.manifests.models import Cost
@@ -28,7 +28,7 @@ from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
 from raggs.registry import adapter_causes
-from raggs.retrievers.base import Retriever, RetrieverContext, name_of
+from raggs.retrievers.base import Retriever, RetrieverAdapter, RetrieverContext, name_of
 from raggs.rewriters.base import Rewriter, RewriterContext
 from raggs.settings import causes
 from raggs.text import plural
@@ -59,17 +59,23 @@ class RunServices:
         return load_queries(reader(spec), self._place(spec))
 
     @cached_property
-    def passages(self) -> PassageStore:
-        spec: Any = self.config.corpus
-        adapter = corpora.REGISTRY.load(spec.type)
-        corpus = cast(Corpus, cast(Any, adapter)(spec))
+    def passages(self) -> Passages:
+        """The corpus; as its source gives it, where it can give single passages and nobody needs all of them."""
+        corpus = self._corpus
+        return corpus.remote() if isinstance(corpus, Remote) and not self._all_needed else self.store
+
+    @cached_property
+    def store(self) -> PassageStore:
+        """All passages of the corpus, on this disk."""
+        spec, corpus = self.config.corpus, self._corpus
+        adapter = corpora.REGISTRY.load(_type(spec))
         source = corpus.source_hash()
         key = hash_value([adapter_causes(adapter, spec), source])[:24]
-        path = self.cache / "corpora" / f"{spec.type}-{key}.sqlite"
+        path = self.cache / "corpora" / f"{_type(spec)}-{key}.sqlite"
         if path.exists():
             return PassageStore.open(path)
         make_folder(path.parent)
-        store = PassageStore.build(path, self._some(corpus), source, progress=self._building)
+        store = PassageStore.build(path, self._some(corpus), source, progress=self.building)
         self._notice_empty(corpus)
         if corpus.source_hash() != source:
             store.close()
@@ -96,7 +102,7 @@ class RunServices:
             embedder="" if self.embedder is None else self.embedder.identity,
             dims=0 if self.embedder is None else self.embedder.dims,
             cache=self.cache,
-            progress=self._building,
+            progress=self.building,
         )
         specs: Any = self.config.retrieve.retrievers
         return {
@@ -148,7 +154,10 @@ class RunServices:
             case "retrievers":
                 specs: Any = self.config.retrieve.retrievers
                 return {
-                    f"retriever {name_of(spec)}": adapter_causes(retrievers.REGISTRY.load(spec.type), spec)
+                    f"retriever {name_of(spec)}": {
+                        **adapter_causes(retrievers.REGISTRY.load(spec.type), spec),
+                        **self.retrievers[name_of(spec)].state(),
+                    }
                     for spec in specs
                 }
             case "judge":
@@ -180,8 +189,11 @@ class RunServices:
 
         Raises:
             DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
+            RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
         self.judge.check(self.queries.values())
+        if not len(self.passages):
+            raise self._no_passages()
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
         for doc_id in sorted(wanted.keys() - self.passages.known(wanted)):
             raise DataError(
@@ -189,6 +201,8 @@ class RunServices:
                 where=self._place(self.config.queries),
                 remedy="correct the reference's doc_id, or leave it out",
             )
+        for retriever in self.retrievers.values():
+            retriever.state()
         if self.embedder is None and any(
             getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers
         ):
@@ -202,10 +216,23 @@ class RunServices:
             self.loop.run(self.llm.close())
         if "loop" in self.__dict__:
             self.loop.close()
-        if "passages" in self.__dict__:
-            self.passages.close()
+        for retriever in self.__dict__.get("retrievers", {}).values():
+            retriever.close()
+        for part in ("passages", "store"):
+            if part in self.__dict__:
+                self.__dict__[part].close()
 
     # --- inside ---
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        adapter: Any = corpora.REGISTRY.load(_type(self.config.corpus))
+        return cast(Corpus, adapter(self.config.corpus))
+
+    @property
+    def _all_needed(self) -> bool:
+        adapters = [retrievers.REGISTRY.load(_type(spec)) for spec in self.config.retrieve.retrievers]
+        return any(cast(type[RetrieverAdapter], adapter).WHOLE_CORPUS for adapter in adapters)
 
     @cached_property
     def llm(self) -> LLM:
@@ -217,13 +244,16 @@ class RunServices:
         for number, passage in enumerate(corpus.passages(), start=1):  # noqa: B007 - counted for the check below
             yield passage
         if not number:
-            raise DataError(
-                "the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one"
-            )
+            raise self._no_passages()
+
+    def _no_passages(self) -> DataError:
+        return DataError(
+            "the corpus holds no passages", where=self._place(self.config.corpus), remedy="add at least one"
+        )
 
     @staticmethod
     def _place(spec: Any) -> Path | str:
-        return getattr(spec, "path", None) or str(spec.type)
+        return getattr(spec, "path", None) or getattr(spec, "shown", None) or str(spec.type)
 
     def _notice_empty(self, corpus: Corpus) -> None:
         if corpus.left_out:
@@ -236,8 +266,13 @@ class RunServices:
             raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
         return self.embedder.embed(texts)
 
-    def _building(self, what: str, done: int, total: int) -> None:
+    def building(self, what: str, done: int, total: int) -> None:
+        """Tell the listener how far something is that is made once."""
         self._listen(Building(what, done, total))
+
+
+def _type(spec: Any) -> str:
+    return str(spec.type)
 
 
 def make_folder(path: Path) -> None:

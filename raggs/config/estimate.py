@@ -87,8 +87,8 @@ def _pool_size(config: RunConfig, services: RunServices, runner: Runner) -> tupl
 
 
 def _mean_tokens(services: RunServices) -> int:
-    sample = services.passages.contents(0, min(SAMPLE, len(services.passages)))
-    return max(1, sum(map(services.llm.estimate_tokens, sample)) // len(sample))
+    sample = services.passages.sample(SAMPLE)
+    return max(1, sum(map(services.llm.estimate_tokens, sample)) // max(1, len(sample)))
 
 
 def _prompt_tokens(services: RunServices, task: Task) -> int:

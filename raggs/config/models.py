@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pydantic import Field, StringConstraints, model_validator
 
 from raggs import corpora, queries
+from raggs.elastic.settings import IndexSettings
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.registry import spec_type
 from raggs.retrievers.base import name_of
@@ -47,6 +48,7 @@ class RunConfig(Settings):
     rank: RankConfig = RankConfig()
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
+    index: IndexSettings = Field(IndexSettings(), description="how `raggs index` makes an index; no stage reads it")
 
     @model_validator(mode="after")
     def _weights_have_retrievers(self) -> RunConfig:

@@ -7,6 +7,7 @@ from raggs.registry import Adapter, Registry
 REGISTRY: Registry[Adapter] = Registry(
     "corpus",
     {
+        "elasticsearch": "raggs.corpora.elasticsearch:ElasticsearchCorpus",
         "jsonl": "raggs.corpora.jsonl:JsonlCorpus",
         "folder": "raggs.corpora.folder:FolderCorpus",
         "pydoc": "raggs.corpora.pydoc:PydocCorpus",

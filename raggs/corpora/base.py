@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from raggs.artifacts import Passage
 from raggs.errors import NotFoundError
 from raggs.hashing import hash_file
+from raggs.indexes.passages import Passages
 
 
 class Corpus(Protocol):
@@ -36,6 +37,13 @@ class Corpus(Protocol):
             DataError: a passage is malformed; names file and line. Duplicate ids are the store's to find.
         """
         ...
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """A corpus whose source gives single passages by id, so that it need not be copied."""
+
+    def remote(self) -> Passages: ...
 
 
 class LeftOut(NamedTuple):

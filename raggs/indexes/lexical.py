@@ -102,7 +102,7 @@ def _key(store: PassageStore, parameters: Parameters) -> str:
 def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
     languages: tuple[str, ...] = (parameters.language,)
     if parameters.language == "auto":
-        languages = analysis.languages_of(_spread_sample(store))
+        languages = analysis.languages_of(store.sample(SAMPLE))
     codes, vocabulary = _encode(store, languages, progress)
     if not vocabulary:
         remedy = "leave bm25 out of retrieve.retrievers"
@@ -116,13 +116,6 @@ def _build(place: Path, store: PassageStore, parameters: Parameters, progress: P
     except OSError as error:
         remedy = "check the free space and the permissions of the folder"
         raise ProviderError(f"the index cannot be stored ({error})", where=place, remedy=remedy) from error
-
-
-def _spread_sample(store: PassageStore) -> list[str]:
-    """Up to `SAMPLE` passages, evenly over the corpus."""
-    count = min(SAMPLE, len(store))
-    places = [number * len(store) // count for number in range(count)]
-    return [store.contents(place, place + 1)[0] for place in places]
 
 
 def _encode(

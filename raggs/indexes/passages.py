@@ -13,11 +13,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,18 @@ REPORT_EVERY = 1000
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
 
 Progress = Callable[[str, int, int], None]
+
+
+class Passages(Protocol):
+    """A corpus that gives passages by id; `content_hash` differs whenever one of them could."""
+
+    @property
+    def content_hash(self) -> str: ...
+    def __len__(self) -> int: ...
+    def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
+    def known(self, doc_ids: Iterable[str]) -> set[str]: ...
+    def sample(self, count: int) -> list[str]: ...
+    def close(self) -> None: ...
 
 
 class PassageStore:
@@ -155,12 +167,22 @@ class PassageStore:
 
     def contents(self, start: int, stop: int) -> list[str]:
         """`Passage.content` at the positions start <= position < stop."""
+        return [passage.content for passage in self.slice(start, stop)]
+
+    def slice(self, start: int, stop: int) -> list[Passage]:
+        """The passages at the positions start <= position < stop."""
         with _faults(self.path):
             rows = self._connection.execute(
                 f"SELECT {COLUMNS} FROM passages WHERE position >= ? AND position < ? ORDER BY position",  # noqa: S608
                 (start, stop),
             )
-            return [_passage(row).content for row in rows]
+            return [_passage(row) for row in rows]
+
+    def sample(self, count: int) -> list[str]:
+        """`Passage.content` of up to `count` passages, evenly over the corpus."""
+        count = min(count, len(self))
+        places = [number * len(self) // count for number in range(count)]
+        return [self.contents(place, place + 1)[0] for place in places]
 
     def close(self) -> None:
         """Let go of the file. May be called twice."""

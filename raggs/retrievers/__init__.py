@@ -9,6 +9,7 @@ REGISTRY: Registry[Adapter] = Registry(
     {
         "bm25": "raggs.retrievers.bm25:Bm25Retriever",
         "dense": "raggs.retrievers.dense:DenseRetriever",
+        "elasticsearch": "raggs.retrievers.elasticsearch:ElasticsearchRetriever",
         "runfile": "raggs.retrievers.runfile:RunFileRetriever",
     },
 )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raggs.artifacts import EmbedRecord
-from raggs.indexes.passages import PassageStore
+from raggs.indexes.passages import Passages, PassageStore
+from raggs.registry import Adapter
 from raggs.settings import Settings
 
 
@@ -31,7 +32,7 @@ def name_of(config: Settings) -> str:
 class RetrieverContext:
     """What a retriever may use: the passages, the queries' ids, the embedder, a folder for indexes."""
 
-    passages: PassageStore
+    passages: Passages
     queries: Collection[str]  # the ids of all queries of the run
     embed: Callable[[Sequence[str]], NDArray[np.float32]]
     embedder: str
@@ -39,9 +40,35 @@ class RetrieverContext:
     cache: Path
     progress: Callable[[str, int, int], None]  # what is being built, done, of
 
+    @property
+    def store(self) -> PassageStore:
+        """The whole corpus on this disk, for retrievers with `WHOLE_CORPUS`."""
+        if not isinstance(self.passages, PassageStore):
+            raise TypeError("a retriever reads the whole corpus and does not say so: set WHOLE_CORPUS")
+        return self.passages
+
+
+class RetrieverAdapter(Adapter):
+    """What every retriever inherits."""
+
+    WHOLE_CORPUS: ClassVar[bool] = False  # whether it reads passages by position, and so all of them
+
+    def state(self) -> Mapping[str, Any]:
+        """What besides its settings and the corpus can change its hits, as it is now: say, an index on a server.
+
+        Asked for before anything is paid for, so a retriever that cannot work says so here.
+        """
+        return {}
+
+    def close(self) -> None:
+        """Let go of what is open. May be called twice."""
+
 
 class Retriever(Protocol):
     """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at first search."""
+
+    def state(self) -> Mapping[str, Any]: ...
+    def close(self) -> None: ...
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """For each query its hits, best first: score descending, then doc_id ascending; at most `k`.

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field, field_validator
 
 from raggs.languages import STEMMERS
-from raggs.registry import Adapter
-from raggs.retrievers.base import Hit, RetrieverContext
+from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
 from raggs.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,9 +17,10 @@ if TYPE_CHECKING:
     from raggs.indexes.lexical import LexicalIndex
 
 
-class Bm25Retriever(Adapter):
+class Bm25Retriever(RetrieverAdapter):
     """BM25 (Lucene's variant), with stemmer and stop words by language."""
 
+    WHOLE_CORPUS = True
     PACKAGES = ("bm25s", "PyStemmer")
 
     class Config(Settings):
@@ -49,11 +49,11 @@ class Bm25Retriever(Adapter):
         from raggs.indexes.lexical import Parameters, open_lexical
 
         parameters = Parameters(self._config.k1, self._config.b, self._config.language)
-        return open_lexical(self._context.cache, self._context.passages, parameters, self._context.progress)
+        return open_lexical(self._context.cache, self._context.store, parameters, self._context.progress)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         for query in queries:
             positions, scores = self._index.search(query.bm25_text, query.language, self._config.k)
-            ids = self._context.passages.ids_at(positions.tolist())
+            ids = self._context.store.ids_at(positions.tolist())
             # The shortest decimal that reads back as the same float32.
             yield [Hit(doc_id, float(str(score))) for doc_id, score in zip(ids, scores, strict=True)]

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from raggs.errors import DataError
-from raggs.registry import Adapter
-from raggs.retrievers.base import Hit, RetrieverContext
+from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
 from raggs.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,9 +17,10 @@ if TYPE_CHECKING:
     from raggs.indexes.vectors import VectorIndex
 
 
-class DenseRetriever(Adapter):
+class DenseRetriever(RetrieverAdapter):
     """Exact cosine over the passages' vectors, by the embedder of the embed stage."""
 
+    WHOLE_CORPUS = True
     PACKAGES = ("numpy",)
 
     class Config(Settings):
@@ -38,7 +38,7 @@ class DenseRetriever(Adapter):
 
         context = self._context
         return open_vectors(
-            context.cache, context.embedder, context.dims, context.passages, context.embed, context.progress
+            context.cache, context.embedder, context.dims, context.store, context.embed, context.progress
         )
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
@@ -54,7 +54,7 @@ class DenseRetriever(Adapter):
         found = self._index.search(vectors, self._config.k)
         for positions, scores in zip(found.positions, found.scores, strict=True):
             hits = positions >= 0
-            ids = self._context.passages.ids_at(positions[hits].tolist())
+            ids = self._context.store.ids_at(positions[hits].tolist())
             # The shortest decimal that reads back as the same float32.
             yield [Hit(doc_id, float(str(score))) for doc_id, score in zip(ids, scores[hits], strict=True)]
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from raggs.errors import DataError
-from raggs.registry import Adapter
-from raggs.retrievers.base import Hit, RetrieverContext
+from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
 from raggs.settings import InputPath, Settings
 from raggs.trec import read_run
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 BLOCK = 1000  # lines whose doc_ids are looked up at a time
 
 
-class RunFileRetriever(Adapter):
+class RunFileRetriever(RetrieverAdapter):
     """A TREC run of any system, sorted by score; its rank column is not used."""
 
     class Config(Settings):

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.elastic import fill
 
 from raggs.artifacts import Passage
 from raggs.corpora import REGISTRY
+from raggs.corpora.elasticsearch import ElasticsearchConfig, ElasticsearchCorpus
 from raggs.errors import NotFoundError
 
 
-def make(name: str, folder: Path) -> Any:
-    """A corpus with its smallest source; one that needs another kind of source says so by failing here."""
+@pytest.fixture
+def make(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], Any]:
+    """Makes a corpus with its smallest source; one that needs another kind of source says so by failing here."""
+
+    def made(name: str) -> Any:
+        if name == "elasticsearch":
+            url = request.getfixturevalue("elastic_url")
+            texts = {"b": {"text": "Some text.", "title": "One"}, "a": {"text": "Other text."}}
+            return ElasticsearchCorpus(ElasticsearchConfig(url=url, index=fill(url, texts)))
+        return from_files(name, tmp_path)
+
+    return made
+
+
+def from_files(name: str, folder: Path) -> Any:
     adapter: Any = REGISTRY.load(name)
     if "path" not in adapter.Config.model_fields:
         return adapter(adapter.Config())
@@ -29,8 +45,8 @@ def make(name: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("name", list(REGISTRY))
-def test_passages_have_ids_of_their_own_and_text(name: str, tmp_path: Path) -> None:
-    passages = list(make(name, tmp_path).passages())
+def test_passages_have_ids_of_their_own_and_text(name: str, make: Callable[[str], Any]) -> None:
+    passages = list(make(name).passages())
     assert len(passages) > 1
     assert all(isinstance(passage, Passage) and passage.text.strip() == passage.text for passage in passages)
     assert len({passage.doc_id for passage in passages}) == len(passages)
@@ -38,8 +54,8 @@ def test_passages_have_ids_of_their_own_and_text(name: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("name", list(REGISTRY))
-def test_two_readings_give_the_same(name: str, tmp_path: Path) -> None:
-    corpus = make(name, tmp_path)
+def test_two_readings_give_the_same(name: str, make: Callable[[str], Any]) -> None:
+    corpus = make(name)
     before = corpus.source_hash()
     first = list(corpus.passages())
     assert list(corpus.passages()) == first
@@ -50,8 +66,10 @@ def test_two_readings_give_the_same(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in REGISTRY if "path" in REGISTRY.load(name).Config.model_fields])
-def test_the_hash_follows_the_source_and_a_missing_one_is_named(name: str, tmp_path: Path) -> None:
-    corpus = make(name, tmp_path)
+def test_the_hash_follows_the_source_and_a_missing_one_is_named(
+    name: str, make: Callable[[str], Any], tmp_path: Path
+) -> None:
+    corpus = make(name)
     before = corpus.source_hash()
     path: Path = corpus.config.path
     changed = path / "a.txt" if path.is_dir() else path

@@ -50,6 +50,9 @@ def test_what_goes_in_comes_out(tmp_path, rows):
 def test_parts_of_it(store):
     assert store.contents(2, 4) == ["text 2", "T\ntext 3"]
     assert store.contents(11, 99) == ["T\ntext 11"]
+    assert [passage.doc_id for passage in store.slice(2, 4)] == ["d2", "d3"]
+    assert store.sample(3) == ["text 0", "text 4", "text 8"]
+    assert store.sample(99) == store.contents(0, 12)
     assert store.ids_at([5, 0, 5]) == ["d5", "d0", "d5"]
     assert store.known(["d1", "x", "d1"]) == {"d1"}
     assert store.get([]) == {}

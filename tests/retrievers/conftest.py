@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.elastic import fill, vector_of
 
 from raggs.artifacts import EmbedRecord, Passage
 from raggs.indexes.passages import PassageStore
@@ -31,10 +32,21 @@ def context(tmp_path):
         yield RetrieverContext(store, ("q1", "q2"), embed, "topics/1", len(TOPICS), tmp_path / "cache", lambda *_: None)
 
 
+@pytest.fixture(scope="session")
+def elastic_texts(elastic_url):
+    """The corpus in an index: its address and name."""
+    vectors = embed(TEXTS.values())
+    documents = {
+        doc_id: {"text": text, "vector": vector.tolist()}
+        for (doc_id, text), vector in zip(TEXTS.items(), vectors, strict=True)
+    }
+    return {"url": elastic_url, "index": fill(elastic_url, documents, vector=vector_of(len(TOPICS)))}
+
+
 @pytest.fixture
 def ask():
     def query(text, qid="q1", language="en", **changes):
-        values = {"embedding": tuple(embed([text])[0].tolist()), "embedder": "topics/1", **changes}
-        return EmbedRecord(qid=qid, text=text, rewrite=text, bm25_text=text, language=language, **values)
+        values = {"bm25_text": text, "embedding": tuple(embed([text])[0].tolist()), "embedder": "topics/1", **changes}
+        return EmbedRecord(qid=qid, text=text, rewrite=text, language=language, **values)
 
     return query

@@ -1,0 +1,113 @@
+"""`raggs index`: passages and vectors into Elasticsearch."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from typing import Annotated, Any
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import ConfigFile, Json, Overrides
+
+
+def index(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be made and loaded; change nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Replace an index that raggs made from something else; do not ask.")
+    ] = False,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Load the corpus into Elasticsearch.
+
+    Makes each index that an elasticsearch retriever searches, sends passages and vectors, and compares the counts.
+    Run it again after an interruption: it sends what is missing. Credentials come from the environment:
+    ELASTIC_API_KEY, or ELASTIC_USERNAME and ELASTIC_PASSWORD.
+
+    \b
+    Examples:
+      raggs index --config raggs.yaml --dry-run
+      raggs index --config raggs.yaml
+      raggs index --config raggs.yaml --set index.analyzer=english --yes
+    """
+    from raggs.cli.progress import listener
+    from raggs.config.compose import RunServices
+    from raggs.config.indexing import jobs
+    from raggs.config.load import load_config
+    from raggs.manifests.store import dump_json
+    from raggs.pipeline.events import silent
+
+    loaded = load_config(config, overrides or ())
+    services = RunServices(loaded.run)
+    display = listener(quiet or as_json or dry_run)
+    services.attach(None, display or silent, "")
+    rows = []
+    try:
+        for job in jobs(loaded.run, services):
+            row = _described(job) if dry_run else _done(job, services, display, _overwrite(job, yes))
+            rows.append(row)
+            if not as_json and not quiet:
+                typer.echo(row["summary"])
+    finally:
+        services.close()
+    if as_json:
+        typer.echo(dump_json(rows))
+    elif not quiet:
+        typer.echo(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
+
+
+def _overwrite(job: Any, yes: bool) -> bool:
+    """Whether an index that holds something else may go; asked where somebody can answer."""
+    if yes or job.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return yes
+    question = f"{job.loader.place.shown} is there already, and {job.standing.detail}. Delete it and load it anew?"
+    return typer.confirm(question, err=True)
+
+
+def _done(job: Any, services: Any, display: Any, overwrite: bool) -> dict[str, Any]:
+    from raggs.config.indexing import run_job
+    from raggs.text import plural
+
+    with display or nullcontext():
+        done = run_job(job, services, overwrite)
+    place, rate = job.loader.place.shown, done.sent / max(done.seconds, 1e-9)
+    what = f"{plural(done.documents, 'document')}, {done.vectors:,} with vectors"
+    sent = f"{done.sent:,} sent in {done.seconds:.1f} s ({rate:,.0f}/s)" if done.sent else "all there already"
+    return {
+        "index": place,
+        "documents": done.documents,
+        "vectors": done.vectors,
+        "sent": done.sent,
+        "seconds": round(done.seconds, 3),
+        "summary": f"{place}: {what}; {sent}; counts agree",
+    }
+
+
+def _described(job: Any) -> dict[str, Any]:
+    from raggs.text import plural
+
+    contents, place = job.loader.contents, job.loader.place.shown
+    what = plural(contents.documents, "document")
+    if contents.dims:
+        what += f" with vectors of {contents.dims} dimensions ({contents.embedder})"
+    doing = {
+        "absent": "would be made",
+        "begun": f"has {job.standing.detail} already; the missing would be sent",
+        "other": f"is there already, and {job.standing.detail}; --yes would replace it",
+        "foreign": f"is there already, and {job.standing.detail}; it would be left alone",
+    }[job.standing.kind]
+    return {
+        "index": place,
+        "standing": job.standing.kind,
+        "documents": contents.documents,
+        "dims": contents.dims,
+        "body": job.loader.body(),
+        "summary": f"{place} {doing}: {what}",
+    }

@@ -1,0 +1,110 @@
+"""`raggs index`: the corpus of a configuration, with its vectors, into the indexes that its retrievers search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raggs.config.compose import RunServices
+from raggs.config.models import RunConfig
+from raggs.corpora.elasticsearch import ElasticsearchConfig
+from raggs.elastic.load import Contents, Document, Loaded, Loader, Standing
+from raggs.elastic.settings import IndexPlace
+from raggs.errors import ConfigError, UsageError
+from raggs.indexes.vectors import VectorIndex, open_vectors
+from raggs.retrievers.base import name_of
+from raggs.retrievers.elasticsearch import ElasticsearchRetriever
+
+SAME = ("id_field", "title_field", "text_field", "metadata_field")
+
+Settings = ElasticsearchRetriever.Config
+
+
+@dataclass(frozen=True)
+class Job:
+    """One index to be made, and how it stands now."""
+
+    loader: Loader
+    standing: Standing
+
+
+def jobs(config: RunConfig, services: RunServices) -> Iterator[Job]:
+    """What there is to do; each index is asked how it stands when its job is taken.
+
+    Raises:
+        UsageError: no retriever searches Elasticsearch, or the corpus is the index itself.
+        ConfigError: two retrievers want the same index otherwise.
+        RaggsError: the server cannot say (see `raggs.elastic.server`).
+    """
+    for place in targets(config):
+        contents = _contents(services, place)
+        loader = Loader(place, config.index, contents)
+        try:
+            yield Job(loader, loader.standing())
+        finally:
+            loader.close()
+
+
+def targets(config: RunConfig) -> list[Settings]:
+    """The indexes that retrievers search, each once, as the first of them that needs vectors describes it."""
+    specs = [spec for spec in config.retrieve.retrievers if isinstance(spec, Settings)]
+    if not specs:
+        raise UsageError(
+            "no retriever of type elasticsearch is configured",
+            remedy="add one to retrieve.retrievers: {type: elasticsearch, url: ..., index: ...}",
+        )
+    found: dict[tuple[str, str], Settings] = {}
+    for spec in sorted(specs, key=lambda spec: spec.mode == "bm25"):
+        first = found.setdefault((spec.url, spec.index), spec)
+        names = SAME if spec.mode == "bm25" else (*SAME, "vector_field")
+        for name in names:
+            if getattr(first, name) != getattr(spec, name):
+                raise ConfigError(
+                    f"retrievers {name_of(first)} and {name_of(spec)} search the index {spec.index} by another {name}",
+                    remedy="give both the same",
+                )
+    corpus = config.corpus
+    if isinstance(corpus, ElasticsearchConfig) and (corpus.url, corpus.index) in found:
+        raise UsageError(f"the corpus is the index {corpus.index} itself", remedy="there is nothing to load; run it")
+    return list(found.values())
+
+
+def run_job(job: Job, services: RunServices, overwrite: bool) -> Loaded:
+    """Make the index and load it.
+
+    Raises:
+        RaggsError: see `Loader.prepare` and `Loader.load`; what was sent stays, and the next call goes on from there.
+    """
+    job.loader.prepare(overwrite)
+    return job.loader.load(_documents(services), services.building)
+
+
+def _contents(services: RunServices, place: IndexPlace) -> Contents:
+    store, embedder = services.store, services.embedder
+    if embedder is None:
+        return Contents(len(store), store.content_hash)
+    vector_field: Any = getattr(place, "vector_field", "")
+    return Contents(len(store), store.content_hash, embedder.identity, embedder.dims, vector_field)
+
+
+def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]]:
+    """The documents by position; vectors are made once and kept, like those of the dense retriever."""
+    store, embedder = services.store, services.embedder
+    vectors: VectorIndex | None = None
+    if embedder is not None:
+        vectors = open_vectors(
+            services.cache, embedder.identity, embedder.dims, store, embedder.embed, services.building
+        )
+
+    def part(start: int, stop: int) -> list[Document]:
+        passages = store.slice(start, stop)
+        rows: Any = [None] * len(passages) if vectors is None else vectors.vectors[start:stop]
+        return [Document(passage, _values(row)) for passage, row in zip(passages, rows, strict=True)]
+
+    return part
+
+
+def _values(row: Any) -> list[float] | None:
+    """The shortest decimals that read back as the same float32; None for a vector of zeros."""
+    return [float(str(value)) for value in row] if row is not None and row.any() else None

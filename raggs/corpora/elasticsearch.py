@@ -1,0 +1,50 @@
+"""A corpus that lies in an index of Elasticsearch.
+
+A run reads of it what its pools need (`remote`). Only where a retriever works on the whole corpus (bm25, dense) is
+all of it read, by a point in time, and kept like any other corpus. Either way the index's state stands for its
+content: any write to it makes the stages run that depend on the corpus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Literal
+
+from raggs.artifacts import Passage
+from raggs.corpora.base import LeftOut
+from raggs.elastic.index import Index
+from raggs.elastic.passages import IndexPassages
+from raggs.elastic.settings import IndexPlace
+from raggs.registry import Adapter
+
+
+class ElasticsearchConfig(IndexPlace):
+    type: Literal["elasticsearch"] = "elasticsearch"
+
+
+class ElasticsearchCorpus(Adapter):
+    """The documents of an Elasticsearch index: those that the pools need, or all by a point in time."""
+
+    Config = ElasticsearchConfig
+
+    def __init__(self, config: ElasticsearchConfig) -> None:
+        self.config = config
+        self.left_out: list[LeftOut] = []
+
+    def source_hash(self) -> str:
+        with closing(self.remote()) as index:
+            return index.content_hash
+
+    def passages(self) -> Iterator[Passage]:
+        self.left_out.clear()
+        with closing(self.remote()) as index:
+            for number, (doc_id, passage) in enumerate(index.scan(), start=1):
+                if passage is None:
+                    self.left_out.append(LeftOut(doc_id, number))
+                else:
+                    yield passage
+
+    def remote(self) -> IndexPassages:
+        """The passages as they are asked for, without a copy, of the index as it stands now."""
+        return IndexPassages(Index(self.config))

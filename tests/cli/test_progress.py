@@ -1,0 +1,32 @@
+"""The live display where nothing but building goes on, and while a stage runs."""
+
+from __future__ import annotations
+
+import io
+import re
+
+from rich.console import Console
+
+from raggs.cli.progress import LiveProgress
+from raggs.pipeline.events import Building, StageStarted
+
+
+def shown(*events: object) -> str:
+    """The last frame, without colours."""
+    console = Console(file=io.StringIO(), force_terminal=True, width=120, color_system=None)
+    with LiveProgress(console) as display:
+        for event in events:
+            display(event)  # type: ignore[arg-type]
+    assert isinstance(console.file, io.StringIO)
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", console.file.getvalue())
+
+
+def test_each_thing_that_is_built_has_a_bar_with_its_rate() -> None:
+    text = shown(Building("vectors", 40, 40), Building("documents", 20, 40))
+    assert re.search(r"vectors .* 40/40 +[\d,.]+/s", text)
+    assert re.search(r"documents .* 20/40 +[\d,.]+/s", text)
+
+
+def test_what_a_stage_builds_is_a_note_on_its_bar() -> None:
+    text = shown(StageStarted("retrieve", ("first",)), Building("bm25", 5, 10))  # type: ignore[arg-type]
+    assert re.search(r"retrieve .* building bm25: 5/10", text)
