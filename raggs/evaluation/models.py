@@ -50,6 +50,7 @@ class TiePart(Part):
     expected: Number
     least: Number
     most: Number
+    bias: Number = Field(description="the mean as the run stands, less the expected one")
     queries: int = Field(description="queries whose value depends on how ties are broken")
 
 

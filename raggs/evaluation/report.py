@@ -177,13 +177,14 @@ def _ties(hits: Hits, measures: Sequence[Named]) -> list[TiePart]:
         least, most = (replace(named, mode=mode).values(hits) for mode in ("min", "max"))
         moved = int((most - least > 0).sum())
         if moved:
-            expected = replace(named, mode="E").values(hits)
+            expected, bias = (replace(named, mode=mode).values(hits) for mode in ("E", "bias"))
             found.append(
                 TiePart(
                     measure=named.name,
                     expected=_mean(expected),
                     least=_mean(least),
                     most=_mean(most),
+                    bias=_mean(bias),
                     queries=moved,
                 )
             )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from raggs.atomic import atomic_writer
 from raggs.errors import PrerequisiteError
-from raggs.evaluation.models import ComparisonPart, Number, Report, SystemPart
+from raggs.evaluation.models import ComparisonPart, Number, Report, SystemPart, TiePart
 
 MARKS = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?"}
 
@@ -77,6 +77,9 @@ def markdown(report: Report) -> str:
         ]  # fmt: skip
         pool = report.systems[0].bottleneck[0].pool
         lines += ["", f"## Where they lose (pool of {pool})", "", *_table(head, rows)]
+    if any(system.ties for system in report.systems):
+        head = ["system", "measure", "expected", "least", "most", "range", "bias", "queries"]
+        lines += ["", "## Ties", "", *_table(head, map(_tie_row, _with_ties(report)))]
     if any(system.robustness for system in report.systems):
         lines += ["", "## Robustness", "", *_robustness(report.systems)]
     if report.sensitivity:
@@ -105,6 +108,17 @@ def _score_row(report: Report, system: SystemPart) -> list[str]:
             text += f" {{{score.lowest:.3f}, {score.highest:.3f}}}"
         cells.append(text)
     return cells
+
+
+def _with_ties(report: Report) -> list[tuple[str, TiePart]]:
+    return [(system.name, part) for system in report.systems for part in system.ties]
+
+
+def _tie_row(named: tuple[str, TiePart]) -> list[str]:
+    name, part = named
+    width = None if part.most is None or part.least is None else part.most - part.least
+    cells = [_cell(value) for value in (part.expected, part.least, part.most, width)]
+    return [name, part.measure, *cells, _cell(part.bias, signed=True), str(part.queries)]
 
 
 def _comparison_row(part: ComparisonPart) -> list[str]:
