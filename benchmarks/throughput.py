@@ -77,7 +77,9 @@ def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
     """A project of made-up words whose pools hold `POOL` passages each."""
     words, draw = [f"w{number}" for number in range(500)], random.Random(1)
     for file, count, length in (("corpus.jsonl", 400, 120), ("queries.jsonl", queries, 20)):
-        rows = ({"_id": f"{file[0]}{number}", "text": " ".join(draw.choices(words, k=length))} for number in range(count))
+        rows = (
+            {"_id": f"{file[0]}{number}", "text": " ".join(draw.choices(words, k=length))} for number in range(count)
+        )
         (folder / file).write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = folder / "raggs.yaml"
     settings = {
@@ -116,10 +118,9 @@ def stage(config: Path, name: str) -> Measured:
 
 async def bare(url: str, calls: int, concurrency: int) -> Measured:
     """The same number of calls by litellm and nothing else, its import not counted."""
-    import litellm
+    from raggs.llm.provider import library
 
-    litellm.suppress_debug_info = True
-    gate = asyncio.Semaphore(concurrency)
+    litellm, gate = library(), asyncio.Semaphore(concurrency)
 
     async def ask(number: int) -> None:
         async with gate:
@@ -144,10 +145,11 @@ def main(arguments: list[str] | None = None) -> None:
     if options.serve is not None:
         serve(options.serve)
         return
-    os.environ |= {"OPENAI_API_KEY": "sk-bench", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    os.environ["OPENAI_API_KEY"] = "sk-bench"
     calls = 400 if options.quick else options.calls
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; concurrency {options.concurrency}, latency {options.latency} s")
-    print(f"{'stage':<8} {'calls':>6} {'wall s':>8} {'command s':>9} {'ideal s':>8} {'ratio':>6} {'allowed':>8} {'CPU ms':>9}")
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    print(f"load {load:.1f} on {cores} cores; concurrency {options.concurrency}, latency {options.latency} s")
+    print("stage     calls   wall s command s  ideal s  ratio  allowed    CPU ms")
     with tempfile.TemporaryDirectory() as folder, server(options.latency) as url:
         config = make(Path(folder), calls // POOL, options.concurrency, url)
         raggs(config, "--to", "merge")

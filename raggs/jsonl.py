@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from raggs.atomic import atomic_writer
 from raggs.errors import DataError, NotFoundError
 
 M = TypeVar("M", bound=BaseModel)
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -134,12 +136,14 @@ def explain(error: ValidationError) -> str:
 class Appender:
     """An append-only file of records: each line is with the operating system before `append` returns.
 
-    A kill in mid-write leaves at most one torn last line, which `read_torn` drops. There is no fsync for each
+    A kill in mid-write leaves at most one torn last line, which `read_torn` passes over and which goes when the file is
+    opened here again, since it would corrupt what is appended next. There is no fsync for each
     line: a power cut may lose the newest lines, whose paid answers the language-model cache still holds.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("ab")
+        self._file = path.open("a+b")
+        _cut_torn_line(self._file)
 
     def append(self, record: BaseModel) -> None:
         self._file.write(dump_line(record))
@@ -155,6 +159,20 @@ class Appender:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _cut_torn_line(file: BinaryIO) -> None:
+    """Cut off what stands after the last line break."""
+    end = file.seek(0, os.SEEK_END)
+    while end:
+        start = max(0, end - BLOCK)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            end = start + found + 1
+            break
+        end = start
+    file.truncate(end)
 
 
 def read_torn(path: Path, model: type[M]) -> list[M]:

@@ -8,15 +8,15 @@ unknown model) is raised; all else is told in the reply, and the run goes on.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from raggs.hashing import hash_value
+from raggs.llm.ledger import CallLedger
 from raggs.llm.messages import Reply, Request, Usage
-from raggs.llm.prices import list_price, provider_of
+from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 from raggs.llm.tokens import estimate_tokens
 
@@ -41,12 +41,20 @@ class LLM:
         settings: how to ask.
         budget: what this invocation may spend.
         cache_dir: where answers are kept, made if missing; None keeps none.
+        ledger: where each call is booked; without one, nowhere.
     """
 
-    def __init__(self, settings: LLMSettings, budget: BudgetSettings, cache_dir: Path | None) -> None:
+    def __init__(
+        self,
+        settings: LLMSettings,
+        budget: BudgetSettings,
+        cache_dir: Path | None,
+        ledger: CallLedger | None = None,
+    ) -> None:
         self.settings = settings
         self._budget = budget
         self._cache_dir = cache_dir
+        self._ledger = ledger or CallLedger()
         self._used = Usage()
         self._in_flight: dict[str, asyncio.Task[Outcome[Any]]] = {}
 
@@ -64,7 +72,7 @@ class LLM:
         while (leader := self._in_flight.get(key)) is not None:
             await asyncio.wait({leader})
             if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
-                return self._share(leader.result())
+                return self._share(leader.result(), request)
         return self._recall(key, request) or await self._lead(key, request, parameters)
 
     @property
@@ -104,6 +112,7 @@ class LLM:
 
             await self._drain()
             await provider.close()
+        self._ledger.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             cache.close()
 
@@ -147,38 +156,36 @@ class LLM:
     async def _obtain(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Outcome[T]:
         from raggs.llm.conversation import converse
 
-        outcome = await converse(self._caller, request, parameters, self.settings.max_repairs)
+        outcome = await converse(self._caller, self._ledger, request, parameters, self.settings.max_repairs)
         failed = outcome.reply.error is not None
         self._used += Usage(failed=failed, repaired=not failed and outcome.repairs > 0)
         if not failed:
             self._keep(key, request.model, outcome)
         return outcome
 
-    def _share(self, outcome: Outcome[T]) -> Reply[T]:
+    def _share(self, outcome: Outcome[T], request: Request[T]) -> Reply[T]:
+        self._ledger.hit(request.model, request.schema_name, outcome.usage.usd)
         self._used += Usage(cached=1, saved_usd=outcome.usage.usd, failed=outcome.reply.error is not None)
         return outcome.reply
 
     # --- remembering ---
 
     def _key(self, request: Request[Any], parameters: Mapping[str, Any]) -> str:
-        """All that can change the answer. What limits, retries and pays for the call is left out."""
+        """All that can change the answer, such as where a model is asked: its namesake elsewhere is another one.
+
+        What limits, retries and pays for the call is left out.
+        """
         return hash_value(
             {
                 "provider": provider_of(request.model),
                 "model": request.model,
-                "address": self._address(request.model),
+                "address": address_of(request.model, self.settings.api_base),
                 "messages": list(request.messages),
                 "parameters": parameters,
                 "schema": dict(request.schema),
                 "sample": request.sample,
             }
         )
-
-    def _address(self, model: str) -> str | None:
-        """Where the model is asked, if not at its provider: a model of the same name elsewhere is another model."""
-        prefix = provider_of(model).upper()
-        variables = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE")
-        return self.settings.api_base or next(filter(None, map(os.environ.get, variables)), None)
 
     def _recall(self, key: str, request: Request[T]) -> Reply[T] | None:
         from raggs.llm.answers import Unusable, read_text
@@ -190,6 +197,7 @@ class LLM:
             reply = Reply(read_text(entry.raw, request.check), None, entry.raw)
         except Unusable:
             return None  # edited, or checked less strictly once; asked again and replaced
+        self._ledger.hit(request.model, request.schema_name, entry.usd)
         self._used += Usage(cached=1, saved_usd=entry.usd)
         return reply
 

@@ -159,8 +159,6 @@ class RunJournal:
         for entry in known:
             self._known.setdefault(entry.qid, []).append(entry)
         self._settled: dict[str, list[JournalRecord]] = {}
-        # A torn last line would corrupt what is appended next, so the whole lines are written again.
-        write_records(path, known)
         self._appender = Appender(path)
 
     def entries(self, qid: str) -> list[JournalRecord]:

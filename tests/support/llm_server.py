@@ -37,6 +37,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "context": (400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
     "policy": (400, "Rejected by the content management policy, content_policy_violation", "content_policy_violation"),
     "quota": (429, "You exceeded your current quota", "insufficient_quota"),
+    "no parameter": (400, "Unsupported value: 'temperature' does not support 0.3", "unsupported_value"),
     "no schema": (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "invalid_value"),
 }
 # bodies that are no completion
