@@ -21,6 +21,7 @@ from raggs.atomic import remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError, ProviderError
 from raggs.hashing import hash_file
 from raggs.jsonl import Appender, Written, explain, read_records, read_torn, write_records
+from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.models import SCHEMA, Output, RunManifest
 
 MANIFEST = "manifest.json"
@@ -104,6 +105,11 @@ class RunStore:
         """sha256 of a file of the run, None if it is not there."""
         path = self.folder / name
         return hash_file(path) if path.is_file() else None
+
+    @property
+    def ledger(self) -> Path:
+        """Where calls to language models are booked: an account, which nothing depends on."""
+        return self.folder / LEDGER
 
     # --- the incomplete marker ---
 

@@ -16,6 +16,7 @@ from pydantic import Field
 from raggs import judges
 from raggs.artifacts import JudgeRecord, MergeRecord
 from raggs.judges.base import Judgment
+from raggs.llm import ask_for
 from raggs.registry import spec_type
 from raggs.settings import PromptName, Settings
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
@@ -47,16 +48,18 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            _, pool = item
+            qid, pool = item
+            ask_for(qid)
             leaders = [record for record in pool if record.duplicate_of is None]
             graded = await asyncio.gather(*(self._grade(record, config, services) for record in leaders))
             by_id = {record.doc_id: record for record in graded}
             return [self._shared(record, by_id) for record in pool]
 
-        # A pool is some dozens of calls, so a few queries at a time keep every slot of the concurrency filled.
-        window = max(4, services.concurrency // 4)
+        def calls(item: tuple[str, list[MergeRecord]]) -> int:
+            return len(item[1]) * config.samples
+
         pools = inputs.by_query("merge", MergeRecord)
-        for done, records in enumerate(run_ordered(services, pools, grade, window=window), start=1):
+        for done, records in enumerate(run_ordered(services, pools, grade, size=calls), start=1):
             yield from records
             services.progress(done, total)
 

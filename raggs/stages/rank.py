@@ -17,6 +17,7 @@ from pydantic import Field, field_validator, model_validator
 
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord
 from raggs.hashing import hash_value
+from raggs.llm import ask_for
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
 from raggs.ranking.health import judge_health
 from raggs.seeds import derive_seed
@@ -199,11 +200,12 @@ class Rank(Stage[RankConfig, RankRecord]):
 
         async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
             task, pool = pair
+            ask_for(task.qid)
             ranking = await self._rank(task, pool, task.state(config, judge), config, services)
             return list(rank_records(task, ranking))
 
-        window = max(4, services.concurrency)
-        for done, records in enumerate(run_ordered(services, _tasks(inputs), rank, window=window), start=1):
+        # Rounds of a query follow each other, so many queries at a time keep every slot of the concurrency filled.
+        for done, records in enumerate(run_ordered(services, _tasks(inputs), rank), start=1):
             yield from records
             services.progress(done, total)
 
