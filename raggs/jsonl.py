@@ -142,8 +142,9 @@ class Appender:
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("a+b")
-        _cut_torn_line(self._file)
+        if path.exists():
+            _cut_torn_line(path)
+        self._file = path.open("ab")
 
     def append(self, record: BaseModel) -> None:
         self._file.write(dump_line(record))
@@ -161,18 +162,19 @@ class Appender:
         self.close()
 
 
-def _cut_torn_line(file: BinaryIO) -> None:
+def _cut_torn_line(path: Path) -> None:
     """Cut off what stands after the last line break."""
-    end = file.seek(0, os.SEEK_END)
-    while end:
-        start = max(0, end - BLOCK)
-        file.seek(start)
-        found = file.read(end - start).rfind(b"\n")
-        if found >= 0:
-            end = start + found + 1
-            break
-        end = start
-    file.truncate(end)
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - BLOCK)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        file.truncate(end)
 
 
 def read_torn(path: Path, model: type[M]) -> list[M]:

@@ -15,8 +15,10 @@ import json
 import os
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from raggs.llm.prices import address_of, mode_of, provider_of
 
@@ -74,8 +76,9 @@ async def post(
     address = address_of(model, api_base)
     content = json.dumps(_named(body, own_server=address is not None) | {"model": _name(model)})
     url = f"{(address or HOME).rstrip('/')}/{path}"
+    session, trusted, proxy = await _session(), _trusted() if url.startswith("https:") else True, _proxy(url)
     async with asyncio.timeout(timeout_s):
-        async with (await _session()).post(url, data=content.encode(), headers=_headers()) as response:
+        async with session.post(url, data=content.encode(), headers=_headers(), ssl=trusted, proxy=proxy) as response:
             raw = await response.read()
     if response.status != 200:
         words, code = _complaint(raw)
@@ -130,6 +133,24 @@ def _complaint(raw: bytes) -> tuple[str, str]:
         return text, ""
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The system's certificate authorities, which not every Python knows, and certifi's."""
+    import certifi
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+@lru_cache(maxsize=8)
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for this address. aiohttp would look it up in a thread at each call."""
+    parts = urlsplit(url)
+    proxy = getproxies().get(parts.scheme)
+    return None if proxy is None or proxy_bypass(parts.netloc) else proxy
+
+
 # By loop: connections, and the generator whose end closes them.
 _open: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[ClientSession, None]]] = {}
 
@@ -145,15 +166,12 @@ async def _session() -> ClientSession:
 
 async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
     """A generator, since a loop that ends closes its generators: no connection outlives its loop."""
-    import aiohttp  # late: only a call that has to be paid needs them
-    import certifi
+    import aiohttp  # late: only a call that has to be paid needs it
 
-    trusted = ssl.create_default_context()
-    trusted.load_verify_locations(certifi.where())  # not every Python knows the system's authorities
-    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S, ssl=trusted)
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
     timeout = aiohttp.ClientTimeout(total=None)  # the caller's clock is the only one
     try:
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=True) as session:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
             yield session
     finally:
         _open.pop(loop, None)

@@ -197,11 +197,12 @@ class Rank(Stage[RankConfig, RankRecord]):
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)
         judge = services.causes("judge", "order")
+        turn = asyncio.Lock()
 
         async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
             task, pool = pair
             ask_for(task.qid)
-            ranking = await self._rank(task, pool, task.state(config, judge), config, services)
+            ranking = await self._rank(task, pool, task.state(config, judge), config, services, turn)
             return list(rank_records(task, ranking))
 
         # Rounds of a query follow each other, so many queries at a time keep every slot of the concurrency filled.
@@ -210,7 +211,13 @@ class Rank(Stage[RankConfig, RankRecord]):
             services.progress(done, total)
 
     async def _rank(
-        self, task: Task, pool: Mapping[str, MergeRecord], state: str, config: RankConfig, services: Services
+        self,
+        task: Task,
+        pool: Mapping[str, MergeRecord],
+        state: str,
+        config: RankConfig,
+        services: Services,
+        turn: asyncio.Lock,
     ) -> Ranking | None:
         if not task.ids:
             return None
@@ -219,8 +226,12 @@ class Rank(Stage[RankConfig, RankRecord]):
         ranker, number = task.ranker(config), 0
         used: list[JournalRecord] = []
         while not ranker.done:
+            # A ranker thinks for milliseconds. Were many to think in a row, answers and free slots would wait for all.
+            async with turn:
+                await asyncio.sleep(0)
+                batches = ranker.next_batches(config.parallel)
             pending = []
-            for slot, batch in enumerate(ranker.next_batches(config.parallel)):
+            for slot, batch in enumerate(batches):
                 blank = JournalRecord(
                     qid=task.qid, state=state, engine=_engine(config), round=number, slot=slot, shown=tuple(batch), order=None
                 )
