@@ -177,18 +177,19 @@ def _cut_torn_line(path: Path) -> None:
         file.truncate(end)
 
 
-def read_torn(path: Path, model: type[M]) -> list[M]:
-    """The records of an append-only file; a torn last line is dropped, a fault before it is an error."""
+def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
+    """The records of an append-only file, none where it is missing; a torn last line is passed over.
+
+    Raises:
+        DataError: a fault in a whole line, with what to do about it.
+    """
     if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    records = []
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            records.append(model.model_validate_json(line))
-        except ValidationError as error:
-            raise DataError(
-                explain(error), where=path, line=number, remedy="delete the file to start this stage afresh"
-            ) from error
-    return records
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield model.model_validate_json(line)
+            except ValidationError as error:
+                raise DataError(explain(error), where=path, line=number, remedy=remedy) from error

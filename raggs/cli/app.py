@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import configs, housekeeping, outputs, runs
+from raggs.cli import configs, cost, housekeeping, outputs, runs
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -55,6 +55,7 @@ app.command("init")(housekeeping.init)
 app.command("run")(runs.run)
 app.command("status")(runs.status)
 app.command("why")(runs.why)
+app.command("cost")(cost.cost)
 app.command("audit")(runs.audit)
 app.command("export")(outputs.export)
 app.command("validate")(configs.validate)

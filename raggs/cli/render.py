@@ -32,7 +32,7 @@ PIPE_WIDTH = 160
 Plan = Mapping[str, Sequence[Reason]]
 
 
-def _console() -> Console:
+def make_console() -> Console:
     """Stdout; where it is no terminal, wide enough that no table is cut."""
     console = Console(highlight=False, soft_wrap=False)
     return console if console.is_terminal else Console(highlight=False, soft_wrap=False, width=PIPE_WIDTH)
@@ -52,6 +52,10 @@ def table(*columns: str) -> Table:
             "USD",
             "tokens in",
             "tokens out",
+            "mean s",
+            "saved USD",
+            "est. calls",
+            "est. USD",
             "#",
         }
         made.add_column(column, justify="right" if number else "left", no_wrap=column != "passage", overflow="ellipsis")
@@ -63,7 +67,7 @@ def table(*columns: str) -> Table:
 
 def run_summary(result: RunResult, config: Path, show: int) -> None:
     """What a finished run found, did, cost, and what to do next."""
-    console = _console()
+    console = make_console()
     run = Run(result.store, result.manifest)
     if not result.ran:
         console.print(f"Nothing to do: all stages are up to date ({result.seconds:.2f} s).")
@@ -211,7 +215,7 @@ def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: b
         reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
         typer.echo(dump_json({"plan": reasons, "estimates": estimates, "usd": total, "max_usd": config.budget.max_usd}))
         return
-    console = _console()
+    console = make_console()
     for name, found in plan.items():
         console.print(f"{name:<9} {'would run: ' + str(found[0]) if found else 'unchanged'}", soft_wrap=True)
     if not running:
@@ -253,7 +257,7 @@ def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | str |
         }
         typer.echo(dump_json({"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}))
         return
-    console = _console()
+    console = make_console()
     rows = table("stage", "state", "records", "failed", "USD", "ended")
     for name in ORDER:
         lock = manifest.stages.get(name)
@@ -280,7 +284,7 @@ def why(stage: str, manifest: RunManifest, reasons: Sequence[Reason], as_json: b
             dump_json({"stage": stage, "reasons": [str(reason) for reason in reasons], "components": components})
         )
         return
-    console = _console()
+    console = make_console()
     if reasons:
         console.print(f"{stage} would run again, because", soft_wrap=True)
         for reason in reasons:
@@ -302,7 +306,7 @@ def explanation(run: Run, found: Explanation, as_json: bool) -> None:
         wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
         typer.echo(dump_json({"qid": found.qid, **asdict(ranking), "wins": wins, "failed": found.failed}))
         return
-    console = _console()
+    console = make_console()
     titles = {
         record.doc_id: record.title or record.text
         for record in run.typed("merge", MergeRecord)

@@ -160,7 +160,7 @@ class RunJournal:
     """
 
     def __init__(self, path: Path) -> None:
-        known = read_torn(path, JournalRecord)
+        known = read_torn(path, JournalRecord, "delete the file to start this stage afresh")
         self._known: dict[str, list[JournalRecord]] = {}
         for entry in known:
             self._known.setdefault(entry.qid, []).append(entry)
