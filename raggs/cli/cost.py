@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -40,8 +40,8 @@ def cost(
     estimates, problem = _estimates(opened)
     if as_json:
         told = {name: {key: vars(entry) for key, entry in sums.items()} for name, sums in _tables(found).items()}
-        estimated = {line.stage: vars(line) for line in estimates}
-        typer.echo(dump_json({"run": str(run), "total": vars(found.total), **told, "estimate": estimated}))
+        estimated = [vars(line) for line in estimates]
+        typer.echo(dump_json({"run": str(run), "total": vars(found.total), **told, "estimates": estimated}))
         return
     _print(found, estimates, problem, top)
 
@@ -73,10 +73,13 @@ def _estimates(run: Run) -> tuple[list[Estimate], str]:
 def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> None:
     from raggs.cli.render import make_console, table
 
-    screen, expected = make_console(), {line.stage: line for line in estimates}
+    screen = make_console()
+    expected: dict[str, list[Estimate]] = {line.stage: [] for line in estimates}
+    for line in estimates:
+        expected[line.stage].append(line)
     stages = table("stage", *COLUMNS, "est. calls", "est. USD")
     for name in dict.fromkeys((*found.stage, *expected)):
-        stages.add_row(name, *_cells(found.stage.get(name)), *_expected(expected.get(name)))
+        stages.add_row(name, *_cells(found.stage.get(name)), *_expected(expected.get(name, [])))
     screen.print(stages)
     queries = dict(sorted(found.query.items(), key=lambda item: (-item[1].usd, item[0]))[:top])
     for title, sums in (("model", found.model), ("query", queries)):
@@ -112,10 +115,12 @@ def _cells(entry: Sum | None) -> tuple[str, ...]:
     )
 
 
-def _expected(line: Estimate | None) -> tuple[Any, Any]:
-    if line is None:
+def _expected(lines: list[Estimate]) -> tuple[str, str]:
+    if not lines:
         return "", ""
-    return f"{'' if line.exact else '≤ '}{line.calls:,}", "unknown" if line.usd is None else f"{line.usd:,.4f}"
+    calls = f"{'' if all(line.exact for line in lines) else '≤ '}{sum(line.calls for line in lines):,}"
+    unknown = any(line.usd is None for line in lines)
+    return calls, "unknown" if unknown else f"{sum(line.usd or 0.0 for line in lines):,.4f}"
 
 
 def _compared(total: Sum, estimates: list[Estimate]) -> str:

@@ -16,7 +16,7 @@ from raggs import corpora, embedders, judges, queries, retrievers, rewriters
 from raggs.artifacts import Passage, Query
 from raggs.config.models import RunConfig
 from raggs.corpora.base import Corpus
-from raggs.embedders.base import Embedder, Vectors
+from raggs.embedders.base import Embedder, EmbedderContext, Vectors
 from raggs.errors import DataError, PrerequisiteError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import PassageStore
@@ -81,7 +81,10 @@ class RunServices:
     @cached_property
     def embedder(self) -> Embedder | None:
         spec: Any = self.config.embed.embedder
-        return None if spec is None else cast(Embedder, cast(Any, embedders.REGISTRY.load(spec.type))(spec))
+        if spec is None:
+            return None
+        context = EmbedderContext(self.llm, lambda: self.loop)
+        return cast(Embedder, cast(Any, embedders.REGISTRY.load(spec.type))(spec, context))
 
     @cached_property
     def rewriter(self) -> Rewriter:

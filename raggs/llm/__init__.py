@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from raggs.llm.client import LLM
 from raggs.llm.ledger import CallLedger, ask_for
-from raggs.llm.messages import Message, Reply, Request, Usage
+from raggs.llm.messages import EmbedRequest, Message, Reply, Request, Usage
 from raggs.llm.settings import BudgetSettings, LLMSettings, Parameters, Price
 
 __all__ = [
     "LLM",
     "BudgetSettings",
     "CallLedger",
+    "EmbedRequest",
     "LLMSettings",
     "Message",
     "Parameters",

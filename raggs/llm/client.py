@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from raggs.hashing import hash_value
 from raggs.llm.ledger import CallLedger
-from raggs.llm.messages import Reply, Request, Usage
+from raggs.llm.messages import EmbedRequest, Reply, Request, Usage
 from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 from raggs.llm.tokens import estimate_tokens
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.conversation import Outcome
+    from raggs.llm.embedding import Vectors
     from raggs.llm.fence import Fence
 
 T = TypeVar("T")
@@ -56,7 +57,7 @@ class LLM:
         self._cache_dir = cache_dir
         self._ledger = ledger or CallLedger()
         self._used = Usage()
-        self._in_flight: dict[str, asyncio.Task[Outcome[Any]]] = {}
+        self._in_flight: dict[str, asyncio.Task[Any]] = {}
 
     async def ask(self, request: Request[T]) -> Reply[T]:
         """The checked answer, from the cache if it was paid before.
@@ -74,6 +75,30 @@ class LLM:
             if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
                 return self._share(leader.result(), request)
         return self._recall(key, request) or await self._lead(key, request, parameters)
+
+    async def embed(self, request: EmbedRequest) -> Vectors:
+        """Vectors as the model gives them, shape (len(request.texts), request.dims), float32.
+
+        Raises:
+            ProviderError: the provider failed, or gave no finite vectors of that length, one for each text.
+            RaggsError: as `ask`.
+        """
+        from raggs.llm.embedding import Embedding
+
+        work = Embedding(self._caller, self._ledger, self._cache, request, self.settings)
+        self._used += work.recall()
+        tasks = [asyncio.ensure_future(work.obtain(batch)) for batch in work.batches()]
+        for number, task in enumerate(tasks):
+            key = f"{id(work)} {number}"
+            self._in_flight[key] = task
+            task.add_done_callback(partial(self._arrived, key))
+        try:
+            await asyncio.gather(*map(asyncio.shield, tasks))
+        finally:
+            for task in tasks:
+                if task not in self._caller.on_their_way:
+                    task.cancel()
+        return work.vectors()
 
     @property
     def usage(self) -> Usage:
@@ -148,7 +173,7 @@ class LLM:
         self._in_flight.clear()
         self._caller.closing = False  # the next loop may ask again
 
-    def _arrived(self, key: str, task: asyncio.Task[Outcome[Any]]) -> None:
+    def _arrived(self, key: str, task: asyncio.Task[Any]) -> None:
         self._in_flight.pop(key, None)
         if not task.cancelled():
             task.exception()  # seen: nobody may be left to be told

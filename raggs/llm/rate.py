@@ -2,9 +2,9 @@
 
 The rate is the least of three: what the settings allow; what the provider's headers leave for the time until its
 allowance is whole again; and what a refusal (429, or any Retry-After) taught. A refusal cuts the rate to a part of what
-was really sent, once for all calls that were on their way together, and the rate then grows back slowly, by a fixed
-step a second. A Retry-After stops all calls to the model for exactly that long; afterwards they go one by one at the
-learned rate, so that those who waited do not come as a herd.
+was really sent, once for all calls that were on their way together, and the rate then grows back slowly. A Retry-After
+stops all calls to the model for exactly that long; afterwards they go one by one at the learned rate, so that those who
+waited do not come as a herd.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ MINUTE_S = 60.0
 BACKOFF_S = 1.0  # the first pause is at most this, the next at most twice this, and so on
 LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0  # a provider that asks for more will not be waited for
-CUT = 0.7  # of the rate that was refused
-GROWTH = 0.02  # of the rate after the cut, regained each second: it takes some 20 s to undo a cut
+CUT = 0.8  # of the rate that was refused
+GROWTH = 0.05  # of the rate, regained each second: it takes some 7 s to undo a cut
+FORGOTTEN_S = 600.0  # after so long without a refusal nothing is held against a provider
+SHORTEST_S, LONGEST_S = 0.25, 5.0  # over how long calls are counted
 SLOWEST = 1 / MINUTE_S  # calls a second
 
 
@@ -128,7 +130,8 @@ class Throttle:
         if self._learned is None:
             return math.inf
         rate, since = self._learned
-        return rate * (1 + GROWTH * max(0.0, now - max(since, self._paused_until)))
+        age = max(0.0, now - max(since, self._paused_until))
+        return rate * (1 + GROWTH) ** age if age < FORGOTTEN_S else math.inf
 
     async def turn(self, tokens: int) -> tuple[float, float]:
         """Wait until a call of some `tokens` may go; returns its tickets for `answered` and `refused`."""
@@ -168,7 +171,7 @@ class Throttle:
         return max(self._requests.wait_s(1, now, self.rate(now)), self._tokens.wait_s(tokens, now))
 
     def _observed(self, now: float) -> float:
-        """Calls a second over the last minute, or since the first."""
-        while self._times and self._times[0] < now - MINUTE_S:
+        """Calls a second, of late."""
+        while self._times and self._times[0] < now - LONGEST_S:
             self._times.popleft()
-        return len(self._times) / max(1.0, now - self._times[0]) if self._times else math.inf
+        return len(self._times) / max(SHORTEST_S, now - self._times[0]) if self._times else math.inf
