@@ -483,3 +483,53 @@ def test_usage_can_be_subtracted():
     before, after = Usage(calls=2, usd=0.5, failed=1), Usage(calls=5, usd=0.75, failed=1, cached=3)
     assert after - before == Usage(calls=3, usd=0.25, cached=3)
     assert before + (after - before) == after
+
+
+def test_a_limited_server_is_asked_no_faster_than_it_allows(bench):
+    """Thirty calls a second, by a window of the last one; a refusal tells when there is room again."""
+    accepted = []
+
+    def fault_for(*_):
+        now = time.monotonic()
+        recent = [moment for moment in accepted if moment > now - 1]
+        if len(recent) < 30:
+            accepted.append(now)
+            return None
+        return f"429:{recent[0] + 1 - now:.3f}"
+
+    with bench(fault_for=fault_for) as b:
+        began = time.monotonic()
+        replies = b.run(
+            lambda llm: asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(120))), concurrency=32
+        )
+        assert all(reply.error is None for reply in replies)
+        assert b.server.count - 120 < 60, "calls that were refused"
+        assert 2.9 <= time.monotonic() - began < 8
+
+
+def test_headers_of_answers_slow_calls_down(bench):
+    def headers_for(number):
+        return {"X-RateLimit-Remaining-Requests": str(max(0, 10 - number)), "X-RateLimit-Reset-Requests": "500ms"}
+
+    with bench(headers_for=headers_for) as b:
+        b.run(lambda llm: asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(12))), concurrency=2)
+        assert b.server.times[11] - b.server.times[9] >= 0.45
+
+
+def test_one_models_pause_does_not_stop_another(bench):
+    def fault_for(number, body):
+        return "429:1.5" if number == 1 else None
+
+    async def work(llm):
+        slow = asyncio.ensure_future(llm.ask(question()))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        await llm.ask(question(model="openai/other-model"))
+        swift = time.monotonic() - began
+        await slow
+        return swift
+
+    prices = {MODEL: Price(input=1, output=1), "openai/other-model": Price(input=1, output=1)}
+    with bench(fault_for=fault_for) as b:
+        assert b.run(work, prices=prices) < 0.8
+        assert b.server.times[-1] - b.server.times[0] >= 1.5
