@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -122,3 +125,19 @@ def test_a_run_without_a_model_costs_nothing(tmp_path: Path) -> None:
     call("run", "--config", project.config, "--quiet")
     assert not (project.run / "llm.ledger.jsonl").exists()
     assert "$0.0000 spent" in call("cost", project.run)
+
+
+def test_a_kill_loses_no_line_but_those_of_calls_on_their_way(server: LLMServer, project: Project) -> None:
+    server.delay_s, concurrency = 0.05, 4
+    project.change(llm={"concurrency": concurrency})
+    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while server.count < 20 and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    booked, asked = cost(project)["total"]["calls"], server.count
+    assert asked - concurrency - 1 <= booked <= asked
+    call("run", "--config", project.config, "--quiet")
+    assert cost(project)["total"]["calls"] == booked + server.count - asked
+    call("audit", project.run)
