@@ -14,6 +14,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from raggs.artifacts import ARTIFACTS, Source, artifact_file
+from raggs.llm.ledger import FILE as LEDGER
+from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock
 
 PAGE = Path(__file__).parent / "artifacts.md"
@@ -25,6 +27,8 @@ A run directory holds one file for each stage, the journal of the ranking, and t
 record a line, UTF-8, sorted by query id; equal inputs give equal bytes. `raggs schema NAME` prints the JSON Schema.
 """
 
+ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
+
 
 def page() -> str:
     """The whole page."""
@@ -34,6 +38,7 @@ def page() -> str:
     parts += ["### Source", _text(Source), _table(Source), "## manifest.json", _text(RunManifest), _table(RunManifest)]
     for part in (StageLock, Output, Cost):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
+    parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     return "\n\n".join(parts) + "\n"
 
 

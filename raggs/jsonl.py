@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from raggs.atomic import atomic_writer
 from raggs.errors import DataError, NotFoundError
 
 M = TypeVar("M", bound=BaseModel)
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -134,11 +136,14 @@ def explain(error: ValidationError) -> str:
 class Appender:
     """An append-only file of records: each line is with the operating system before `append` returns.
 
-    A kill in mid-write leaves at most one torn last line, which `read_torn` drops. There is no fsync for each
+    A kill in mid-write leaves at most one torn last line, which `read_torn` passes over and which goes when the file is
+    opened here again, since it would corrupt what is appended next. There is no fsync for each
     line: a power cut may lose the newest lines, whose paid answers the language-model cache still holds.
     """
 
     def __init__(self, path: Path) -> None:
+        if path.exists():
+            _cut_torn_line(path)
         self._file = path.open("ab")
 
     def append(self, record: BaseModel) -> None:
@@ -157,18 +162,34 @@ class Appender:
         self.close()
 
 
-def read_torn(path: Path, model: type[M]) -> list[M]:
-    """The records of an append-only file; a torn last line is dropped, a fault before it is an error."""
+def _cut_torn_line(path: Path) -> None:
+    """Cut off what stands after the last line break."""
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - BLOCK)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        file.truncate(end)
+
+
+def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
+    """The records of an append-only file, none where it is missing; a torn last line is passed over.
+
+    Raises:
+        DataError: a fault in a whole line, with what to do about it.
+    """
     if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    records = []
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            records.append(model.model_validate_json(line))
-        except ValidationError as error:
-            raise DataError(
-                explain(error), where=path, line=number, remedy="delete the file to start this stage afresh"
-            ) from error
-    return records
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield model.model_validate_json(line)
+            except ValidationError as error:
+                raise DataError(explain(error), where=path, line=number, remedy=remedy) from error

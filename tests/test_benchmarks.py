@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from scipy.stats import kendalltau
 from support.project import make_project
 
 from raggs.artifacts import JudgeRecord
+from raggs.config.load import load_config
 
 FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 
@@ -31,6 +33,7 @@ sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a
 try:
     ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
+    throughput = importlib.import_module("throughput")
 finally:
     sys.path.remove(str(FOLDER))
 
@@ -184,3 +187,12 @@ def test_deeper_walks_judge_more_and_miss_less(tmp_path, capsys):
     asked, missed = ([int(line[column].split()[0]) for line in rows] for column in (2, 4))
     assert asked == sorted(set(asked))
     assert missed[0] > missed[-1] == 0
+
+
+def test_throughput_says_whether_both_aims_are_kept(tmp_path):
+    kept = throughput.Measured("judge", 2000, wall_s=17.4, command_s=19.0, cpu_s=11.9)
+    assert kept.line(0.5, 64).endswith("kept")
+    for missed in (replace(kept, wall_s=17.5), replace(kept, cpu_s=12.1)):
+        assert missed.line(0.5, 64).endswith("MISSED")
+    config = load_config(throughput.make(tmp_path, 3, 8, "http://localhost:1/v1")).run
+    assert (config.llm.concurrency, config.llm.requests_per_minute) == (8, None)

@@ -153,10 +153,10 @@ def test_a_torn_last_line_is_dropped_and_any_other_fault_is_told(tmp_path: Path)
     whole = path.read_bytes()
     for cut in range(len(whole) // 2, len(whole)):
         path.write_bytes(whole[:cut])
-        assert read_torn(path, JournalRecord) == [entry(0)]
+        assert list(read_torn(path, JournalRecord, "delete it")) == [entry(0)]
     path.write_bytes(b"{}\n" + whole)
     with pytest.raises(DataError) as caught:
-        read_torn(path, JournalRecord)
+        list(read_torn(path, JournalRecord, "delete it"))
     assert caught.value.line == 1
 
 

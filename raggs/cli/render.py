@@ -46,6 +46,10 @@ def table(*columns: str) -> Table:
             "USD",
             "tokens in",
             "tokens out",
+            "mean s",
+            "saved USD",
+            "est. calls",
+            "est. USD",
             "#",
         }
         made.add_column(column, justify="right" if number else "left", no_wrap=column != "passage", overflow="ellipsis")

@@ -10,6 +10,8 @@ from raggs.artifacts import ARTIFACTS
 from raggs.config.models import RunConfig
 from raggs.errors import UsageError
 from raggs.fusion import METHODS
+from raggs.llm.ledger import FILE as LEDGER
+from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import RunManifest
 from raggs.manifests.opened import model_of
 from raggs.prompts import known_prompts
@@ -50,7 +52,7 @@ def catalog(kind: str | None = None) -> dict[str, dict[str, str]]:
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of an artifact's records, of ``manifest`` or of ``config``.
+    """The JSON Schema of an artifact's records, of ``manifest``, of ``llm.ledger`` or of ``config``.
 
     Raises:
         UsageError: no such name.
@@ -58,6 +60,8 @@ def json_schema(name: str) -> dict[str, Any]:
     name = name.removesuffix(".jsonl").removesuffix(".json")
     if name == "manifest":
         return RunManifest.model_json_schema()
+    if name == LEDGER.removesuffix(".jsonl"):
+        return LedgerLine.model_json_schema()
     if name == "config":
         return RunConfig.model_json_schema()
     return model_of(name).model_json_schema()

@@ -16,12 +16,12 @@ from raggs import corpora, embedders, judges, queries, retrievers, rewriters
 from raggs.artifacts import Passage, Query
 from raggs.config.models import RunConfig
 from raggs.corpora.base import Corpus, Remote
-from raggs.embedders.base import Embedder, Vectors
+from raggs.embedders.base import Embedder, EmbedderContext, Vectors
 from raggs.errors import DataError, PrerequisiteError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
-from raggs.llm import LLM
+from raggs.llm import LLM, CallLedger
 from raggs.manifests.models import Cost
 from raggs.manifests.store import RunJournal
 from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
@@ -46,6 +46,7 @@ class RunServices:
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.cache = config.workspace / CACHE
+        self._ledger = CallLedger()
         self._journal: RunJournal | None = None
         self._listen: Listener = silent
         self._stage = ""
@@ -86,7 +87,10 @@ class RunServices:
     @cached_property
     def embedder(self) -> Embedder | None:
         spec: Any = self.config.embed.embedder
-        return None if spec is None else cast(Embedder, cast(Any, embedders.REGISTRY.load(spec.type))(spec))
+        if spec is None:
+            return None
+        context = EmbedderContext(self.llm, lambda: self.loop)
+        return cast(Embedder, cast(Any, embedders.REGISTRY.load(spec.type))(spec, context))
 
     @cached_property
     def rewriter(self) -> Rewriter:
@@ -181,7 +185,8 @@ class RunServices:
             repaired=usage.repaired,
         )
 
-    def attach(self, journal: RunJournal | None, progress: Listener, stage: str) -> None:
+    def attach(self, journal: RunJournal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
+        self._ledger.turn_to(ledger, stage)
         self._journal, self._listen, self._stage = journal, progress, stage
 
     def check(self) -> None:
@@ -236,7 +241,7 @@ class RunServices:
 
     @cached_property
     def llm(self) -> LLM:
-        return LLM(self.config.llm, self.config.budget, self.cache / "llm")
+        return LLM(self.config.llm, self.config.budget, self.cache / "llm", self._ledger)
 
     def _some(self, corpus: Corpus) -> Iterator[Passage]:
         """The passages of a corpus that has any."""

@@ -35,7 +35,7 @@ class Estimate:
 
 
 def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
-    """The stages that ask someone: embed (if it rewrites by a model), judge and rank."""
+    """The stages that ask someone: judge and rank; embed and retrieve where a model rewrites or embeds."""
     services = runner.services
     if not isinstance(services, RunServices):
         raise TypeError("an estimate needs the services of a configuration")
@@ -53,7 +53,22 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
         tokens = count * (question + 200)
         usd = _usd(services, rewrite.model, tokens, count * ANSWER["rewrite"])
         found.insert(0, Estimate("embed", count, tokens, count * ANSWER["rewrite"], usd, True, rewrite.model))
-    return found
+    return [*_embeddings(config, services, question, passage), *found]
+
+
+def _embeddings(config: RunConfig, services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
+    """Questions, and for dense retrieval the whole corpus; neither counts vectors that are there already."""
+    spec: Any = config.embed.embedder
+    if not getattr(services.embedder, "USES_LLM", False):
+        return
+    dense = any(getattr(retriever, "type", "") == "dense" for retriever in config.retrieve.retrievers)
+    texts = (("embed", len(services.queries), question), ("retrieve", len(services.passages) if dense else 0, passage))
+    for stage, count, tokens in texts:
+        if count:
+            sent = count * tokens
+            yield Estimate(
+                stage, -(-count // spec.batch), sent, 0, _usd(services, spec.model, sent, 0), False, spec.model
+            )
 
 
 def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Iterator[Estimate]:

@@ -7,6 +7,7 @@ from raggs.registry import Adapter, Registry
 REGISTRY: Registry[Adapter] = Registry(
     "embedder",
     {
+        "litellm": "raggs.embedders.litellm:LiteLLMEmbedder",
         "wordllama": "raggs.embedders.wordllama:WordLlamaEmbedder",
     },
 )

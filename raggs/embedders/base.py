@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    from raggs.llm import LLM
+
 Vectors = NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class EmbedderContext:
+    """What an embedder may use: language models, and the loop in which to ask them."""
+
+    llm: LLM
+    loop: Callable[[], asyncio.Runner]
+
+
 class Embedder(Protocol):
-    """Turns texts into vectors. Built as ``cls(config)``; loads its model at first use."""
+    """Turns texts into vectors. Built as ``cls(config, context)``; loads its model at first use."""
 
     @property
     def identity(self) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from raggs.embedders.base import Vectors
+    from raggs.embedders.base import EmbedderContext, Vectors
 
 WEIGHTS = "l2_supercat"
 TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
@@ -38,7 +38,7 @@ class WordLlamaEmbedder(Adapter):
         dims: Literal[64, 128, 256] = Field(256, description="length of a vector")
         batch: Effort[int] = Field(256, ge=1, description="texts tokenized at a time")
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, context: EmbedderContext | None = None) -> None:
         self._config = config
         self._model: Any = None
 

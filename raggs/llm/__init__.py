@@ -6,7 +6,21 @@ The only package that knows litellm, and it imports it at the first call that ha
 from __future__ import annotations
 
 from raggs.llm.client import LLM
-from raggs.llm.messages import Message, Reply, Request, Usage
+from raggs.llm.ledger import CallLedger, ask_for
+from raggs.llm.messages import EmbedRequest, Message, Reply, Request, Usage
 from raggs.llm.settings import BudgetSettings, LLMSettings, Parameters, Price
 
-__all__ = ["LLM", "BudgetSettings", "LLMSettings", "Message", "Parameters", "Price", "Reply", "Request", "Usage"]
+__all__ = [
+    "LLM",
+    "BudgetSettings",
+    "CallLedger",
+    "EmbedRequest",
+    "LLMSettings",
+    "Message",
+    "Parameters",
+    "Price",
+    "Reply",
+    "Request",
+    "Usage",
+    "ask_for",
+]

@@ -16,7 +16,7 @@ from raggs.text import plural
 ROUNDING = 1e-9  # USD
 
 
-class Ledger:
+class Purse:
     """What one invocation has spent and promised."""
 
     def __init__(self, budget: BudgetSettings) -> None:

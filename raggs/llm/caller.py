@@ -1,47 +1,31 @@
 """Calls that get through: rate, concurrency, budget, retries. One `Caller` serves all questions of an invocation.
 
 Order of the gates: a slot (held through all retries of a call, so that a struggling provider is asked less), then
-for each attempt the rate, then the budget, so that money is not reserved while waiting.
+for each attempt the rate, then the budget, so that money is not reserved while waiting. Slots and turns are given in
+the order in which they are asked for, so that no query and no stage starves.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from raggs.errors import ConfigError
-from raggs.llm import provider, rate
-from raggs.llm.budget import Ledger
+from raggs.llm import rate
+from raggs.llm.budget import Purse
+from raggs.llm.calls import Call
 from raggs.llm.faults import Fault
-from raggs.llm.messages import Message, Usage
+from raggs.llm.ledger import Trace
+from raggs.llm.messages import Usage
 from raggs.llm.prices import list_price
-from raggs.llm.provider import Completion
+from raggs.llm.provider import Answer
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
-from raggs.llm.tokens import estimate_tokens
 
-LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
+A = TypeVar("A", bound=Answer)
+
 FREE = Price(input=0, output=0)
-
-
-@dataclass(frozen=True)
-class Call:
-    """What is sent. `expected_tokens`: the likely length of the answer, for the budget."""
-
-    model: str
-    messages: Sequence[Message]
-    parameters: Mapping[str, Any]
-    response_format: Mapping[str, Any]
-    expected_tokens: int
-
-    def prompt_tokens(self) -> int:
-        """An estimate of what is sent."""
-        contents = sum(estimate_tokens(message["content"]) for message in self.messages)
-        return contents + estimate_tokens(str(self.response_format))
 
 
 class Caller:
@@ -59,10 +43,17 @@ class Caller:
         self.closing = False
         self._settings = settings
         self._capped = budget.max_usd is not None
-        self._ledger = Ledger(budget)
-        self._gates: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore, AbstractAsyncContextManager[None]] | None = (
-            None
+        self._purse = Purse(budget)
+        self._retries = AsyncRetrying(
+            retry=retry_if_exception(rate.worth_retrying),
+            stop=stop_after_attempt(settings.max_attempts),
+            wait=rate.pause_s,
+            reraise=True,
         )
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._throttles: dict[str, rate.Throttle] = {}  # by model: so do providers limit
+        self._prices: dict[str, Price] = {}
         self._without_format: set[str] = set()  # models whose server does not know structured output
         self._longest: dict[str, int] = {}  # tokens of the longest answer so far, by model
 
@@ -72,17 +63,19 @@ class Caller:
         Raises:
             ConfigError: unknown, and a limit could not be kept.
         """
-        known = self._settings.prices.get(model) or list_price(model)
-        if known is None and self._capped:
-            wanted = f'llm.prices: {{"{model}": {{input: ..., output: ...}}}}'
-            raise ConfigError(
-                f"the price of {model} is not known, so budget.max_usd cannot be kept",
-                remedy=f"set {wanted} in USD per 1M tokens, or budget.max_usd: null",
-            )
-        return known or FREE
+        if model not in self._prices:
+            known = self._settings.prices.get(model) or list_price(model)
+            if known is None and self._capped:
+                wanted = f'llm.prices: {{"{model}": {{input: ..., output: ...}}}}'
+                raise ConfigError(
+                    f"the price of {model} is not known, so budget.max_usd cannot be kept",
+                    remedy=f"set {wanted} in USD per 1M tokens, or budget.max_usd: null",
+                )
+            self._prices[model] = known or FREE
+        return self._prices[model]
 
-    async def call(self, call: Call) -> Completion:
-        """One answer, with tokens told or estimated.
+    async def call(self, call: Call[A], trace: Trace) -> A:
+        """One answer, with tokens told or estimated; `trace` learns what it took.
 
         Raises:
             Fault: the provider failed to the end.
@@ -90,73 +83,66 @@ class Caller:
             ConfigError: the price is needed and unknown.
         """
         self.price(call.model)
-        slots, gate = self._in_this_loop()
-        async with slots:
+        self._be_in_this_loop()
+        async with self._slots:
             formatted = call.model not in self._without_format
             try:
-                return await self._persist(call, gate, formatted)
+                return await self._persist(call, trace, formatted)
             except Fault as fault:
                 if not (formatted and fault.about_format):
                     raise
                 self._without_format.add(call.model)
-                return await self._persist(call, gate, formatted=False)
+                return await self._persist(call, trace, formatted=False)
 
-    async def _persist(self, call: Call, gate: AbstractAsyncContextManager[None], formatted: bool) -> Completion:
-        attempts = AsyncRetrying(
-            retry=retry_if_exception(rate.worth_retrying),
-            stop=stop_after_attempt(self._settings.max_attempts),
-            wait=rate.pause_s,
-            reraise=True,
-        )
-        return await attempts(self._attempt, call, gate, formatted)
+    async def _persist(self, call: Call[A], trace: Trace, formatted: bool) -> A:
+        answer: A = await self._retries.copy()(self._attempt, call, trace, formatted)
+        return answer
 
-    async def _attempt(self, call: Call, gate: AbstractAsyncContextManager[None], formatted: bool) -> Completion:
-        async with gate:
-            pass
+    async def _attempt(self, call: Call[A], trace: Trace, formatted: bool) -> A:
+        answer_tokens = call.answer_tokens(self._longest.get(call.model, 0))
+        throttle, tokens = self._throttle(call.model), call.prompt_tokens + answer_tokens
+        tickets = await throttle.turn(tokens)
         if self.closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
-        reserved = price.usd(call.prompt_tokens(), self._expected(call))
-        await self._ledger.reserve(reserved)
+        reserved = price.usd(call.prompt_tokens, answer_tokens)
+        await self._purse.reserve(reserved)
         self.used += Usage(calls=1)
         spent, task = 0.0, asyncio.current_task()
         self.on_their_way.add(task)
+        trace.begin()
         try:
-            completion = self._measured(call, await self._ask(call, formatted))
-            sent, received = completion.prompt_tokens or 0, completion.completion_tokens or 0
-            spent = price.usd(sent, received)
-            self.used += Usage(prompt_tokens=sent, completion_tokens=received, usd=spent)
-            self._longest[call.model] = max(received, self._longest.get(call.model, 0))
-            return completion
+            answer = await call.send(self._settings, formatted=formatted)
+            throttle.answered(tickets, answer.headers, tokens)
+            spent = self._account(call.model, answer, price, trace)
+            return answer
+        except Fault as fault:
+            throttle.refused(tickets, fault, tokens)
+            raise
         finally:
+            trace.end()
             self.on_their_way.discard(task)
-            self._ledger.settle(reserved, spent)
+            self._purse.settle(reserved, spent)
 
-    async def _ask(self, call: Call, formatted: bool) -> Completion:
-        settings = self._settings
-        form = {"response_format": call.response_format} if formatted else {}
-        return await provider.complete(
-            call.model, call.messages, {**call.parameters, **form}, settings.api_base, settings.timeout_s
-        )
+    def _account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
+        """Note what an answer took; returns its cost in USD."""
+        sent, received = answer.prompt_tokens or 0, answer.completion_tokens or 0
+        usage = Usage(prompt_tokens=sent, completion_tokens=received, usd=price.usd(sent, received))
+        self.used += usage
+        trace.used += usage
+        self._longest[model] = max(received, self._longest.get(model, 0))
+        return usage.usd
 
-    def _expected(self, call: Call) -> int:
-        """Tokens to reserve for the answer: the limit where one is sent, else the longest that was seen or foreseen."""
-        limits = [call.parameters[name] for name in LIMITS if isinstance(call.parameters.get(name), int)]
-        return int(limits[0]) if limits else max(call.expected_tokens, self._longest.get(call.model, 0))
+    def _throttle(self, model: str) -> rate.Throttle:
+        if model not in self._throttles:
+            settings = self._settings
+            self._throttles[model] = rate.Throttle(
+                settings.requests_per_minute, settings.tokens_per_minute, settings.concurrency
+            )
+        return self._throttles[model]
 
-    @staticmethod
-    def _measured(call: Call, completion: Completion) -> Completion:
-        """With estimates where the server did not count."""
-        return replace(
-            completion,
-            prompt_tokens=completion.prompt_tokens or call.prompt_tokens(),
-            completion_tokens=completion.completion_tokens or estimate_tokens(completion.content),
-        )
-
-    def _in_this_loop(self) -> tuple[asyncio.Semaphore, AbstractAsyncContextManager[None]]:
-        loop = asyncio.get_running_loop()
-        if self._gates is None or self._gates[0] is not loop:
-            concurrency, limit = self._settings.concurrency, self._settings.requests_per_minute
-            gate = nullcontext() if limit is None else rate.limiter(limit, concurrency)
-            self._gates = (loop, asyncio.Semaphore(concurrency), gate)
-        return self._gates[1], self._gates[2]
+    def _be_in_this_loop(self) -> None:
+        """Locks belong to the loop in which someone waits for them; what was learned does not outlive it."""
+        if self._loop is not (loop := asyncio.get_running_loop()):
+            self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)
+            self._throttles.clear()

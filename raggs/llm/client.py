@@ -8,15 +8,15 @@ unknown model) is raised; all else is told in the reply, and the run goes on.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from raggs.hashing import hash_value
-from raggs.llm.messages import Reply, Request, Usage
-from raggs.llm.prices import list_price, provider_of
+from raggs.llm.ledger import CallLedger
+from raggs.llm.messages import EmbedRequest, Reply, Request, Usage
+from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 from raggs.llm.tokens import estimate_tokens
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.conversation import Outcome
+    from raggs.llm.embedding import Vectors
     from raggs.llm.fence import Fence
 
 T = TypeVar("T")
@@ -41,14 +42,22 @@ class LLM:
         settings: how to ask.
         budget: what this invocation may spend.
         cache_dir: where answers are kept, made if missing; None keeps none.
+        ledger: where each call is booked; without one, nowhere.
     """
 
-    def __init__(self, settings: LLMSettings, budget: BudgetSettings, cache_dir: Path | None) -> None:
+    def __init__(
+        self,
+        settings: LLMSettings,
+        budget: BudgetSettings,
+        cache_dir: Path | None,
+        ledger: CallLedger | None = None,
+    ) -> None:
         self.settings = settings
         self._budget = budget
         self._cache_dir = cache_dir
+        self._ledger = ledger or CallLedger()
         self._used = Usage()
-        self._in_flight: dict[str, asyncio.Task[Outcome[Any]]] = {}
+        self._in_flight: dict[str, asyncio.Task[Any]] = {}
 
     async def ask(self, request: Request[T]) -> Reply[T]:
         """The checked answer, from the cache if it was paid before.
@@ -64,8 +73,32 @@ class LLM:
         while (leader := self._in_flight.get(key)) is not None:
             await asyncio.wait({leader})
             if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
-                return self._share(leader.result())
+                return self._share(leader.result(), request)
         return self._recall(key, request) or await self._lead(key, request, parameters)
+
+    async def embed(self, request: EmbedRequest) -> Vectors:
+        """Vectors as the model gives them, shape (len(request.texts), request.dims), float32.
+
+        Raises:
+            ProviderError: the provider failed, or gave no finite vectors of that length, one for each text.
+            RaggsError: as `ask`.
+        """
+        from raggs.llm.embedding import Embedding
+
+        work = Embedding(self._caller, self._ledger, self._cache, request, self.settings)
+        self._used += work.recall()
+        tasks = [asyncio.ensure_future(work.obtain(batch)) for batch in work.batches()]
+        for number, task in enumerate(tasks):
+            key = f"{id(work)} {number}"
+            self._in_flight[key] = task
+            task.add_done_callback(partial(self._arrived, key))
+        try:
+            await asyncio.gather(*map(asyncio.shield, tasks))
+        finally:
+            for task in tasks:
+                if task not in self._caller.on_their_way:
+                    task.cancel()
+        return work.vectors()
 
     @property
     def usage(self) -> Usage:
@@ -104,6 +137,7 @@ class LLM:
 
             await self._drain()
             await provider.close()
+        self._ledger.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             cache.close()
 
@@ -139,7 +173,7 @@ class LLM:
         self._in_flight.clear()
         self._caller.closing = False  # the next loop may ask again
 
-    def _arrived(self, key: str, task: asyncio.Task[Outcome[Any]]) -> None:
+    def _arrived(self, key: str, task: asyncio.Task[Any]) -> None:
         self._in_flight.pop(key, None)
         if not task.cancelled():
             task.exception()  # seen: nobody may be left to be told
@@ -147,38 +181,36 @@ class LLM:
     async def _obtain(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Outcome[T]:
         from raggs.llm.conversation import converse
 
-        outcome = await converse(self._caller, request, parameters, self.settings.max_repairs)
+        outcome = await converse(self._caller, self._ledger, request, parameters, self.settings.max_repairs)
         failed = outcome.reply.error is not None
         self._used += Usage(failed=failed, repaired=not failed and outcome.repairs > 0)
         if not failed:
             self._keep(key, request.model, outcome)
         return outcome
 
-    def _share(self, outcome: Outcome[T]) -> Reply[T]:
+    def _share(self, outcome: Outcome[T], request: Request[T]) -> Reply[T]:
+        self._ledger.hit(request.model, request.schema_name, outcome.usage.usd)
         self._used += Usage(cached=1, saved_usd=outcome.usage.usd, failed=outcome.reply.error is not None)
         return outcome.reply
 
     # --- remembering ---
 
     def _key(self, request: Request[Any], parameters: Mapping[str, Any]) -> str:
-        """All that can change the answer. What limits, retries and pays for the call is left out."""
+        """All that can change the answer, such as where a model is asked: its namesake elsewhere is another one.
+
+        What limits, retries and pays for the call is left out.
+        """
         return hash_value(
             {
                 "provider": provider_of(request.model),
                 "model": request.model,
-                "address": self._address(request.model),
+                "address": address_of(request.model, self.settings.api_base),
                 "messages": list(request.messages),
                 "parameters": parameters,
                 "schema": dict(request.schema),
                 "sample": request.sample,
             }
         )
-
-    def _address(self, model: str) -> str | None:
-        """Where the model is asked, if not at its provider: a model of the same name elsewhere is another model."""
-        prefix = provider_of(model).upper()
-        variables = (f"{prefix}_BASE_URL", f"{prefix}_API_BASE")
-        return self.settings.api_base or next(filter(None, map(os.environ.get, variables)), None)
 
     def _recall(self, key: str, request: Request[T]) -> Reply[T] | None:
         from raggs.llm.answers import Unusable, read_text
@@ -190,6 +222,7 @@ class LLM:
             reply = Reply(read_text(entry.raw, request.check), None, entry.raw)
         except Unusable:
             return None  # edited, or checked less strictly once; asked again and replaced
+        self._ledger.hit(request.model, request.schema_name, entry.usd)
         self._used += Usage(cached=1, saved_usd=entry.usd)
         return reply
 

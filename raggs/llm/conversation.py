@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from raggs.llm.answers import Unusable, correction, read_completion
-from raggs.llm.caller import LIMITS, Call, Caller
+from raggs.llm.caller import Caller
+from raggs.llm.calls import LIMITS, ChatCall
 from raggs.llm.faults import Fault, Treatment
+from raggs.llm.ledger import CallLedger
 from raggs.llm.messages import Message, Reply, Request, Usage
 from raggs.llm.provider import Completion
 
@@ -25,7 +27,9 @@ class Outcome(Generic[T]):
     repairs: int
 
 
-async def converse(caller: Caller, request: Request[T], parameters: Mapping[str, Any], max_repairs: int) -> Outcome[T]:
+async def converse(
+    caller: Caller, ledger: CallLedger, request: Request[T], parameters: Mapping[str, Any], max_repairs: int
+) -> Outcome[T]:
     """Ask at most 1 + `max_repairs` times.
 
     An answer that was cut off is asked for again with room for a longer one; any other one is shown to the model
@@ -35,25 +39,30 @@ async def converse(caller: Caller, request: Request[T], parameters: Mapping[str,
         RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
     """
     messages: list[Message] = list(request.messages)
-    used, raw, error = Usage(), None, ""
+    used, raw, error, form = Usage(), None, "", response_format(request)
     for repairs in range(max_repairs + 1):
-        call = Call(request.model, messages, parameters, response_format(request), request.max_output_tokens)
-        try:
-            completion = await caller.call(call)
-        except Fault as fault:
-            if fault.treatment is Treatment.STOP:
-                raise fault.error from None
-            return Outcome(Reply(None, str(fault.error), raw), used, repairs)
-        used += _cost(caller, request.model, completion)
-        raw = completion.content or completion.refusal or ""
-        try:
-            return Outcome(Reply(read_completion(completion, request.check), None, raw), used, repairs)
-        except Unusable as problem:
-            error = f"the answer cannot be used: {problem}"
-            if problem.truncated:
-                parameters = _with_longer_answer(parameters, call, completion)
-            else:
-                messages = [*request.messages, *correction(completion.content, problem)]
+        call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens)
+        with ledger.call(request.model, request.schema_name) as trace:
+            try:
+                completion = await caller.call(call, trace)
+            except Fault as fault:
+                trace.outcome = "failed"
+                if fault.treatment is Treatment.STOP:
+                    raise fault.error from None
+                return Outcome(Reply(None, str(fault.error), raw), used, repairs)
+            used += trace.used
+            raw = completion.content or completion.refusal or ""
+            try:
+                value = read_completion(completion, request.check)
+            except Unusable as problem:
+                trace.outcome, error = "unusable", f"the answer cannot be used: {problem}"
+                if problem.truncated:
+                    parameters = _with_longer_answer(parameters, call, completion)
+                else:
+                    messages = [*request.messages, *correction(completion.content, problem)]
+                continue
+            trace.outcome = "answered"
+            return Outcome(Reply(value, None, raw), used, repairs)
     return Outcome(Reply(None, error, raw), used, max_repairs)
 
 
@@ -63,11 +72,6 @@ def response_format(request: Request[Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def _cost(caller: Caller, model: str, completion: Completion) -> Usage:
-    sent, received = completion.prompt_tokens or 0, completion.completion_tokens or 0
-    return Usage(prompt_tokens=sent, completion_tokens=received, usd=caller.price(model).usd(sent, received))
-
-
-def _with_longer_answer(parameters: Mapping[str, Any], call: Call, completion: Completion) -> dict[str, Any]:
+def _with_longer_answer(parameters: Mapping[str, Any], call: ChatCall, completion: Completion) -> dict[str, Any]:
     name = next((name for name in LIMITS if name in parameters), "max_tokens")
     return {**parameters, name: LONGER * max(call.expected_tokens, completion.completion_tokens or 0)}

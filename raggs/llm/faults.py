@@ -1,8 +1,8 @@
 """What can go wrong at a provider, and what is done about it: one table.
 
-Every exception of `litellm.exceptions` is in `TABLE` (a test proves it). Some classes say too little, so the status
-code and a few known phrases go first. Words of a provider reach people only through `redact`, since they
-may hold a key.
+Every exception of `litellm.exceptions` and of `raggs.llm.wire` is in `TABLE` (a test proves it). Some classes say too
+little, so the status code and a few known phrases go first. Words of a provider reach people only through `redact`,
+since they may hold a key.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
 
 from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
+from raggs.llm.limits import lowered, retry_after
 from raggs.llm.prices import key_variable
 from raggs.text import shorten
 
@@ -66,7 +65,7 @@ _PROVIDER = Rule(
 _PARAMETER = Rule(
     Treatment.STOP, ConfigError, "{model} does not take one of its parameters", "remove it from `parameters`"
 )
-_BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
+BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
 _SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
 _GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
@@ -83,7 +82,7 @@ TABLE: Mapping[str, Rule] = {
     "ModelNotMappedError": _MODEL,
     "LiteLLMUnknownProvider": _PROVIDER,
     "UnsupportedParamsError": _PARAMETER,
-    "RateLimitError": _BUSY,
+    "RateLimitError": BUSY,
     "Timeout": _SLOW,
     "TimeoutError": _SLOW,
     "InternalServerError": _DOWN,
@@ -95,6 +94,9 @@ TABLE: Mapping[str, Rule] = {
     "OpenAIError": _DOWN,
     "MockException": _DOWN,
     "OSError": _DOWN,
+    "ClientError": _DOWN,  # aiohttp's
+    "Refused": _DOWN,  # of raggs.llm.wire, which goes by its status
+    "Garbled": _GARBLED,
     "APIResponseValidationError": _GARBLED,
     "JSONSchemaValidationError": _GARBLED,
     "BadRequestError": _BAD,
@@ -119,9 +121,14 @@ HINTS: Mapping[str, Rule] = {
     "api key - ": _NO_KEY,
     "api key not valid": _KEY,
     "content_policy_violation": _POLICY,
+    "content_filter": _POLICY,
+    "context_length_exceeded": _LONG,
+    "maximum context length": _LONG,
+    "unsupported_parameter": _PARAMETER,
+    "unsupported_value": _PARAMETER,
     "llm provider not provided": _PROVIDER,
 }
-STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: _SLOW, 429: _BUSY}
+STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: _SLOW, 429: BUSY}
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
 CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")  # litellm's own, before the provider's words
@@ -136,12 +143,14 @@ class Fault(Exception):
         error: what to tell people; redacted.
         retry_after_s: seconds that the provider asks to wait.
         about_format: the server does not know structured output.
+        headers: of the answer, by lower-case names.
     """
 
     rule: Rule
     error: RaggsError
     retry_after_s: float | None = None
     about_format: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def treatment(self) -> Treatment:
@@ -149,7 +158,7 @@ class Fault(Exception):
 
 
 def fault_of(error: BaseException, model: str) -> Fault:
-    """What `error`, raised by litellm for `model`, means."""
+    """What `error`, raised by a call to `model`, means."""
     rule = _rule(error)
     words = shorten(redact(CLASS_NAMES.sub("", str(error))), WORDS_WIDTH)
     names = {"model": model, "variable": key_variable(model) or "the provider's key"}
@@ -158,11 +167,13 @@ def fault_of(error: BaseException, model: str) -> Fault:
         remedy=None if rule.remedy is None else rule.remedy.format(**names),
     )
     about_format = rule.treatment is not Treatment.RETRY and any(word in str(error) for word in FORMAT_WORDS)
-    return Fault(rule, told, retry_after(_headers(error)), about_format)
+    headers = lowered(_headers(error))
+    return Fault(rule, told, retry_after(headers), about_format, headers)
 
 
 def _rule(error: BaseException) -> Rule:
-    words = str(error)[:WORDS_WIDTH].lower()  # further on, an error may quote a passage
+    code = getattr(error, "code", None) or ""
+    words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # further on, an error may quote a passage
     for phrase, rule in HINTS.items():
         if phrase in words:
             return rule
@@ -175,22 +186,9 @@ def _rule(error: BaseException) -> Rule:
     return rule
 
 
-def _headers(error: BaseException) -> Mapping[str, str]:
-    direct = getattr(error, "litellm_response_headers", None)
+def _headers(error: BaseException) -> Mapping[str, Any]:
+    direct = getattr(error, "litellm_response_headers", None) or getattr(error, "headers", None)
     return direct or getattr(getattr(error, "response", None), "headers", None) or {}
-
-
-def retry_after(headers: Mapping[str, Any], now: datetime | None = None) -> float | None:
-    """Seconds to wait by the header Retry-After, given as seconds or as an HTTP date; None where it says nothing."""
-    value = next((str(value).strip() for name, value in headers.items() if name.lower() == "retry-after"), "")
-    if re.fullmatch(r"\d+(\.\d+)?", value):
-        return float(value)
-    try:
-        when = parsedate_to_datetime(value)
-    except (TypeError, ValueError):
-        return None
-    when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return max(0.0, (when - (now or datetime.now(UTC))).total_seconds())
 
 
 SECRET_NAME = re.compile(r"(API_?KEY|ACCESS_KEY|SECRET|TOKEN|PASSWORD)", re.IGNORECASE)

@@ -37,6 +37,17 @@ class Request(Generic[T]):
 
 
 @dataclass(frozen=True)
+class EmbedRequest:
+    """Texts to be turned into vectors of `dims` numbers, at most `batch` of them in one call."""
+
+    model: str
+    texts: Sequence[str]
+    dims: int
+    batch: int = 128
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Reply(Generic[T]):
     """A checked value; or None with `error`, and `raw` as far as there was any text."""
 

@@ -1,4 +1,4 @@
-"""What models cost, and which environment variable holds a provider's key.
+"""What models cost, where they are asked, and which environment variable holds a provider's key.
 
 The list is the one that litellm ships, read as a file: importing litellm takes seconds, and its own loader would go
 to the network for a newer one. What the user sets in `llm.prices` goes before it.
@@ -7,6 +7,7 @@ to the network for a newer one. What the user sets in `llm.prices` goes before i
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -51,6 +52,23 @@ def provider_of(model: str) -> str:
     """The provider's name: what stands before the first slash, else what the list says, else "openai"."""
     head, slash, _ = model.partition("/")
     return head if slash else str(_entry(model).get("litellm_provider", "openai"))
+
+
+def address_of(model: str, api_base: str | None) -> str | None:
+    """Where `model` is asked, by the settings or the environment; None at its provider's own address."""
+    prefix = provider_of(model).upper()
+    return api_base or next(filter(None, map(os.environ.get, (f"{prefix}_BASE_URL", f"{prefix}_API_BASE"))), None)
+
+
+def mode_of(model: str) -> str | None:
+    """How the model is asked, by the list: "chat", "embedding", "responses", ...; None where it says nothing."""
+    return _entry(model).get("mode")
+
+
+def vector_size(model: str) -> int | None:
+    """Length of an embedding model's vectors, by the list; None where it says nothing."""
+    size = _entry(model).get("output_vector_size")
+    return size if isinstance(size, int) else None
 
 
 def key_variable(model: str) -> str | None:

@@ -1,32 +1,33 @@
-"""How fast calls may follow each other, and how long to wait after a failed one."""
+"""How fast calls may follow each other: a token bucket that learns what a provider allows.
+
+The rate is the least of three: what the settings allow; what the provider's headers leave for the time until its
+allowance is whole again; and what a refusal (429, or any Retry-After) taught. A refusal cuts the rate to a part of what
+was really sent, once for all calls that were on their way together, and the rate then grows back slowly. A Retry-After
+stops all calls to the model for exactly that long; afterwards they go one by one at the learned rate, so that those who
+waited do not come as a herd.
+"""
 
 from __future__ import annotations
 
-import random
-from typing import TYPE_CHECKING
+import asyncio
+import math
+from collections import deque
+from collections.abc import Mapping
 
-from aiolimiter import AsyncLimiter
 from tenacity import RetryCallState, wait_random_exponential
 
-from raggs.llm.faults import Fault, Treatment
-
-if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager
+from raggs.llm.faults import BUSY, Fault, Treatment
+from raggs.llm.limits import Allowance, allowance
 
 MINUTE_S = 60.0
 BACKOFF_S = 1.0  # the first pause is at most this, the next at most twice this, and so on
 LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0  # a provider that asks for more will not be waited for
-
-
-def limiter(requests_per_minute: int, concurrency: int) -> AbstractAsyncContextManager[None]:
-    """A gate through which no minute sees more than `requests_per_minute` calls.
-
-    A leaky bucket of `burst` drops that leaks at rate r lets burst + r * 60 - 1 through in its first minute, so r
-    is chosen to make this the limit. The burst is at most what may run at once.
-    """
-    burst = min(concurrency, max(1, requests_per_minute // 10))
-    return AsyncLimiter(burst, MINUTE_S * burst / (requests_per_minute - burst + 1))
+CUT = 0.8  # of the rate that was refused
+GROWTH = 0.05  # of the rate, regained each second: it takes some 7 s to undo a cut
+FORGOTTEN_S = 600.0  # after so long without a refusal nothing is held against a provider
+SHORTEST_S, LONGEST_S = 0.25, 5.0  # over how long calls are counted
+SLOWEST = 1 / MINUTE_S  # calls a second
 
 
 def worth_retrying(error: BaseException) -> bool:
@@ -37,10 +38,140 @@ def worth_retrying(error: BaseException) -> bool:
 
 
 def pause_s(state: RetryCallState) -> float:
-    """Exponential back-off with full jitter; never less than what the provider asks for, plus some jitter."""
+    """Exponential back-off with full jitter; nothing where the provider said how long, since all calls wait for it."""
     error = None if state.outcome is None else state.outcome.exception()
-    asked = error.retry_after_s if isinstance(error, Fault) else None
-    jittered = float(wait_random_exponential(multiplier=BACKOFF_S, max=LONGEST_BACKOFF_S)(state))
-    if asked is None:
-        return jittered
-    return max(jittered, asked + random.uniform(0, BACKOFF_S))  # noqa: S311 - spreads calls, hides nothing
+    if isinstance(error, Fault) and error.retry_after_s is not None:
+        return 0.0
+    return float(wait_random_exponential(multiplier=BACKOFF_S, max=LONGEST_BACKOFF_S)(state))
+
+
+class Bucket:
+    """A token bucket of requests or of tokens, whose rate the provider's headers may lower.
+
+    A full bucket of `burst` that fills at rate r lets burst + r * 60 - 1 through in its first minute, so r is chosen
+    to make this the limit. An amount above `burst` waits for a full bucket and leaves a debt.
+
+    Args:
+        per_minute: no minute holds more; None: no limit of our own.
+        burst: what may go at once.
+    """
+
+    def __init__(self, per_minute: float | None, burst: float) -> None:
+        self.burst = burst if per_minute is None else min(burst, max(1.0, per_minute / 10))
+        self.sent = 0.0  # in all, so that a call can tell what was sent after it
+        self._ceiling = math.inf if per_minute is None else (per_minute - self.burst + 1) / MINUTE_S
+        self._left = math.inf  # rate by the headers, until `_whole_at`
+        self._whole_at = -math.inf
+        self._level, self._at = self.burst, 0.0
+
+    def wait_s(self, amount: float, now: float, learned: float = math.inf) -> float:
+        """Seconds until `amount` may go, at most at the rate `learned`."""
+        left = self._left if now < self._whole_at else math.inf
+        rate = min(self._ceiling, left, learned)
+        if rate == math.inf:
+            self._level = self.burst
+        else:
+            burst = self.burst if learned == math.inf else min(1.0, self.burst)
+            self._level = min(burst, self._level + rate * max(0.0, now - self._at))
+        self._at = max(self._at, now)
+        lack = min(amount, self.burst) - self._level
+        if lack <= 1e-9:
+            return 0.0
+        return min(lack / rate if rate else math.inf, self._whole_at - now if rate == left else math.inf)
+
+    def take(self, amount: float) -> float:
+        """Take what `wait_s` has allowed; returns a ticket for `told`."""
+        self._level -= amount
+        self.sent += amount
+        return self.sent
+
+    def drain(self, resumes_at: float | None, now: float) -> None:
+        """Nothing may go at once; or one call may, when a pause is over."""
+        if resumes_at is None:
+            self._level = min(self._level, 0.0)
+        elif resumes_at >= max(now, self._at):
+            self._level, self._at = min(1.0, self.burst), resumes_at
+
+    def told(self, found: Allowance, ticket: float, reserve: float, now: float) -> None:
+        """Learn from the headers of the answer to the call with `ticket`.
+
+        The provider may not have counted what was sent after that call. While more than `reserve` is left, nothing
+        is held back; the rest is spread over the time until the allowance is whole, or over a minute where that
+        takes longer.
+        """
+        left = max(0.0, found.remaining - (self.sent - ticket))
+        if left > reserve or not 0 < found.reset_s <= (LONGEST_WAIT_S if not left else math.inf):
+            self._whole_at = -math.inf
+            return
+        self._left, self._whole_at = left / min(found.reset_s, MINUTE_S), now + found.reset_s
+        self._level = min(self._level, left)
+
+
+class Throttle:
+    """The gate before every call to one model.
+
+    Args:
+        requests_per_minute, tokens_per_minute: limits of our own; None for none.
+        concurrency: calls that can be on their way at once.
+    """
+
+    def __init__(self, requests_per_minute: int | None, tokens_per_minute: int | None, concurrency: int) -> None:
+        self._requests = Bucket(requests_per_minute, concurrency)
+        self._tokens = Bucket(tokens_per_minute, math.inf)
+        self._concurrency = concurrency
+        self._turn = asyncio.Lock()  # first come, first served
+        self._paused_until = -math.inf
+        self._learned: tuple[float, float] | None = None  # calls a second, and since when
+        self._cut_at = 0.0  # the ticket after which a refusal is a new one
+        self._times: deque[float] = deque()
+
+    def rate(self, now: float) -> float:
+        """Calls a second by what refusals have taught; infinite before the first."""
+        if self._learned is None:
+            return math.inf
+        rate, since = self._learned
+        age = max(0.0, now - max(since, self._paused_until))
+        return rate * (1 + GROWTH) ** age if age < FORGOTTEN_S else math.inf
+
+    async def turn(self, tokens: int) -> tuple[float, float]:
+        """Wait until a call of some `tokens` may go; returns its tickets for `answered` and `refused`."""
+        clock = asyncio.get_running_loop().time
+        async with self._turn:
+            while (wait := self._wait_s(tokens, clock())) > 0:
+                await asyncio.sleep(wait)
+            self._times.append(clock())
+            return self._requests.take(1), self._tokens.take(tokens)
+
+    def answered(self, tickets: tuple[float, float], headers: Mapping[str, str], tokens: int) -> None:
+        """Learn from the headers of an answer, or of a refusal, to a call of some `tokens`."""
+        now = asyncio.get_running_loop().time()
+        for bucket, unit, ticket, size in zip(
+            (self._requests, self._tokens), ("requests", "tokens"), tickets, (1, tokens), strict=True
+        ):
+            if (found := allowance(headers, unit)) is not None:
+                bucket.told(found, ticket, self._concurrency * size, now)
+
+    def refused(self, tickets: tuple[float, float], fault: Fault, tokens: int) -> None:
+        """Learn from a call that failed; only a refusal teaches."""
+        wait_s = fault.retry_after_s
+        if fault.rule is not BUSY and wait_s is None:
+            return
+        now = asyncio.get_running_loop().time()
+        if tickets[0] > self._cut_at:
+            self._learned = (max(SLOWEST, CUT * min(self.rate(now), self._observed(now))), now)
+            self._cut_at = self._requests.sent
+        self.answered(tickets, fault.headers, tokens)
+        if wait_s is not None and wait_s <= LONGEST_WAIT_S:
+            self._paused_until = max(self._paused_until, now + wait_s)
+        self._requests.drain(None if wait_s is None else self._paused_until, now)
+
+    def _wait_s(self, tokens: int, now: float) -> float:
+        if self._paused_until > now:
+            return self._paused_until - now
+        return max(self._requests.wait_s(1, now, self.rate(now)), self._tokens.wait_s(tokens, now))
+
+    def _observed(self, now: float) -> float:
+        """Calls a second, of late."""
+        while self._times and self._times[0] < now - LONGEST_S:
+            self._times.popleft()
+        return len(self._times) / max(SHORTEST_S, now - self._times[0]) if self._times else math.inf

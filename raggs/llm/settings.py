@@ -56,7 +56,10 @@ class LLMSettings(Settings):
     """How language models are asked."""
 
     concurrency: Effort[int] = Field(16, ge=1, description="calls in flight at once")
-    requests_per_minute: Effort[int | None] = Field(500, ge=1, description="no minute holds more; null: no limit")
+    requests_per_minute: Effort[int | None] = Field(
+        None, ge=1, description="of each model; no minute holds more. null: what the provider's answers teach"
+    )
+    tokens_per_minute: Effort[int | None] = Field(None, ge=1, description="of each model, questions and answers")
     timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
     max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")

@@ -21,6 +21,7 @@ from raggs.atomic import remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError, ProviderError
 from raggs.hashing import hash_file
 from raggs.jsonl import Appender, Written, explain, read_records, read_torn, write_records
+from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.models import SCHEMA, Output, RunManifest
 
 MANIFEST = "manifest.json"
@@ -105,6 +106,11 @@ class RunStore:
         path = self.folder / name
         return hash_file(path) if path.is_file() else None
 
+    @property
+    def ledger(self) -> Path:
+        """Where calls to language models are booked: an account, which nothing depends on."""
+        return self.folder / LEDGER
+
     # --- the incomplete marker ---
 
     def marker(self, stage: str) -> Path:
@@ -154,13 +160,11 @@ class RunJournal:
     """
 
     def __init__(self, path: Path) -> None:
-        known = read_torn(path, JournalRecord)
+        known = read_torn(path, JournalRecord, "delete the file to start this stage afresh")
         self._known: dict[str, list[JournalRecord]] = {}
         for entry in known:
             self._known.setdefault(entry.qid, []).append(entry)
         self._settled: dict[str, list[JournalRecord]] = {}
-        # A torn last line would corrupt what is appended next, so the whole lines are written again.
-        write_records(path, known)
         self._appender = Appender(path)
 
     def entries(self, qid: str) -> list[JournalRecord]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 
 from raggs.artifacts import JournalRecord, Record, artifact_file
@@ -28,8 +29,8 @@ class RunServices(Services, Protocol):
         """Money and calls since the services were made."""
         ...
 
-    def attach(self, journal: RunJournal | None, progress: Listener, stage: str) -> None:
-        """Say which stage runs now and who listens."""
+    def attach(self, journal: RunJournal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
+        """Say which stage runs now, who listens, and in which file its calls are booked."""
         ...
 
     def check(self) -> None:
@@ -140,7 +141,7 @@ class Runner:
         self.listen(StageStarted(name, reasons))
         self.store.begin(name)
         journal = RunJournal(self.store.path(stage.JOURNAL)) if stage.JOURNAL else None
-        self.services.attach(journal, self._heard, name)
+        self.services.attach(journal, self._heard, name, self.store.ledger)
         started, clock, before = now(), time.perf_counter(), self.services.spent()
         inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
         parts = components(stage, config, self.services, inputs)

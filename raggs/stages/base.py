@@ -10,7 +10,8 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from functools import partial
+from itertools import groupby
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
@@ -24,6 +25,9 @@ R = TypeVar("R", bound=Record)
 C = TypeVar("C", bound=Settings)
 S = TypeVar("S")
 T = TypeVar("T")
+
+WINDOW = 4  # calls that are asked for, for each that may be on its way
+HELD = 4
 
 
 class Passages(Protocol):
@@ -135,42 +139,88 @@ class Stage(ABC, Generic[C, R]):
 
 
 def run_ordered(
-    services: Services, items: Iterable[S], work: Callable[[S], Awaitable[T]], *, window: int | None = None
+    services: Services,
+    items: Iterable[S],
+    work: Callable[[S], Awaitable[T]],
+    *,
+    size: Callable[[S], int] = lambda item: 1,
+    window: int | None = None,
 ) -> Iterator[T]:
     """Work on many items at once and give the results in the items' order.
 
-    At most `window` items (default: four times the allowed concurrency) are begun and not yet given out, so
-    memory stays flat however long the stream is. The first error cancels what is still running and is raised.
+    As soon as an item is done the next one begins, also while an earlier one still runs, so that one slow answer
+    keeps nobody waiting. The first error, in the items' order, cancels what is still running and is raised.
+
+    Args:
+        size: how many calls an item asks for at once.
+        window: items are begun until they ask for so many calls together (default: four times the allowed
+            concurrency); and at most `HELD` windows of items are done and not yet given out. Both keep memory flat
+            however long the stream is.
     """
-    limit = window or 4 * services.concurrency
-    pending: deque[asyncio.Task[T]] = deque()
-    source = iter(items)
-
-    async def advance() -> T:
-        # A task is only started by the loop, so the window is filled inside it.
-        for item in islice(source, limit - len(pending)):
-            pending.append(asyncio.ensure_future(work(item)))
-        if not pending:
-            raise _Exhausted
-        return await pending.popleft()
-
+    queue = _Queue(iter(items), work, size, window or WINDOW * services.concurrency)
     try:
         while True:
             try:
-                result = services.loop.run(advance())
+                result = services.loop.run(queue.next())
             except _Exhausted:
                 return
             yield result
     finally:
-        if pending:
-            services.loop.run(_cancel(pending))
+        if queue.begun:
+            services.loop.run(_cancel(queue.begun))
+
+
+class _Queue(Generic[S, T]):
+    """Items that are begun and not yet given out, in their order."""
+
+    def __init__(
+        self, source: Iterator[S], work: Callable[[S], Awaitable[T]], size: Callable[[S], int], window: int
+    ) -> None:
+        self.begun: deque[asyncio.Future[T]] = deque()
+        self._source = source
+        self._work = work
+        self._size = size
+        self._window = window
+        self._running = 0  # calls that the unfinished items ask for
+        self._room = asyncio.Event()
+
+    async def next(self) -> T:
+        """The first item's result; meanwhile others are begun wherever there is room.
+
+        Raises:
+            _Exhausted: there are no more items.
+        """
+        self._fill()
+        if not self.begun:
+            raise _Exhausted
+        while not self.begun[0].done():
+            self._fill()
+            self._room.clear()
+            await self._room.wait()
+        return self.begun.popleft().result()
+
+    def _fill(self) -> None:
+        while self._running < self._window and len(self.begun) < HELD * self._window:
+            try:
+                item = next(self._source)
+            except StopIteration:
+                return
+            size = max(1, self._size(item))
+            task = asyncio.ensure_future(self._work(item))
+            self._running += size
+            task.add_done_callback(partial(self._done, size))
+            self.begun.append(task)
+
+    def _done(self, size: int, task: asyncio.Future[T]) -> None:
+        self._running -= size
+        self._room.set()
 
 
 class _Exhausted(Exception):
     """All items are given out."""
 
 
-async def _cancel(tasks: Iterable[asyncio.Task[T]]) -> None:
+async def _cancel(tasks: Iterable[asyncio.Future[T]]) -> None:
     left = list(tasks)
     for task in left:
         task.cancel()

@@ -11,6 +11,7 @@ from pydantic import Field
 from raggs import embedders, rewriters
 from raggs.artifacts import EmbedRecord, Query
 from raggs.languages import detect_language
+from raggs.llm import ask_for
 from raggs.registry import spec_type
 from raggs.settings import Settings
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
@@ -52,6 +53,7 @@ class Embed(Stage[EmbedConfig, EmbedRecord]):
         total = len(services.queries)
 
         async def prepare(query: Query) -> EmbedRecord:
+            ask_for(query.qid)
             text = one_line(clean_unicode(query.text))
             language = query.language or detect_language(text, config.language)
             rewrite = await services.rewriter.rewrite(query, text, language)

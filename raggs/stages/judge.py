@@ -19,6 +19,7 @@ from raggs import judges
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.judges.agreement import Agreement, lower_median, rounded
 from raggs.judges.base import Judgment
+from raggs.llm import ask_for
 from raggs.registry import spec_type
 from raggs.settings import PromptName, Settings
 from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
@@ -59,13 +60,16 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            return await self.pool(item[1], config, services)
+            qid, pool = item
+            ask_for(qid)
+            return await self.pool(pool, config, services)
 
-        # A whole pool is some dozens of calls at once, so a few queries fill every slot of the concurrency; a walk may
-        # come down to one call at a time.
-        window = max(4, services.concurrency // 4 if config.stop_after is None else services.concurrency)
+        def calls(item: tuple[str, list[MergeRecord]]) -> int:
+            """How many a query asks for at once; a walk comes down to a few."""
+            return min(len(item[1]), config.stop_after or len(item[1])) * config.samples
+
         pools = inputs.by_query("merge", MergeRecord)
-        for done, records in enumerate(run_ordered(services, pools, grade, window=window), start=1):
+        for done, records in enumerate(run_ordered(services, pools, grade, size=calls), start=1):
             yield from records
             services.progress(done, total)
 

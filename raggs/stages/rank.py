@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord, Record
 from raggs.hashing import hash_value
+from raggs.llm import ask_for
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
 from raggs.ranking.health import Batch, judge_health
 from raggs.seeds import derive_seed
@@ -208,19 +209,27 @@ class Rank(Stage[RankConfig, RankRecord]):
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)
         judge = services.causes("judge", "order")
+        turn = asyncio.Lock()
 
         async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
             task, pool = pair
-            ranking = await self._rank(task, pool, task.state(config, judge), config, services)
+            ask_for(task.qid)
+            ranking = await self._rank(task, pool, task.state(config, judge), config, services, turn)
             return list(rank_records(task, ranking))
 
-        window = max(4, services.concurrency)
-        for done, records in enumerate(run_ordered(services, _tasks(inputs), rank, window=window), start=1):
+        # Rounds of a query follow each other, so many queries at a time keep every slot of the concurrency filled.
+        for done, records in enumerate(run_ordered(services, _tasks(inputs), rank), start=1):
             yield from records
             services.progress(done, total)
 
     async def _rank(
-        self, task: Task, pool: Mapping[str, MergeRecord], state: str, config: RankConfig, services: Services
+        self,
+        task: Task,
+        pool: Mapping[str, MergeRecord],
+        state: str,
+        config: RankConfig,
+        services: Services,
+        turn: asyncio.Lock,
     ) -> Ranking | None:
         if not task.ids:
             return None
@@ -229,8 +238,12 @@ class Rank(Stage[RankConfig, RankRecord]):
         ranker, number = task.ranker(config), 0
         used: list[JournalRecord] = []
         while not ranker.done:
+            # A ranker thinks for milliseconds. Were many to think in a row, answers and free slots would wait for all.
+            async with turn:
+                await asyncio.sleep(0)
+                batches = ranker.next_batches(config.parallel)
             pending = []
-            for slot, batch in enumerate(ranker.next_batches(config.parallel)):
+            for slot, batch in enumerate(batches):
                 blank = JournalRecord(
                     qid=task.qid, state=state, engine=_engine(config), round=number, slot=slot, shown=tuple(batch), order=None
                 )

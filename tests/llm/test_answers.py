@@ -70,13 +70,13 @@ def test_the_phrase_of_the_check_is_passed_on():
 )
 def test_how_an_answer_ended_goes_before_what_it_says(finish, refusal, phrase, truncated):
     with pytest.raises(Unusable, match=phrase) as caught:
-        read_completion(Completion('{"a": 1}', finish, refusal, 1, 1), any_object)
+        read_completion(Completion(1, 1, {}, '{"a": 1}', finish, refusal), any_object)
     assert caught.value.truncated is truncated
 
 
 def test_an_answer_that_ended_well_is_read():
-    assert read_completion(Completion('{"a": 1}', "stop", None, 1, 1), any_object) == {"a": 1}
-    assert read_completion(Completion('{"a": 1}', None, None, None, None), any_object) == {"a": 1}
+    assert read_completion(Completion(1, 1, {}, '{"a": 1}', "stop", None), any_object) == {"a": 1}
+    assert read_completion(Completion(None, None, {}, '{"a": 1}', None, None), any_object) == {"a": 1}
 
 
 def test_a_correction_names_the_problem():

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from raggs.errors import BudgetError
 from raggs.llm import BudgetSettings
-from raggs.llm.budget import Ledger
+from raggs.llm.budget import Purse
 
 
 def ledger(max_usd=None, max_calls=None):
-    return Ledger(BudgetSettings(max_usd=max_usd, max_calls=max_calls))
+    return Purse(BudgetSettings(max_usd=max_usd, max_calls=max_calls))
 
 
 def test_the_sentence_names_spent_cap_and_remedy():

@@ -13,6 +13,7 @@ from support.llm_bench import KEY, MODEL, question
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings, Price, Usage
 
+OTHER = "hosted_vllm/m"  # asked through litellm
 CHECKED = ["grade 7", "grade text", "grade float", "grade true", "no grade", "prose", "empty", "refusal", "filtered"]
 PASSING = ["429", "500", "502", "503", "reset", "garbage", "html", "cut body", "list body"]
 
@@ -167,11 +168,12 @@ def test_works_in_one_loop_after_another(bench):
         assert b.server.count == 3
 
 
+@pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize("fault", [*CHECKED, "truncated", "no choices"])
-def test_an_unusable_answer_is_asked_for_again(bench, fault):
+def test_an_unusable_answer_is_asked_for_again(bench, fault, model):
     with bench(faults=[fault]) as b:
-        llm = b.llm()
-        reply = b.run(lambda llm: llm.ask(question()), llm)
+        llm = b.llm(timeout_s=10)
+        reply = b.run(lambda llm: llm.ask(question(model=model)), llm)
         assert reply.error is None
         assert reply.value in range(1, 6)
         assert b.server.count == 2
@@ -233,11 +235,12 @@ def test_no_repairs_when_none_are_wanted(bench):
         assert b.server.count == 1
 
 
+@pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize("fault", PASSING)
-def test_a_passing_fault_is_retried(bench, fault):
+def test_a_passing_fault_is_retried(bench, fault, model):
     with bench(faults=[fault, fault]) as b:
-        llm = b.llm()
-        assert b.run(lambda llm: llm.ask(question()), llm).error is None
+        llm = b.llm(timeout_s=10)
+        assert b.run(lambda llm: llm.ask(question(model=model)), llm).error is None
         assert b.server.count == 3
         assert (llm.usage.calls, llm.usage.repaired) == (3, 0)
 
@@ -266,13 +269,14 @@ def test_exhausted_retries_are_a_failure_of_one_question(bench, fault):
 def test_nobody_there(bench):
     with bench() as b:
         reply = b.run(lambda llm: llm.ask(question()), api_base="http://127.0.0.1:9/v1", max_attempts=2)
-        assert "Connection error" in reply.error
+        assert "Cannot connect" in reply.error
 
 
+@pytest.mark.parametrize("model", [MODEL, OTHER])
 @pytest.mark.parametrize(("fault", "least"), [("429:0.2", 0.2), ("503:0.2", 0.2), ("429:date", 0.0)])
-def test_retry_after_is_honoured(bench, fault, least):
+def test_retry_after_is_honoured(bench, fault, least, model):
     with bench(faults=[fault]) as b:
-        assert b.run(lambda llm: llm.ask(question())).error is None
+        assert b.run(lambda llm: llm.ask(question(model=model)), timeout_s=10).error is None
         first, second = b.server.times
         assert least <= second - first < least + 2
 
@@ -335,9 +339,18 @@ def test_a_model_without_a_provider_is_refused(bench):
         b.run(lambda llm: llm.ask(question(model="nonsense")), max_usd=None)
 
 
-def test_a_parameter_that_the_model_does_not_take_is_refused(bench):
-    with bench() as b, pytest.raises(ConfigError, match="does not take one of its parameters"):
-        b.run(lambda llm: llm.ask(question(model="openai/gpt-5-mini", parameters={"temperature": 0.3})))
+@pytest.mark.parametrize("model", [MODEL, "hosted_vllm/m"])
+def test_a_parameter_that_the_model_does_not_take_is_refused(bench, model):
+    with bench(fault_for=lambda *_: "no parameter") as b:
+        with pytest.raises(ConfigError, match="does not take one of its parameters"):
+            b.run(lambda llm: llm.ask(question(model=model, parameters={"temperature": 0.3})))
+        assert b.server.count == 1
+
+
+def test_an_unknown_parameter_is_left_to_litellm(bench):
+    with bench() as b:
+        b.run(lambda llm: llm.ask(question(parameters={"extra_body": {"guided": True}})))
+        assert b.server.requests[0]["guided"] is True
 
 
 def test_a_server_without_structured_output_is_asked_without_it(bench):
@@ -470,3 +483,53 @@ def test_usage_can_be_subtracted():
     before, after = Usage(calls=2, usd=0.5, failed=1), Usage(calls=5, usd=0.75, failed=1, cached=3)
     assert after - before == Usage(calls=3, usd=0.25, cached=3)
     assert before + (after - before) == after
+
+
+def test_a_limited_server_is_asked_no_faster_than_it_allows(bench):
+    """Thirty calls a second, by a window of the last one; a refusal tells when there is room again."""
+    accepted = []
+
+    def fault_for(*_):
+        now = time.monotonic()
+        recent = [moment for moment in accepted if moment > now - 1]
+        if len(recent) < 30:
+            accepted.append(now)
+            return None
+        return f"429:{recent[0] + 1 - now:.3f}"
+
+    with bench(fault_for=fault_for) as b:
+        began = time.monotonic()
+        replies = b.run(
+            lambda llm: asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(120))), concurrency=32
+        )
+        assert all(reply.error is None for reply in replies)
+        assert b.server.count - 120 < 60, "calls that were refused"
+        assert 2.9 <= time.monotonic() - began < 8
+
+
+def test_headers_of_answers_slow_calls_down(bench):
+    def headers_for(number):
+        return {"X-RateLimit-Remaining-Requests": str(max(0, 10 - number)), "X-RateLimit-Reset-Requests": "500ms"}
+
+    with bench(headers_for=headers_for) as b:
+        b.run(lambda llm: asyncio.gather(*(llm.ask(question(text=f"q{n}")) for n in range(12))), concurrency=2)
+        assert b.server.times[11] - b.server.times[9] >= 0.45
+
+
+def test_one_models_pause_does_not_stop_another(bench):
+    def fault_for(number, body):
+        return "429:1.5" if number == 1 else None
+
+    async def work(llm):
+        slow = asyncio.ensure_future(llm.ask(question()))
+        await asyncio.sleep(0.3)
+        began = time.monotonic()
+        await llm.ask(question(model="openai/other-model"))
+        swift = time.monotonic() - began
+        await slow
+        return swift
+
+    prices = {MODEL: Price(input=1, output=1), "openai/other-model": Price(input=1, output=1)}
+    with bench(fault_for=fault_for) as b:
+        assert b.run(work, prices=prices) < 0.8
+        assert b.server.times[-1] - b.server.times[0] >= 1.5

@@ -11,7 +11,12 @@ from raggs.settings import causes
 
 def test_only_what_can_change_an_answer_is_a_cause():
     changed = LLMSettings(
-        concurrency=1, requests_per_minute=1, timeout_s=1, max_attempts=1, prices={"m": Price(input=1, output=1)}
+        concurrency=1,
+        requests_per_minute=1,
+        tokens_per_minute=1,
+        timeout_s=1,
+        max_attempts=1,
+        prices={"m": Price(input=1, output=1)},
     )
     assert causes(changed) == causes(LLMSettings())
     assert causes(BudgetSettings(max_usd=None, max_calls=1)) == {}
@@ -25,6 +30,7 @@ def test_only_what_can_change_an_answer_is_a_cause():
     [
         {"concurrency": 0},
         {"requests_per_minute": 0},
+        {"tokens_per_minute": 0},
         {"timeout_s": 0},
         {"max_attempts": 0},
         {"max_repairs": -1},

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raggs.stages.base import run_ordered
+from raggs.stages.base import HELD, run_ordered
 
 
 @pytest.fixture
@@ -74,3 +74,66 @@ def test_an_error_cancels_what_still_runs(services: Any) -> None:
     with pytest.raises(ValueError, match="no"):
         list(run_ordered(services, range(4), work, window=4))
     assert cancelled == [1, 2, 3]
+
+
+def test_the_next_item_begins_while_an_earlier_one_still_runs(services: Any) -> None:
+    begun = []
+    last = asyncio.Event()
+
+    async def work(item: int) -> int:
+        begun.append(item)
+        if item == 9:
+            last.set()
+        if item == 0:
+            await last.wait()
+        return item
+
+    assert list(run_ordered(services, range(10), work, window=3)) == list(range(10))
+    assert begun == list(range(10))
+
+
+def test_no_more_is_held_than_some_windows(services: Any) -> None:
+    begun = []
+    release = asyncio.Event()
+
+    async def work(item: int) -> int:
+        begun.append(item)
+        if item == 0:
+            await asyncio.wait_for(release.wait(), 5)
+        elif item == 2 * HELD - 1:
+            asyncio.get_running_loop().call_later(0.05, release.set)
+        return item
+
+    results = run_ordered(services, range(1000), work, window=2)
+    assert next(results) == 0
+    assert len(begun) == 2 * HELD
+    results.close()
+
+
+def test_items_count_by_their_size(services: Any) -> None:
+    running = most = 0
+
+    async def work(item: int) -> int:
+        nonlocal running, most
+        running += item
+        most = max(most, running)
+        await asyncio.sleep(0.001)
+        running -= item
+        return item
+
+    sizes = [5, 1, 1, 1, 20, 3, 4, 4, 4]
+    assert list(run_ordered(services, sizes, work, size=lambda item: item, window=6)) == sizes
+    assert 6 <= most < 6 + 20
+
+
+def test_an_error_of_the_source_is_raised(services: Any) -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise ValueError("damaged")
+
+    async def work(item: int) -> int:
+        await asyncio.sleep(0)
+        return item
+
+    with pytest.raises(ValueError, match="damaged"):
+        list(run_ordered(services, source(), work))

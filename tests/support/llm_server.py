@@ -3,15 +3,17 @@
     with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
-It answers the three forms of `raggs` (grade, order, rewrite) from `truth`, keeps every request, and spends one entry
-of `faults` on each; a None in it is a good answer. `fault_for` decides by number and body instead. It runs in a thread
-of its own with its own event loop.
+It answers the three forms of `raggs` (grade, order, rewrite) from `truth`, and embeddings of `dims` numbers. It keeps
+every request, and spends one entry of `faults` on each; a None in it is a good answer. `fault_for` decides by number
+and body instead, `headers_for` by number what good answers carry. It runs in a thread with an event loop of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
+import random
 import re
 import threading
 import time
@@ -37,6 +39,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "context": (400, "This model's maximum context length is 8192 tokens", "context_length_exceeded"),
     "policy": (400, "Rejected by the content management policy, content_policy_violation", "content_policy_violation"),
     "quota": (429, "You exceeded your current quota", "insufficient_quota"),
+    "no parameter": (400, "Unsupported value: 'temperature' does not support 0.3", "unsupported_value"),
     "no schema": (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "invalid_value"),
 }
 # bodies that are no completion
@@ -71,12 +74,16 @@ class LLMServer:
         fault_for: Callable[[int, dict[str, Any]], str | None] | None = None,
         delay_s: float = 0.0,
         count_tokens: bool = True,
+        dims: int = 8,
+        headers_for: Callable[[int], dict[str, str]] = lambda number: {},
     ) -> None:
         self.truth = truth
         self.faults = list(faults)
         self.fault_for = fault_for
         self.delay_s = delay_s
         self.count_tokens = count_tokens
+        self.dims = dims
+        self.headers_for = headers_for
         self.requests: list[dict[str, Any]] = []
         self.times: list[float] = []
         self.peak = 0
@@ -132,7 +139,7 @@ class LLMServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
         raw = await reader.readexactly(int(length[1])) if length else b""
-        if not head.startswith("POST /v1/chat/completions"):
+        if not head.startswith(("POST /v1/chat/completions", "POST /v1/embeddings")):
             writer.write(_http(404, b"{}"))
             return True
         body = json.loads(raw)
@@ -161,7 +168,8 @@ class LLMServer:
             kind, content = BODIES[name]
             writer.write(_http(200, content, kind))
         else:
-            writer.write(_http(200, json.dumps(self._completion(body, name)).encode()))
+            headers = self.headers_for(len(self.requests))
+            writer.write(_http(200, json.dumps(self._completion(body, name)).encode(), headers=headers))
         await writer.drain()
         return True
 
@@ -172,7 +180,17 @@ class LLMServer:
 
     # --- what it says ---
 
+    def _embeddings(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        """A vector for each text, in reverse, since only `index` says whose it is."""
+        dims = body.get("dimensions", self.dims)
+        data = [{"index": place, "embedding": embedding(text, dims)} for place, text in enumerate(body["input"])]
+        _spoil_vectors(data, fault)
+        sent = sum(len(text) for text in body["input"]) // 4
+        return {"object": "list", "model": body["model"], "data": data[::-1], "usage": {"prompt_tokens": sent}}
+
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
+        if "input" in body:
+            return self._embeddings(body, fault)
         content = _spoil(self._truthful(body), fault)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if fault == "refusal":
@@ -202,6 +220,28 @@ class LLMServer:
         if passages:
             return {"reason": "by the truth", "grade": self.truth(query, passages[0])}
         return {"query": " ".join(query.split())}
+
+
+def embedding(text: str, dims: int) -> list[float]:
+    """A vector that depends on nothing but the text, not of unit length."""
+    draw = random.Random(text)
+    return [round(draw.gauss(0, 2), 6) for _ in range(dims)]
+
+
+def _spoil_vectors(data: list[dict[str, Any]], fault: str) -> None:
+    match fault:
+        case "shorter answer":
+            data.pop()
+        case "wrong dimension":
+            data[-1]["embedding"].append(0.5)
+        case "nan":
+            data[-1]["embedding"][0] = math.nan
+        case "infinity":
+            data[-1]["embedding"][0] = 1e300
+        case "null":
+            data[-1]["embedding"][0] = None
+        case "same index":
+            data[-1]["index"] = 0
 
 
 def _spoil(answer: dict[str, Any], fault: str) -> str | None:

@@ -1,0 +1,81 @@
+"""Embeddings by any provider that litellm knows: within the budget, in the ledger, cached by text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from raggs.errors import ConfigError
+from raggs.hashing import hash_value
+from raggs.llm import EmbedRequest, Parameters
+from raggs.llm.prices import address_of, vector_size
+from raggs.registry import Adapter
+from raggs.settings import Effort, Settings
+
+if TYPE_CHECKING:
+    from raggs.embedders.base import EmbedderContext, Vectors
+
+
+class LiteLLMEmbedder(Adapter):
+    """Any provider's embedding model; each text is paid for once."""
+
+    USES_LLM: ClassVar[bool] = True
+
+    class Config(Settings):
+        type: Literal["litellm"] = "litellm"
+        model: str = Field(min_length=1, description='provider and model, such as "openai/text-embedding-3-small"')
+        dims: int | None = Field(
+            None, ge=1, description="length of a vector; null: the model's own, where litellm's list knows it"
+        )
+        batch: Effort[int] = Field(128, ge=1, description="texts in one call")
+        parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as input_type")
+
+    def __init__(self, config: Config, context: EmbedderContext) -> None:
+        self.config = config
+        self._context = context
+
+    @property
+    def identity(self) -> str:
+        """A model of the same name elsewhere is another model, and parameters change vectors."""
+        address = address_of(self.config.model, self._context.llm.settings.api_base)
+        more = {"address": address, "parameters": self.config.parameters} if address or self.config.parameters else None
+        mark = f"/{hash_value(more)[:12]}" if more else ""
+        return f"litellm/{self.config.model}/{self.dims}{mark}"
+
+    @property
+    def dims(self) -> int:
+        """Length of a vector.
+
+        Raises:
+            ConfigError: neither the settings nor litellm's list tell.
+        """
+        found = self.config.dims or vector_size(self.config.model)
+        if found is None:
+            raise ConfigError(
+                f"the length of the vectors of {self.config.model} is not known", remedy="set embed.embedder.dims"
+            )
+        return found
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        import numpy as np
+
+        vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
+        said = [place for place, text in enumerate(texts) if text.strip()]  # providers refuse an empty text
+        if said:
+            found = self._ask([texts[place] for place in said]).astype(np.float64)
+            norms = np.linalg.norm(found, axis=1, keepdims=True)
+            vectors[said] = found / np.where(norms > 0, norms, 1)
+        return vectors
+
+    def _ask(self, texts: list[str]) -> Vectors:
+        request = EmbedRequest(self.config.model, texts, self.dims, self.config.batch, self._parameters())
+        self._context.llm.require_price(self.config.model)
+        return self._context.loop().run(self._context.llm.embed(request))
+
+    def _parameters(self) -> dict[str, Any]:
+        """A length below the model's own is asked for by name."""
+        own = vector_size(self.config.model)
+        shorter = {"dimensions": self.dims} if own is not None and self.dims < own else {}
+        return {**shorter, **self.config.parameters}

@@ -1,0 +1,143 @@
+"""`raggs cost`: every call of every invocation, by stage, model and query, beside the estimate."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, make_project
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+MODEL = "openai/judge"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    monkeypatch.setattr("raggs.llm.rate.BACKOFF_S", 0.01)
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def project(server: LLMServer, tmp_path: Path) -> Project:
+    made = make_project(tmp_path, queries=3, corpus=24)
+    made.change(
+        judge={"judge": {"type": "litellm", "model": MODEL}},
+        llm={"api_base": server.url, "prices": {MODEL: {"input": 1.0, "output": 2.0}}},
+    )
+    return made
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def cost(project: Project) -> dict:
+    found: dict = json.loads(call("cost", project.run, "--json"))
+    return found
+
+
+def test_sums_are_the_locks_and_agree_with_each_other(server: LLMServer, project: Project) -> None:
+    server.faults = ["500", "grade 7"]
+    call("run", "--config", project.config, "--quiet")
+    found = cost(project)
+    for name in ("judge", "rank"):
+        lock = project.manifest()["stages"][name]["cost"]
+        for field in ("calls", "cached", "prompt_tokens", "completion_tokens"):
+            assert found["stage"][name][field] == lock[field], (name, field)
+        assert found["stage"][name]["usd"] == pytest.approx(lock["usd"])
+    for by in ("stage", "model", "query"):
+        assert sum(entry["calls"] for entry in found[by].values()) == found["total"]["calls"] == server.count
+        assert sum(entry["usd"] for entry in found[by].values()) == pytest.approx(found["total"]["usd"])
+    assert sorted(found["query"]) == ["q00", "q01", "q02"]
+    assert list(found["model"]) == [MODEL]
+    assert found["total"]["unusable"] == 1
+
+
+def test_the_estimate_stands_beside_the_actual(server: LLMServer, project: Project) -> None:
+    before = json.loads(call("run", "--config", project.config, "--dry-run", "--json"))["estimates"]
+    call("run", "--config", project.config, "--quiet")
+    found = cost(project)
+    after = {line["stage"]: line for line in found["estimates"]}
+    assert [line["stage"] for line in before] == ["judge", "rank"] == list(after)
+    assert after["judge"]["calls"] == found["stage"]["judge"]["calls"], "the pools are known by now"
+    assert after["rank"]["calls"] >= found["stage"]["rank"]["calls"]
+    assert found["total"]["usd"] <= sum(line["usd"] for line in after.values())
+    printed = call("cost", project.run)
+    assert f"{after['judge']['usd']:,.4f}" in printed
+    assert "the dry run's estimate is" in printed
+
+
+def test_what_the_cache_saved_is_told_and_money_spent_before_stays(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet")
+    first = cost(project)["stage"]["judge"]
+    call("run", "--config", project.config, "--quiet", "--force")
+    second = cost(project)["stage"]["judge"]  # what was ordered is in the journal, and is not even looked up
+    assert second["usd"] == first["usd"]
+    assert second["cached"] == first["answered"]
+    assert second["saved_usd"] == pytest.approx(first["usd"])
+    assert "saved by the cache" in call("cost", project.run)
+
+
+def test_the_ledger_is_no_artifact_and_no_cause(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet")
+    ledger = project.run / "llm.ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes()[:-5])
+    call("audit", project.run)
+    assert cost(project)["total"]["calls"] == server.count - 1
+    ledger.unlink()
+    call("audit", project.run)
+    assert "would run" not in call("status", project.run, "--config", project.config)
+    assert cost(project)["total"]["calls"] == 0
+    assert "time" in json.loads(call("schema", "llm.ledger"))["properties"]
+
+
+def test_a_damaged_line_is_named(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet")
+    ledger = project.run / "llm.ledger.jsonl"
+    ledger.write_bytes(ledger.read_bytes().replace(b'"attempts":1', b'"attempts":-1', 1))
+    result = CliRunner().invoke(app, ["cost", str(project.run)])
+    assert result.exit_code == 5
+    assert "llm.ledger.jsonl:1" in result.stderr
+
+
+def test_without_the_inputs_there_is_no_estimate_but_the_actual(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet")
+    (project.folder / "queries.jsonl").unlink()
+    printed = call("cost", project.run)
+    assert "no estimate" in printed
+    assert "judge" in printed
+
+
+def test_a_run_without_a_model_costs_nothing(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=2, corpus=12)
+    call("run", "--config", project.config, "--quiet")
+    assert not (project.run / "llm.ledger.jsonl").exists()
+    assert "$0.0000 spent" in call("cost", project.run)
+
+
+def test_a_kill_loses_no_line_but_those_of_calls_on_their_way(server: LLMServer, project: Project) -> None:
+    server.delay_s, concurrency = 0.05, 4
+    project.change(llm={"concurrency": concurrency})
+    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while server.count < 20 and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    booked, asked = cost(project)["total"]["calls"], server.count
+    assert asked - concurrency - 1 <= booked <= asked
+    call("run", "--config", project.config, "--quiet")
+    assert cost(project)["total"]["calls"] == booked + server.count - asked
+    call("audit", project.run)

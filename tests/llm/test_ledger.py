@@ -1,0 +1,138 @@
+"""The account of a run: complete, whole after a kill, and without a word of what was said."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+from support.llm_bench import MODEL, PRICE, Bench, question
+from support.llm_server import LLMServer
+
+from raggs.jsonl import read_torn
+from raggs.llm import LLM, BudgetSettings, CallLedger, LLMSettings, ask_for
+from raggs.llm.ledger import LedgerLine
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "llm.ledger.jsonl"
+
+
+def lines(path):
+    return list(read_torn(path, LedgerLine, "delete it"))
+
+
+def asked(tmp_path, path, *requests, faults=(), stage="judge", **settings):
+    """The usage after one layer has been asked all of it, with a ledger at `path`."""
+    ledger = CallLedger()
+    ledger.turn_to(path, stage)
+    with LLMServer(faults=faults) as server:
+        known = {"api_base": server.url, "prices": {MODEL: PRICE}, **settings}
+        llm = LLM(LLMSettings(**known), BudgetSettings(), tmp_path / "llm", ledger)
+
+        async def one(request):
+            ask_for(request.messages[0]["content"].split()[1])
+            return await llm.ask(request)
+
+        Bench(server, tmp_path).run(lambda llm: asyncio.gather(*map(one, requests)), llm)
+    return llm.usage
+
+
+def test_every_call_has_a_line_and_the_sums_are_the_usage(tmp_path, path):
+    requests = [question(text=f"q{number}") for number in range(6)]
+    usage = asked(tmp_path, path, *requests, faults=["grade 7", "500", None, "400"], concurrency=1)
+    found = lines(path)
+    assert sum(line.attempts for line in found) == usage.calls == 8
+    assert sum(line.usd for line in found) == pytest.approx(usage.usd)
+    assert sum(line.prompt_tokens for line in found) == usage.prompt_tokens
+    assert sorted(line.outcome for line in found) == ["answered"] * 5 + ["failed", "unusable"]
+    assert {line.qid for line in found} == {f"q{number}" for number in range(6)}
+    assert {(line.stage, line.model, line.task) for line in found} == {("judge", MODEL, "grade")}
+    assert all(0 < line.latency_s < 5 for line in found)
+    assert max(line.attempts for line in found) == 2
+
+
+def test_the_same_question_at_once_is_one_call_and_one_saving(tmp_path, path):
+    usage = asked(tmp_path, path, question(text="q"), question(text="q"))
+    call, saved = lines(path)
+    assert (call.outcome, call.attempts, saved.outcome, saved.cached) == ("answered", 1, "cached", 1)
+    assert saved.saved_usd == pytest.approx(usage.saved_usd) == pytest.approx(call.usd)
+
+
+def test_no_text_in_it(tmp_path, path):
+    asked(tmp_path, path, question(text="what?", passage="amber brook"))
+    assert b"amber" not in path.read_bytes()
+
+
+def test_neighbouring_hits_of_a_query_share_a_line(path):
+    ledger = CallLedger()
+    ledger.turn_to(path, "judge")
+
+    def hit(qid, model="m"):
+        ask_for(qid)
+        ledger.hit(model, "grade", 0.25)
+
+    for qid in ("a", "a", "b", "a"):
+        hit(qid)
+    hit("a", "other")
+    ledger.turn_to(path, "rank")
+    hit("a", "other")
+    ledger.close()
+    found = [(line.stage, line.qid, line.model, line.cached, line.saved_usd) for line in lines(path)]
+    assert found == [
+        ("judge", "a", "m", 2, 0.5),
+        ("judge", "b", "m", 1, 0.25),
+        ("judge", "a", "m", 1, 0.25),
+        ("judge", "a", "other", 1, 0.25),
+        ("rank", "a", "other", 1, 0.25),
+    ]
+
+
+def test_a_hit_costs_microseconds(path):
+    ledger = CallLedger()
+    ledger.turn_to(path, "judge")
+    began = time.process_time()
+    for _ in range(5000):
+        ledger.hit("m", "grade", 0.25)
+    assert (time.process_time() - began) / 5000 < 50e-6
+
+
+def test_a_torn_last_line_goes_when_the_next_is_written(tmp_path, path):
+    asked(tmp_path, path, question(text="a"), question(text="b"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    assert len(lines(path)) == 1
+    asked(tmp_path, path, question(text="c"), stage="rank")
+    assert [line.stage for line in lines(path)] == ["judge", "rank"]
+
+
+@pytest.mark.parametrize("torn", [b"x" * 200_000, b"", b"no line at all"])
+def test_only_what_stands_after_the_last_line_break_is_cut(path, torn):
+    from raggs.jsonl import Appender
+
+    path.write_bytes(b"one\ntwo\n" + torn)
+    Appender(path).close()
+    assert path.read_bytes() == b"one\ntwo\n"
+    path.write_bytes(torn)
+    Appender(path).close()
+    assert path.read_bytes() == b""
+
+
+def test_without_a_path_nothing_is_written(tmp_path, path):
+    ledger = CallLedger()
+    ledger.hit("m", "grade", 1.0)
+    with ledger.call("m", "grade") as trace:
+        trace.begin()
+        trace.end()
+    ledger.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_call_that_was_never_sent_has_no_line(path):
+    ledger = CallLedger()
+    ledger.turn_to(path, "judge")
+    with ledger.call("m", "grade"):
+        pass
+    ledger.close()
+    assert not path.exists()

@@ -1,0 +1,98 @@
+"""Which calls need no litellm, and what is sent for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from support.llm_bench import MODEL, question
+from support.llm_server import LLMServer
+
+from raggs.llm import wire
+
+SCRIPT = """
+import asyncio, sys
+sys.path.insert(0, "tests")
+from support.llm_bench import MODEL, PRICE, question
+from raggs.llm import LLM, BudgetSettings, LLMSettings
+
+async def main():
+    llm = LLM(LLMSettings(api_base=sys.argv[1], prices={MODEL: PRICE}), BudgetSettings(), None)
+    reply = await llm.ask(question())
+    await llm.close()
+    return reply.error
+
+print(asyncio.run(main()), [name for name in ("litellm", "openai", "httpx") if name in sys.modules])
+"""
+
+
+def test_an_openai_server_is_asked_without_litellm(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
+    with LLMServer() as server:
+        done = subprocess.run([sys.executable, "-c", SCRIPT, server.url], capture_output=True, text=True, check=True)
+        assert done.stdout.strip() == "None []"
+        assert server.requests[0]["model"] == MODEL.partition("/")[2]
+
+
+@pytest.mark.parametrize(
+    ("model", "parameters", "spoken"),
+    [
+        ("openai/gpt-5-mini", ["temperature"], True),
+        ("gpt-5-mini", [], True),
+        ("openai/a-server-of-mine", ["seed", "response_format"], True),
+        ("openai/org/model", [], True),
+        ("openai/gpt-5-pro", [], False),
+        ("openai/text-embedding-3-small", [], False),
+        ("openai/gpt-5-mini", ["mock_response"], False),
+        ("openai/gpt-5-mini", ["extra_body"], False),
+        ("azure/gpt-5-mini", [], False),
+        ("anthropic/claude-sonnet-4-5", [], False),
+        ("nonsense", [], False),
+    ],
+)
+def test_what_the_protocol_covers(model, parameters, spoken):
+    assert wire.speaks(model, parameters, "chat") is spoken
+
+
+def test_embeddings_are_another_mode():
+    assert wire.speaks("openai/text-embedding-3-small", ["dimensions"], "embedding")
+    assert not wire.speaks("openai/gpt-5-mini", [], "embedding")
+
+
+def test_openai_itself_is_told_the_newer_name_of_the_limit():
+    assert wire._named({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
+    assert wire._named({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
+
+
+def test_the_address_may_come_from_the_environment(bench, monkeypatch):
+    with bench() as b:
+        monkeypatch.setenv("OPENAI_BASE_URL", b.server.url + "/")
+        assert b.run(lambda llm: llm.ask(question()), api_base=None).error is None
+        assert b.server.count == 1
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        (b'{"error": {"message": "m", "code": "c"}}', ("m", "c")),
+        (b'{"error": {"message": "m", "code": null}}', ("m", "")),
+        (b'{"error": "m"}', ("m", "")),
+        (b'{"detail": "m"}', ('{"detail": "m"}', "")),
+        (b"[1]", ("[1]", "")),
+        (b"<html>", ("<html>", "")),
+        (b"\xff", ("\ufffd", "")),
+        (b"", ("", "")),
+    ],
+)
+def test_complaints_in_any_form(raw, told):
+    assert wire._complaint(raw) == told
+
+
+def test_a_proxy_of_the_environment_is_used(monkeypatch):
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "inside.example")
+    wire._proxy.cache_clear()
+    assert wire._proxy("https://api.example/v1") == "http://proxy:3128"
+    assert wire._proxy("https://inside.example/v1") is None
+    wire._proxy.cache_clear()
