@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # speed is measured in benchmarks, never in a test
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

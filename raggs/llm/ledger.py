@@ -98,6 +98,7 @@ class CallLedger:
 
     def turn_to(self, path: Path | None, stage: str) -> None:
         """Book what follows in the file `path`, on `stage`."""
+        ask_for("")  # nobody has asked yet; a query of the caller's would be booked wrongly
         self._write_hits()
         if path != self._path:
             self.close()
