@@ -141,7 +141,7 @@ def _kind(name: str) -> type[Measure]:
     lowered = name.lower()
     known = ALIASES.get(lowered, lowered)
     if known not in MEASURES:
-        close = nearest(lowered, [*MEASURES, *ALIASES])
+        close = nearest(lowered, [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)])  # "r" is near to all
         hint = f"did you mean {close!r}? " if close else ""
         raise UsageError(f"unknown measure {name!r}", remedy=f"{hint}see: raggs list measures")
     return MEASURES[known]
@@ -170,5 +170,4 @@ def _params(kind: type[Measure], text: str) -> dict[str, float]:
 
 def _written(value: float) -> str:
     """The shortest text that reads back as `value`."""
-    short = f"{value:g}"
-    return short if float(short) == value else repr(float(value))
+    return repr(int(value) if float(value).is_integer() else value)

@@ -7,9 +7,9 @@ import pytest
 import pytrec_eval
 from hypothesis import example, given, settings
 from ir_measures import AP, RR, Bpref, Judged, P, R, Success, nDCG
+from support.judged import labels, lists
 
 from raggs.metrics import evaluate
-from support.judged import labels, lists
 
 TREC_EVAL = {
     "ndcg": "ndcg",

@@ -8,12 +8,12 @@ from itertools import permutations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.plain_measures import PLAIN, all_orders, groups_of, plain_value, written
 
 from raggs.errors import UsageError
 from raggs.metrics import Scale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import MEASURES
-from support.plain_measures import PLAIN, all_orders, groups_of, plain_value, written
 
 TIED = sorted(name for name, measure in MEASURES.items() if measure.TIES)
 MODES = ("E", "min", "max", "range", "bias")
