@@ -32,6 +32,12 @@ def test_keys_do_not_depend_on_the_width_of_the_array(names, more):
     assert len(set(alone.tolist())) == len(set(names))
 
 
+def test_the_order_of_words_counts():
+    first, second = "12345678", "abcdefgh"
+    names = [first + second, second + first, first, second, first + first, ""]
+    assert len(np.unique(IdColumn.of(names).keys())) == len(names)
+
+
 @pytest.mark.parametrize("width", range(1, 6))
 def test_ids_of_numbers_have_their_own_keys(width):
     names = [f"{number:0{width}}" for number in range(min(10**width, 20_000))]

@@ -76,7 +76,7 @@ def test_groups_of_seven(groups, missed, k, depth):
     check(groups, missed, k, depth)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(SCORED, st.lists(st.integers(1, 5), max_size=3), st.integers(1, 7), st.integers(1, 7))
 def test_any_list(scored, missed, k, depth):
     check(groups_of(scored), missed, k, depth)

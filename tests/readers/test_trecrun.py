@@ -141,7 +141,8 @@ def test_a_file_without_rows_is_an_empty_run(tmp_path, content):
     [
         ("q Q0 a 1 1 t\nq Q0 b 2 t\n", 2, "5 columns instead of 6"),
         ("q Q0 a 1 1 t\nq Q0 b 2 0.5 t extra\n", 2, "7 columns instead of 6"),
-        ("q Q0 a 1 1\nt q Q0 b 2 0.5 t extra\n", 1, "5 columns instead of 6"),
+        ("q Q0 a 1 1\nt q Q0 b 2 0.5 t\n", 1, "5 columns instead of 6"),
+        ("q Q0 a 1 1 t q\nQ0 b 2 0.5 t\n", 1, "7 columns instead of 6"),
         ("q Q0 a 1 high t\n", 1, "'high' is not a finite number"),
         ("q Q0 a 1 1 t\n\nq Q0 b 2 nan t\n", 3, "'nan' is not a finite number"),
         ("q Q0 a 1 inf t\n", 1, "'inf' is not a finite number"),
