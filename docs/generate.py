@@ -1,6 +1,6 @@
-"""Writes docs/artifacts.md from the models, so that the page cannot drift from the code.
+"""Writes docs/artifacts.md from the models and the list in docs/metrics.md from the measures, so that neither drifts.
 
-Run ``python docs/generate.py`` after a change of `raggs/artifacts.py`; a test compares the page with the models.
+Run ``python docs/generate.py`` after a change of `raggs/artifacts.py` or of a measure; a test compares.
 """
 
 from __future__ import annotations
@@ -16,9 +16,13 @@ from pydantic import BaseModel
 from raggs.artifacts import ARTIFACTS, Source, artifact_file
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
+from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock
 
 PAGE = Path(__file__).parent / "artifacts.md"
+METRICS = PAGE.with_name("metrics.md")
+BEGIN = "<!-- measures: written by docs/generate.py from the classes; edit those instead -->\n"
+END = "<!-- end of measures -->"
 HEAD = """# Artifacts
 
 <!-- Written by docs/generate.py from the models; edit those instead. -->
@@ -40,6 +44,32 @@ def page() -> str:
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     return "\n\n".join(parts) + "\n"
+
+
+def with_measures(text: str) -> str:
+    """The page `text` with the list of measures between its marks."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    head = "| measure | what it says | formula | range | better | parameters | ties | source |\n" + "|---" * 8 + "|\n"
+    rows = "".join(_measure(entry) for entry in measure_entries().values())
+    return before + BEGIN + head + rows + END + after
+
+
+def _measure(entry: MeasureEntry) -> str:
+    low, high = ("" if bound is None else f"{bound:g}" for bound in entry.range)
+    usual = ", ".join(key if value is None else f"{key}={value:g}" for key, value in entry.parameters.items())
+    also = f" (also {', '.join(f'`{alias}`' for alias in entry.aliases)})" if entry.aliases else ""
+    cells = [
+        f"`{entry.written}`{also}",
+        entry.summary + (" Grades 1 to 5 only." if entry.grades else ""),
+        f"`{entry.formula}`",
+        f"{low}..{high}",
+        entry.better,
+        usual,
+        "yes" if entry.ties else "no",
+        entry.source,
+    ]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 
 
 def _text(model: type[BaseModel]) -> str:
@@ -77,4 +107,5 @@ def _kind(field: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n")
+    METRICS.write_text(with_measures(METRICS.read_text(encoding="utf-8")), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n{METRICS}\n")

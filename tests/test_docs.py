@@ -7,20 +7,31 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def test_the_page_of_artifacts_is_what_the_models_say() -> None:
+def generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_artifacts_is_what_the_models_say() -> None:
     written = (ROOT / "docs" / "artifacts.md").read_text(encoding="utf-8")
-    assert written == module.page(), "run: python docs/generate.py"
+    assert written == generator().page(), "run: python docs/generate.py"
+
+
+def test_the_list_of_measures_is_what_the_classes_say() -> None:
+    written = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert written == generator().with_measures(written), "run: python docs/generate.py"
+    assert "| `ndcg[@k]` |" in written
 
 
 def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
@@ -36,6 +47,7 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
     [
         "README.md",
         "docs/architecture.md",
+        "docs/metrics.md",
         "docs/ranking.md",
         "docs/judging.md",
         "docs/elasticsearch.md",

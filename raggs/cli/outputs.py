@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
+
+if TYPE_CHECKING:
+    from raggs.config.catalog import MeasureEntry
 
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir or jsonl; see: raggs list exporters.")
@@ -40,15 +44,19 @@ def list_(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List what can be named in a configuration.
+    """List what can be named in a configuration or asked of an evaluation.
 
     \b
-    Example:
+    Examples:
       raggs list judges
+      raggs list measures
     """
     from raggs.config.catalog import catalog
     from raggs.manifests.store import dump_json
 
+    if kind == "measures":
+        _list_measures(as_json)
+        return
     found = catalog(kind)
     if as_json:
         typer.echo(dump_json(found))
@@ -59,6 +67,31 @@ def list_(
             typer.echo(f"{title}:")
         for name, summary in entries.items():
             typer.echo(f"  {name:<{width}}  {summary}")
+
+
+def _list_measures(as_json: bool) -> None:
+    """All that is known of each measure: a row, and its formula and source below."""
+    from raggs.config.catalog import measure_entries
+    from raggs.manifests.store import dump_json
+
+    entries = measure_entries()
+    if as_json:
+        typer.echo(dump_json({"measures": {name: asdict(entry) for name, entry in entries.items()}}))
+        return
+    rows = [("measure", "range", "better", "ties", "parameters", ""), *map(_measure_row, entries.values())]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    typer.echo(lines[0])
+    for line, entry in zip(lines[1:], entries.values(), strict=True):
+        typer.echo(f"{line}\n    {entry.formula}  [{entry.source}]")
+    typer.echo("ties known: E[...], range[...], bias[...], min[...] and max[...] of the measure, as in E[ndcg@10]")
+
+
+def _measure_row(entry: MeasureEntry) -> tuple[str, ...]:
+    low, high = entry.range
+    bounds = f"{'-inf' if low is None else f'{low:g}'}..{'inf' if high is None else f'{high:g}'}"
+    usual = " ".join(key if value is None else f"{key}={value:g}" for key, value in entry.parameters.items())
+    return entry.written, bounds, entry.better, "known" if entry.ties else "-", usual or "-", entry.summary
 
 
 def schema(

@@ -75,12 +75,9 @@ def mixed(values: Keys) -> Keys:
 
 def pair_keys(queries: NDArray[np.int64], docs: Keys) -> Keys:
     """A key for each (query number, passage key)."""
-    return mixed(docs ^ mixed(queries.astype(np.uint64)))
-
-
-def _salt(place: int) -> np.uint64:
-    """What tells equal words at different places of an id apart."""
-    return np.uint64(place * int(MIX[0]) & 0xFFFF_FFFF_FFFF_FFFF)
+    # The complement of a number has bytes that no UTF-8 holds. A number itself may be the word of a short id, and then
+    # (48, "1") and (49, "0") would share their key.
+    return mixed(docs ^ mixed(~queries.astype(np.uint64)))
 
 
 def _keys(ids: Bytes) -> Keys:
@@ -89,8 +86,7 @@ def _keys(ids: Bytes) -> Keys:
     padded = np.ascontiguousarray(ids.astype(f"S{words * WORD}", copy=False))
     table = padded.view(np.uint64).reshape(len(ids), words)
     keys = np.zeros(len(ids), dtype=np.uint64)
-    for place in range(words):
-        word = table[:, place]
+    for word, salt in zip(table.T, np.arange(words, dtype=np.uint64) * MIX[0], strict=True):
         # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
-        keys ^= np.where(word == 0, np.uint64(0), mixed(word ^ _salt(place)))
+        keys ^= np.where(word == 0, np.uint64(0), mixed(word + salt))
     return keys

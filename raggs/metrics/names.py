@@ -24,6 +24,8 @@ MODES = {"e": "E", "range": "range", "bias": "bias", "min": "min", "max": "max"}
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
 PLAIN = re.compile(r"(\w+)(?:\(([^()]*)\))?(?:@(\d+))?")
+LARGEST = 10**9  # the cutoff
+WHOLE = frozenset({"pool", "rel"})
 LIMITS: dict[str, tuple[float, float]] = {
     "alpha": (0, 10), "cap4": (0, 1), "cap3": (0, 1), "pool": (1, 1e9), "nu": (0, 1), "harm": (0, 10), "p": (0, 0.9999),
     "delta": (0, 1), "rel": (1, 1e9),
@@ -47,7 +49,7 @@ class Named:
     def name(self) -> str:
         """The canonical name."""
         measure = self.measure
-        changed = [f"{key}={measure.params[key]:g}" for key in measure.PARAMS if key in measure.params]
+        changed = [f"{key}={_written(measure.params[key])}" for key in measure.PARAMS if key in measure.params]
         text = measure.NAME + (f"({', '.join(changed)})" if changed else "")
         text += "" if measure.k is None else f"@{measure.k}"
         return f"{self.mode}[{text}]" if self.mode else text
@@ -96,8 +98,8 @@ def parse_measure(text: str) -> Named:
         raise UsageError(f"{text!r} is not the name of a measure", remedy="write e.g. ndcg@10 or E[recall@5]")
     kind = _kind(found[1])
     k = None if found[3] is None else int(found[3])
-    if k == 0:
-        raise UsageError(f"{text}: a cutoff is at least 1")
+    if k is not None and not 1 <= k <= LARGEST:
+        raise UsageError(f"{text}: a cutoff lies in 1 to {LARGEST}")
     if k is None and kind.CUTOFF == "needed":
         raise UsageError(f"{text} needs a cutoff", remedy=f"write e.g. {text}@10")
     return Named(kind(k, _params(kind, found[2] or "")))
@@ -145,7 +147,7 @@ def _kind(name: str) -> type[Measure]:
     lowered = name.lower()
     known = ALIASES.get(lowered, lowered)
     if known not in MEASURES:
-        close = nearest(lowered, [*MEASURES, *ALIASES])
+        close = nearest(lowered, [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)])  # "r" is near to all
         hint = f"did you mean {close!r}? " if close else ""
         raise UsageError(f"unknown measure {name!r}", remedy=f"{hint}see: raggs list measures")
     return MEASURES[known]
@@ -167,4 +169,11 @@ def _params(kind: type[Measure], text: str) -> dict[str, float]:
         low, high = LIMITS[key]
         if not low <= given[key] <= high:
             raise UsageError(f"{kind.NAME}: {key} lies in {low:g} to {high:g}, not {given[key]:g}")
+        if key in WHOLE and not given[key].is_integer():
+            raise UsageError(f"{kind.NAME}: {key} is a whole number, not {given[key]:g}")
     return {key: value for key, value in given.items() if value != kind.PARAMS[key]}
+
+
+def _written(value: float) -> str:
+    """The shortest text that reads back as `value`."""
+    return repr(int(value) if float(value).is_integer() else value)

@@ -28,7 +28,7 @@ WIDEST = 256  # bytes of an id or score; wider ones go the slow way
 EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the nearest double (Clinger 1990)
 DIGITS = 18  # more may overflow
 
-TENS = 10.0 ** np.arange(DIGITS + 3)
+TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])  # exact; a vectorised power need not be
 
 Buffer = NDArray[np.uint8]
 

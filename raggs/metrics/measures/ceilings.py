@@ -62,7 +62,7 @@ class ProcRaNwg(_Ceiling, RaNwg):
     """Ceiling of ra_nwg: what the best k passages of the system's own pool would score."""
 
     NAME = "proc_ra_nwg"
-    FORMULA = "ra_nwg of the best k passages among the system's top `pool`"
+    FORMULA = "ra_nwg of the best k passages among the system's top P = pool"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = MappingProxyType({"pool": POOL, "alpha": 1.0, "cap4": 1.0, "cap3": 0.25})
     FIRST = "pool"
@@ -72,7 +72,7 @@ class ProcNRecall4(_Ceiling, NRecall4):
     """Ceiling of n_recall4: what the best k passages of the system's own pool would score."""
 
     NAME = "proc_n_recall4"
-    FORMULA = "n_recall4 of the best k passages among the system's top `pool`"
+    FORMULA = "n_recall4 of the best k passages among the system's top P = pool"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = MappingProxyType({"pool": POOL})
     FIRST = "pool"

@@ -13,7 +13,7 @@ class Containment(Measure):
 
     NAME = "containment"
     FORMULA = "1 if the answer stands in a text of the top k (NFKC, case and white space folded), else 0"
-    SOURCE = "answer containment; METRICS of open-domain question answering"
+    SOURCE = "has-answer of open-domain question answering (Chen et al. 2017)"
     CUTOFF = "possible"
     TIES = False
 

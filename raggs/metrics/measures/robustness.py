@@ -17,7 +17,7 @@ class Robustness(Measure):
 
     NAME = "robustness"
     FORMULA = "1 if recall@k >= delta, else 0"
-    SOURCE = "Robustness-delta@K"
+    SOURCE = "Wang et al. 2025, Robustness-delta@K"
     PARAMS = MappingProxyType({"delta": 0.5, "rel": None})
     FIRST = "delta"
     TIES = False

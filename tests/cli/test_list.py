@@ -1,0 +1,47 @@
+"""`raggs list measures`: everything about each measure, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+from raggs.metrics.measures import MEASURES
+
+
+def listed(*arguments: str) -> str:
+    result = CliRunner().invoke(app, ["list", *arguments], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_table_tells_of_each_measure_in_two_lines() -> None:
+    lines = listed("measures").splitlines()
+    assert len(lines) == 2 * len(MEASURES) + 2
+    for measure, row, note in zip(MEASURES.values(), lines[1:-1:2], lines[2:-1:2], strict=True):
+        assert row.split()[0].startswith(measure.NAME)
+        assert row.split()[2] == ("higher" if measure.HIGHER else "lower")
+        assert (row.split()[3] == "known") == measure.TIES
+        assert all(name in row for name in measure.PARAMS)
+        assert note == f"    {measure.FORMULA}  [{measure.SOURCE}]"
+
+
+def test_json_has_all_of_it() -> None:
+    found = json.loads(listed("measures", "--json"))["measures"]
+    assert list(found) == list(MEASURES)
+    for name, measure in MEASURES.items():
+        entry = found[name]
+        assert (entry["formula"], entry["source"], entry["ties"]) == (measure.FORMULA, measure.SOURCE, measure.TIES)
+        assert entry["parameters"] == dict(measure.PARAMS)
+        assert entry["summary"] == (measure.__doc__ or "").partition("\n")[0]
+    assert found["udcg"]["range"] == [None, 1.0]
+    assert found["harm"]["better"] == "lower"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_measures_stand_among_everything_else(arguments: list[str]) -> None:
+    text = listed(*arguments)
+    assert "measures" in text
+    assert "Average precision over the relevant passages." in text

@@ -1,0 +1,119 @@
+"""Judgments and runs as columns: scales, and what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from raggs.errors import DataError
+from raggs.metrics import Qrels, Run, Scale
+from raggs.metrics.columns import usual_scale
+
+
+def test_the_usual_meanings_of_scales():
+    golden = Scale.of(1, 5)
+    assert (golden.relevant, golden.gains, golden.size, golden.golden) == (4, (0, 1, 2, 3, 4), 5, True)
+    zero = Scale.of(0, 3)
+    assert (zero.relevant, zero.gains, zero.size, zero.golden) == (1, (0, 1, 2, 3), 4, False)
+    assert Scale.of(1, 3).relevant == 3
+    assert Scale.of(0, 3, relevant=2).relevant == 2
+    assert Scale.of(0, 1, gains={0: 0, 1: 7.5}).gains == (0, 7.5)
+
+
+def test_the_scale_that_grades_seem_to_be_on():
+    assert usual_scale([1, 2, 5]) == Scale.of(1, 5)
+    assert usual_scale([0, 1]) == Scale.of(0, 4)
+    assert usual_scale([-1, 1]) == Scale.of(1, 5)
+
+
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda: Scale.of(3, 3), "a scale of grades from 3 to 3 is none"),
+        (lambda: Scale.of(-1, 3), "a scale of grades from -1 to 3 is none"),
+        (lambda: Scale.of(1, 5, relevant=1), "divides nothing"),
+        (lambda: Scale.of(1, 5, relevant=6), "choose a grade in 2 to 5"),
+        (lambda: Scale.of(0, 2, gains={0: 0, 2: 1}), "grade 1 has no gain"),
+        (lambda: Scale.of(0, 1, gains={0: 0, 1: -1}), "gains from 0 on"),
+        (lambda: Scale.of(0, 1, gains={0: 0, 1: math.inf}), "gains from 0 on"),
+        (lambda: Scale(0, 1, 1, (0.0,)), "2 gains"),
+    ],
+)
+def test_scales_that_are_none(made, message):
+    with pytest.raises(DataError, match=message):
+        made()
+
+
+@pytest.mark.parametrize(
+    ("labels", "scale", "message"),
+    [
+        ({"q": {"a": 6}}, None, "query q, passage a: grade 6 lies outside the scale 1 to 5"),
+        ({"p": {"a": 1}, "q": {"b": 0}}, (1, 5), "query q, passage b: grade 0 lies outside the scale 1 to 5"),
+        ({"q": {"a": 2.5}}, None, "query q: grade 2.5 is not a whole number"),
+        ({"q": {"a": math.nan}}, None, "is not a whole number"),
+        ({"q": {"a": math.inf}}, None, "is not a whole number"),
+    ],
+)
+def test_judgments_that_are_refused(labels, scale, message):
+    with pytest.raises(DataError, match=message):
+        Qrels.of(labels, scale and Scale.of(*scale))
+
+
+def test_a_passage_judged_twice_is_refused():
+    one = Qrels.of({"q": {"a": 1, "b": 5}})
+    twice = one.docs.of(["b", "b"])
+    with pytest.raises(DataError, match="query q and passage b stand twice"):
+        Qrels(one.qids, one.query, one.grade, twice, one.scale)
+
+
+def test_judgments_are_sorted_by_query_and_counted_by_grade():
+    judged = Qrels.of({"q2": {"a": 5, "b": 5, "c": -1}, "empty": {}, "q10": {"a": 1}})
+    assert judged.qids == ("q10", "q2")
+    assert judged.query.tolist() == [0, 1, 1, 1]
+    assert judged.counts.tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 2]]
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
+def test_scores_are_finite(score):
+    with pytest.raises(DataError, match=r"query q, passage b: score .* is not a finite number"):
+        Run.of({"q": {"a": 1.0, "b": score}})
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: Run.of({"q": ["a", "b", "a"]}),
+        lambda: Run.from_columns(["q", "p", "q"], ["a", "a", "a"], [1.0, 2.0, 3.0]),
+    ],
+)
+def test_a_passage_retrieved_twice_is_refused(made):
+    with pytest.raises(DataError, match="query q and passage a stand twice"):
+        made()
+
+
+def test_columns_of_unequal_length_are_refused():
+    with pytest.raises(DataError, match="1 queries, 2 passages and 1 scores"):
+        Run.from_columns(["q"], ["a", "b"], [1.0])
+    with pytest.raises(DataError, match="2 queries, 2 passages and 1 scores"):
+        Run.from_columns(["q", "q"], ["a", "b"], [1.0])
+
+
+def test_a_list_has_no_ties_and_a_mapping_keeps_its_scores():
+    run = Run.of({"q2": ["a", "b"], "q1": {"c": 2, "d": 2}})
+    assert run.qids == ("q2", "q1")
+    assert run.query.tolist() == [0, 0, 1, 1]
+    assert run.score.tolist() == [0.0, -1.0, 2.0, 2.0]
+
+
+def test_three_columns_make_the_same_run():
+    run = Run.from_columns(["q2", "q1", "q2"], ["a", "c", "b"], np.array([3, 2, 1], dtype=np.float32))
+    assert run.qids == ("q2", "q1")
+    assert run.query.tolist() == [0, 1, 0]
+    assert [run.docs.text(row) for row in range(3)] == ["a", "c", "b"]
+
+
+def test_facets_are_numbered_and_the_unknown_is_minus_one():
+    judged = Qrels.of({"q": {"a": 5, "b": 4, "c": 3}})
+    assert judged.facets({"c": "x", "a": "y", "other": "z"}).tolist() == [1, -1, 0]

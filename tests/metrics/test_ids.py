@@ -1,0 +1,61 @@
+"""Columns of ids: what they hold, and keys that depend on nothing but the id."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.metrics.ids import IdColumn, pair_keys
+
+NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
+
+
+@given(st.lists(NAMES, max_size=12), st.data())
+def test_any_rows_come_back(names, data):
+    cut = data.draw(st.integers(0, len(names)))
+    parts = [part for part in (names[:cut], names[cut:]) if part]
+    column = IdColumn([np.array([name.encode() for name in part], dtype=np.bytes_) for part in parts])
+    assert len(column) == len(names)
+    rows = data.draw(st.lists(st.integers(0, len(names) - 1), max_size=20)) if names else []
+    if rows:
+        assert [name.decode() for name in column.take(np.array(rows)).tolist()] == [names[row] for row in rows]
+        assert column.text(rows[0]) == names[rows[0]]
+
+
+@given(st.lists(NAMES, min_size=1, max_size=12), st.integers(0, 70))
+def test_keys_do_not_depend_on_the_width_of_the_array(names, more):
+    alone = np.concatenate([IdColumn.of([name]).keys() for name in names])
+    together = IdColumn.of([*names, "w" * more]).keys()[:-1]
+    assert (alone == together).all()
+    assert len(set(alone.tolist())) == len(set(names))
+
+
+def test_the_order_of_words_counts():
+    first, second = "12345678", "abcdefgh"
+    names = [first + second, second + first, first, second, first + first, ""]
+    assert len(np.unique(IdColumn.of(names).keys())) == len(names)
+
+
+@pytest.mark.parametrize("width", range(1, 6))
+def test_ids_of_numbers_have_their_own_keys(width):
+    names = [f"{number:0{width}}" for number in range(min(10**width, 20_000))]
+    assert len(np.unique(IdColumn.of(names).keys())) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("first", "names"), [(0, [str(n) for n in range(100)]), (12_300, [f"{n:02}" for n in range(100)])]
+)
+def test_pairs_have_their_own_keys(first, names):
+    """Short ids are small numbers when read as words, as the numbers of queries are; they must not be mixed up."""
+    docs = IdColumn.of(names).keys()
+    queries = np.arange(first, first + 600)
+    keys = pair_keys(np.repeat(queries, len(docs)), np.tile(docs, len(queries)))
+    assert len(np.unique(keys)) == len(keys)
+
+
+def test_an_empty_column():
+    for column in (IdColumn([]), IdColumn.of([])):
+        assert len(column) == 0
+        assert len(column.keys()) == 0

@@ -1,0 +1,133 @@
+"""How measures are written, and what is said about a name that is none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.errors import UsageError
+from raggs.metrics import parse_measure
+from raggs.metrics.measures import ALIASES, MEASURES
+from raggs.metrics.names import LIMITS, WHOLE, ByMeasure, parse_measures
+
+
+@st.composite
+def spelled(draw):
+    """A measure with any of its parameters, in a mode."""
+    measure = MEASURES[draw(st.sampled_from(sorted(MEASURES)))]
+    params = []
+    for name in draw(st.lists(st.sampled_from(sorted(measure.PARAMS)), unique=True)) if measure.PARAMS else []:
+        low, high = LIMITS[name]
+        numbers = st.integers(int(low), int(high)) if name in WHOLE else st.floats(low, high)
+        params.append(f"{name}={draw(numbers)!r}")
+    text = measure.NAME + (f"({','.join(params)})" if params else "") + f"@{draw(st.integers(1, 10**9))}"
+    mode = draw(st.sampled_from(["", "E", "range", "bias", "min", "max"])) if measure.TIES else ""
+    return f"{mode}[{text}]" if mode else text
+
+
+@given(spelled())
+def test_a_canonical_name_parses_back_to_itself(text):
+    named = parse_measure(text)
+    again = parse_measure(named.name)
+    assert again == named
+    assert again.name == named.name
+    assert parse_measure(f"  {named.name.upper()} ").name == named.name
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("nDCG@10", "ndcg@10"),
+        ("P@5", "precision@5"),
+        ("P(rel=4)@10", "precision(rel=4)@10"),
+        ("R@100", "recall@100"),
+        ("AP", "map"),
+        ("AP(rel=2)@7", "map(rel=2)@7"),
+        ("RR", "mrr"),
+        ("recip_rank", "mrr"),
+        ("Success@1", "hit@1"),
+        ("Judged@10", "judged@10"),
+        ("Bpref", "bpref"),
+        ("RBP(p=0.8)@10", "rbp@10"),
+        ("RBP(p=0.5)", "rbp(p=0.5)"),
+        ("RA_nWG@10", "ra_nwg@10"),
+        ("ra_nwg(alpha=1.0)@10", "ra_nwg@10"),
+        ("ra_nwg(cap3=0.2, alpha=0)@10", "ra_nwg(alpha=0, cap3=0.2)@10"),
+        ("robustness(0.3)@10", "robustness(delta=0.3)@10"),
+        ("proc_ra_nwg(100)@10", "proc_ra_nwg(pool=100)@10"),
+        ("proc_ra_nwg(1234567)@10", "proc_ra_nwg(pool=1234567)@10"),
+        ("rbp(0.12345678)", "rbp(p=0.12345678)"),
+        ("e[NDCG@10]", "E[ndcg@10]"),
+        ("Range[ R@5 ]", "range[recall@5]"),
+    ],
+)
+def test_one_name_for_many_spellings(text, name):
+    assert parse_measure(text).name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not the name of a measure"),
+        ("ndcg@", "is not the name of a measure"),
+        ("ndcg@-1", "is not the name of a measure"),
+        ("ndcg 10", "is not the name of a measure"),
+        ("E[ndcg@10", "is not the name of a measure"),
+        ("racall@10", "did you mean 'recall'"),
+        ("quality@10", "see: raggs list measures"),
+        ("ra_nwg", "needs a cutoff"),
+        ("precision(rel=2)", "needs a cutoff"),
+        ("ndcg@0", "a cutoff lies in 1 to"),
+        ("map@99999999999999999999", "a cutoff lies in 1 to"),
+        ("ndcg(rel=2)@10", "its parameters: none"),
+        ("recall(alpha=2)@10", "its parameters: rel"),
+        ("recall(2)@10", "its parameters: rel"),
+        ("ra_nwg(alpha=much)@10", "is not a number"),
+        ("ra_nwg(alpha=-1)@10", "alpha lies in 0 to 10"),
+        ("ra_nwg(cap4=nan)@10", "cap4 lies in 0 to 1"),
+        ("rbp(p=1)", "p lies in 0 to 0.9999"),
+        ("proc_ra_nwg(pool=2.5)@10", "pool is a whole number"),
+        ("recall(rel=2.5)@10", "rel is a whole number"),
+        ("mean[ndcg@10]", "known: E, range, bias, min, max"),
+        ("E[E[ndcg@10]]", "is not defined for E[ndcg@10]"),
+        ("range[bpref]", "is not defined for bpref"),
+    ],
+)
+def test_errors_name_the_remedy(text, message):
+    with pytest.raises(UsageError) as caught:
+        parse_measure(text)
+    assert message in str(caught.value)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_measure_or_a_usage_error(text):
+    try:
+        parse_measure(text)
+    except UsageError:
+        return
+
+
+def test_a_measure_asked_for_twice_is_computed_once():
+    assert [named.name for named in parse_measures(["R@5", "ndcg@3", "recall@5"])] == ["recall@5", "ndcg@3"]
+
+
+def test_no_alias_hides_a_measure():
+    assert not set(ALIASES) & set(MEASURES)
+
+
+def test_a_range_is_not_better_when_higher():
+    assert [parse_measure(text).higher for text in ("ndcg@3", "E[ndcg@3]", "range[ndcg@3]", "harm@3")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+
+
+def test_values_are_found_under_any_spelling():
+    found = ByMeasure({"recall@5": 1.0})
+    assert (found["R@5"], found["recall@5"], dict(found), len(found)) == (1.0, 1.0, {"recall@5": 1.0}, 1)
+    assert "recall@6" not in found
+    with pytest.raises(KeyError):
+        found["nonsense@5"]

@@ -1,0 +1,100 @@
+"""The classical measures are those of trec_eval and ir_measures, to 1e-9, whatever the data."""
+
+from __future__ import annotations
+
+import ir_measures
+import pytest
+import pytrec_eval
+from hypothesis import example, given, settings
+from ir_measures import AP, RR, Bpref, Judged, P, R, Success, nDCG
+from support.judged import labels, lists
+
+from raggs.metrics import evaluate
+
+TREC_EVAL = {
+    "ndcg": "ndcg",
+    "ndcg@3": "ndcg_cut_3",
+    "ndcg@20": "ndcg_cut_20",
+    "map": "map",
+    "map@4": "map_cut_4",
+    "mrr": "recip_rank",
+    "precision@1": "P_1",
+    "precision@5": "P_5",
+    "precision@20": "P_20",
+    "recall@1": "recall_1",
+    "recall@5": "recall_5",
+    "recall@20": "recall_20",
+    "hit@1": "success_1",
+    "hit@3": "success_3",
+    "bpref": "bpref",
+}
+ASKED = {"ndcg", "ndcg_cut.3,20", "map", "map_cut.4", "recip_rank", "P.1,5,20", "recall.1,5,20", "success.1,3", "bpref"}
+
+IR_MEASURES = [
+    *(nDCG @ 5, nDCG, AP, AP @ 3, RR, P @ 4, R @ 4, Success @ 2, Bpref),
+    *(P(rel=2) @ 4, R(rel=2) @ 4, AP(rel=3), RR(rel=2), Success(rel=3) @ 2),
+]
+UNTIED = [RR @ 2, RR(rel=2) @ 3, Judged @ 3, Judged @ 20]  # computed without trec_eval's order of ties
+
+
+def kept(judged):
+    """Without what is pooled but unjudged: trec_eval reads it so, but pytrec_eval does not end on it."""
+    return {qid: known for qid, grades in judged.items() if (known := {d: g for d, g in grades.items() if g >= 0})}
+
+
+def comparable(judged, found):
+    return any(judged.values()) and any(judged.get(qid) for qid in found)
+
+
+def check(ours, theirs, about):
+    for measure, name in about.items():
+        for qid, value in ours.per_query[measure].items():
+            assert value == pytest.approx(theirs(qid, name), abs=1e-9), (measure, qid)
+
+
+@settings(max_examples=150, deadline=None)
+@given(labels(-1, 4), lists(least=1))
+@example({"1": {"a": 1}, "2": {"a": -1}}, {"1": {}, "2": {"a": 1.0}})
+@example({"1": {"a": 0, "é": 3}}, {"1": {"𝄞": 1.0, "\uffee": 1.0, "é": 1.0, "a": 1.0}})
+def test_equals_trec_eval(judged, found):
+    if not comparable(judged, found):
+        return
+    evaluator = pytrec_eval.RelevanceEvaluator(kept(judged), ASKED)
+    expected = evaluator.evaluate({qid: scores for qid, scores in found.items() if scores})
+    ours = evaluate(judged, found, list(TREC_EVAL), scale=(0, 4))
+    assert set(ours.qids) == {qid for qid, grades in judged.items() if grades}
+    check(ours, lambda qid, name: expected.get(qid, {}).get(name, 0.0), TREC_EVAL)
+
+
+@settings(max_examples=60, deadline=None)
+@given(labels(0, 4), lists(least=1))
+def test_equals_ir_measures(judged, found):
+    found = {qid: scores for qid, scores in found.items() if scores}
+    if comparable(judged, found):
+        against_ir_measures(judged, found, IR_MEASURES)
+        ranked = {qid: {doc: -place for place, doc in enumerate(scores)} for qid, scores in found.items()}
+        against_ir_measures(judged, ranked, UNTIED)
+
+
+def against_ir_measures(judged, found, measures):
+    ours = evaluate(judged, found, [str(measure) for measure in measures], scale=(0, 4))
+    values = {(row.query_id, row.measure): row.value for row in ir_measures.iter_calc(measures, judged, found)}
+    check(ours, lambda qid, measure: values.get((qid, measure), 0.0), {str(m): m for m in measures})
+
+
+@settings(max_examples=60, deadline=None)
+@given(labels(0, 4), lists(least=1))
+def test_exponential_gains_are_trec_evals_on_raised_grades(judged, found):
+    if not comparable(judged, found):
+        return
+    raised = {qid: {doc: 2**grade - 1 for doc, grade in grades.items()} for qid, grades in judged.items() if grades}
+    expected = pytrec_eval.RelevanceEvaluator(raised, {"ndcg_cut.5"}).evaluate({q: s for q, s in found.items() if s})
+    ours = evaluate(judged, found, ["ndcg_exp@5"], scale=(0, 4))
+    check(ours, lambda qid, name: expected.get(qid, {}).get(name, 0.0), {"ndcg_exp@5": "ndcg_cut_5"})
+
+
+def test_scores_are_told_apart_in_double_precision_where_trec_eval_uses_single():
+    judged, found = {"q": {"a": 1, "b": 0}}, {"q": {"a": 1.0 + 1e-12, "b": 1.0}}
+    assert evaluate(judged, found, ["mrr"]).mean["mrr"] == 1.0
+    evaluator = pytrec_eval.RelevanceEvaluator(judged, {"recip_rank"})
+    assert evaluator.evaluate(found)["q"]["recip_rank"] == 0.5

@@ -1,0 +1,180 @@
+"""The fast reader of runs: the same columns as the plain reader, or the same error, whatever the file."""
+
+from __future__ import annotations
+
+import gzip
+import math
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from raggs.errors import DataError, NotFoundError
+from raggs.readers import trecrun
+from raggs.readers.trecrun import read_trec_run
+from raggs.trec import read_run
+
+IDS = st.text("abcXYZ019#-_./:é文𝄞", min_size=1, max_size=20)
+SCORES = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.floats(-100, 100).map(lambda score: f"{score:.17f}"),
+    st.floats(-1000, 1000).map(lambda score: f"{score:.6f}"),
+    st.integers(-(10**22), 10**22).map(str),
+    st.from_regex(r"[+-]?[0-9]{0,20}\.?[0-9]{1,20}([eE][+-]?[0-9]{1,2})?", fullmatch=True),
+)
+GAPS = st.sampled_from([" ", "\t", "  ", " \t "])
+ENDS = st.sampled_from(["\n", "\r\n", " \n", "\t\r\n"])
+EXTRAS = st.sampled_from(["", "", "", "\n", "  \n", "# a comment\n"])
+
+files_are_shared = settings(
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@st.composite
+def contents(draw, ids):
+    """A run file without a passage twice."""
+    pairs = draw(st.lists(st.tuples(ids, ids), unique=True, min_size=1, max_size=25))
+    gap, end = draw(GAPS), draw(ENDS)
+    odd = draw(st.booleans())
+    text = ""
+    for number, (qid, doc) in enumerate(pairs):
+        text += gap.join((qid, "Q0", doc, str(number), draw(SCORES), "tag")) + end
+        text += draw(EXTRAS) if odd else ""
+    return text if draw(st.booleans()) else text.rstrip()
+
+
+def plain(path):
+    return [(row.qid, row.doc_id, row.score) for row in read_run(path)]
+
+
+def rows(run):
+    docs = run.docs.take(np.arange(len(run.docs))).tolist() if len(run.docs) else []
+    return [
+        (run.qids[query], doc.decode(), score)
+        for query, doc, score in zip(run.query.tolist(), docs, run.score.tolist(), strict=True)
+    ]
+
+
+def same(first, second):
+    """Equal rows, with the bits of their scores."""
+    assert [row[:2] for row in first] == [row[:2] for row in second]
+    assert [row[2].hex() for row in first] == [row[2].hex() for row in second]
+
+
+def write(folder, content, name="run.trec"):
+    path = folder / name
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    return path
+
+
+@pytest.fixture
+def only_fast(monkeypatch):
+    """A file that the fast way refuses is a failure."""
+
+    def slow(path):
+        raise AssertionError(f"{path} went the slow way")
+
+    monkeypatch.setattr(trecrun, "_slow", slow)
+
+
+@files_are_shared
+@given(contents(IDS), st.sampled_from(["run.trec", "run.gz"]), st.sampled_from([7, 64, 1 << 22]))
+def test_equals_the_plain_reader(tmp_path, monkeypatch, content, name, chunk):
+    monkeypatch.setattr(trecrun, "CHUNK", chunk)
+    path = write(tmp_path, content, name)
+    try:
+        expected = plain(path)
+    except DataError as error:  # an id that begins a comment, a score beyond the largest number
+        with pytest.raises(DataError) as caught:
+            read_trec_run(path)
+        assert str(caught.value) == str(error)
+        return
+    run = read_trec_run(path)
+    same(rows(run), expected)
+    assert run.qids == tuple(dict.fromkeys(qid for qid, _, _ in expected))
+
+
+@files_are_shared
+@given(st.lists(SCORES, min_size=1, max_size=30))
+@example(["9007199254740993", "9007199254740992", "0.1", "-0", "-0.0", "+.5", "5.", "1e22", "1e-300", "4.9e-324"])
+@example(["12345678901234567", "0.12345678901234567", "123456789012345678", "1234567890123456789", "0" * 30 + "1"])
+@example(["0.30000000000000004", "17.999999999999996", "99999999999999999.5", "1." + "0" * 40, "-" + "9" * 18])
+def test_scores_are_the_nearest_doubles(tmp_path, only_fast, scores):
+    usable = [score for score in scores if math.isfinite(float(score))]
+    path = write(tmp_path, "".join(f"q Q0 d{place} 1 {score} t\n" for place, score in enumerate(usable)))
+    assert [score.hex() for score in read_trec_run(path).score.tolist()] == [float(score).hex() for score in usable]
+
+
+@pytest.mark.parametrize("gap", [" ", "\t", " \t  "])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
+@pytest.mark.parametrize("chunk", [1, 40, 1 << 22])
+def test_usual_files_go_the_fast_way(tmp_path, monkeypatch, only_fast, gap, end, chunk):
+    monkeypatch.setattr(trecrun, "CHUNK", chunk)
+    table = [(f"q{n // 4}", f"doc-{n}" * (n + 1), n / 7) for n in range(11)]
+    text = end.join(gap.join((qid, "Q0", doc, "1", repr(score), "tag")) for qid, doc, score in table)
+    same(rows(read_trec_run(write(tmp_path, text))), table)
+    same(rows(read_trec_run(write(tmp_path, text + end, "run.gz"))), table)
+
+
+def test_queries_may_come_back(tmp_path, only_fast):
+    path = write(tmp_path, "q1 Q0 a 1 3 t\nq2 Q0 a 1 2 t\nq1 Q0 b 2 1 t\n")
+    run = read_trec_run(path)
+    assert (run.qids, run.query.tolist()) == (("q1", "q2"), [0, 1, 0])
+
+
+def test_an_id_wider_than_the_fast_way_takes(tmp_path):
+    path = write(tmp_path, f"q Q0 {'w' * 300} 1 1.5 t\nq Q0 a 2 1 t\n")
+    same(rows(read_trec_run(path)), [("q", "w" * 300, 1.5), ("q", "a", 1.0)])
+
+
+@pytest.mark.parametrize("content", ["", "\n", "  \n\t\n", "# nothing\n"])
+def test_a_file_without_rows_is_an_empty_run(tmp_path, content):
+    run = read_trec_run(write(tmp_path, content))
+    assert (run.qids, len(run.score), len(run.docs), len(run.doc_keys)) == ((), 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "message"),
+    [
+        ("q Q0 a 1 1 t\nq Q0 b 2 t\n", 2, "5 columns instead of 6"),
+        ("q Q0 a 1 1 t\nq Q0 b 2 0.5 t extra\n", 2, "7 columns instead of 6"),
+        ("q Q0 a 1 1\nt q Q0 b 2 0.5 t\n", 1, "5 columns instead of 6"),
+        ("q Q0 a 1 1 t q\nQ0 b 2 0.5 t\n", 1, "7 columns instead of 6"),
+        ("q Q0 a 1 high t\n", 1, "'high' is not a finite number"),
+        ("q Q0 a 1 1 t\n\nq Q0 b 2 nan t\n", 3, "'nan' is not a finite number"),
+        ("q Q0 a 1 inf t\n", 1, "'inf' is not a finite number"),
+        ("q Q0 a 1 1e999 t\n", 1, "'1e999' is not a finite number"),
+        ("q Q0 a 1 1_0 t\n", 1, "'1_0' is not a finite number"),
+        ("q Q0 a 1 - t\n", 1, "'-' is not a finite number"),
+        ("q Q0 a 1 . t\n", 1, "'.' is not a finite number"),
+        ("q Q0 a 1 1.2.3 t\n", 1, "'1.2.3' is not a finite number"),
+        ("q Q0 a 1 0x10 t\n", 1, "'0x10' is not a finite number"),
+        ("q Q0 a 1 5-3 t\n", 1, "'5-3' is not a finite number"),
+        ("q Q0 a 1 1 t\nq Q0 b 2 1 t\nq Q0 a 3 0 t\n", 3, "query q and passage a stand twice (first in line 1)"),
+        (b"q Q0 a 1 1 t\nq Q0 \xff 2 1 t\n", 2, "not UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [5, 1 << 22])
+def test_errors_name_file_and_line(tmp_path, monkeypatch, content, line, message, chunk):
+    monkeypatch.setattr(trecrun, "CHUNK", chunk)
+    path = write(tmp_path, content)
+    with pytest.raises(DataError) as caught:
+        read_trec_run(path)
+    assert message in str(caught.value)
+    assert f"{path}:{line}" in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"no gzip at all\n", gzip.compress(b"q Q0 a 1 1 t\n" * 50)[:-9]])
+def test_a_broken_archive(tmp_path, data):
+    path = tmp_path / "run.gz"
+    path.write_bytes(data)
+    with pytest.raises((NotFoundError, DataError), match=r"run\.gz"):
+        read_trec_run(path)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(NotFoundError, match="no such file"):
+        read_trec_run(tmp_path / "none.trec")

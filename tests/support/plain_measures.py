@@ -1,0 +1,185 @@
+"""Every measure once more, as slow and plain as its definition: grades in a list, no columns, no tie groups.
+
+`shown` is the whole list of one query, best first: the grade of each passage, None where it is not judged. `pool` are
+the grades of all judged passages of the query. Grades are on the scale 1 to 5, 4 and 5 are relevant, gain = grade - 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import groupby, permutations, product
+
+Shown = Sequence[int | None]
+Pool = Sequence[int]
+
+RELEVANT = 4
+UTILITY = {5: 1.0, 4: 0.5, 3: 0.1, 2: 0.0, 1: 0.0}
+
+
+def weights(pool: Pool, alpha: float = 1.0, cap4: float = 1.0, cap3: float = 0.25) -> dict[int | None, float]:
+    held = Counter(pool)
+    if not held[5]:
+        return {5: 1.0, 4: 1.0, 3: 0.2, 2: 0.0, 1: 0.0, None: 0.0}
+    rarity = {g: UTILITY[g] / (held[g] / len(pool)) ** alpha if held[g] else 0.0 for g in UTILITY}
+    return {
+        5: 1.0,
+        4: min(rarity[4] / rarity[5], cap4),
+        3: min(rarity[3] / rarity[5], cap3),
+        2: 0.0,
+        1: 0.0,
+        None: 0.0,
+    }
+
+
+def share(above: float, below: float, otherwise: float = math.nan) -> float:
+    return above / below if below > 0 else otherwise
+
+
+def good(grades: Shown, low: int = RELEVANT) -> int:
+    return sum(grade is not None and grade >= low for grade in grades)
+
+
+def best(values: Sequence[float], k: int) -> float:
+    return sum(sorted(values, reverse=True)[:k])
+
+
+def ra_nwg(shown: Shown, pool: Pool, k: int, **how: float) -> float:
+    w = weights(pool, **how)
+    return share(sum(w[g] for g in shown[:k]), best([w[g] for g in pool], k))
+
+
+def n_recall(low: int) -> Callable[[Shown, Pool, int], float]:
+    return lambda shown, pool, k: share(good(shown[:k], low), min(k, good(pool, low)))
+
+
+def proc_ra_nwg(shown: Shown, pool: Pool, k: int, depth: int) -> float:
+    w = weights(pool)
+    return share(best([w[g] for g in shown[: max(depth, k)]], k), best([w[g] for g in pool], k))
+
+
+def proc_n_recall4(shown: Shown, pool: Pool, k: int, depth: int) -> float:
+    return share(min(k, good(shown[: max(depth, k)])), min(k, good(pool)))
+
+
+def pct(plain: Callable[..., float], ceiling: Callable[..., float]) -> Callable[..., float]:
+    def measure(shown: Shown, pool: Pool, k: int, depth: int) -> float:
+        top = ceiling(shown, pool, k, depth)
+        if not shown and not math.isnan(top):
+            return 0.0
+        return share(plain(shown, pool, k), top)
+
+    return measure
+
+
+def discounted(values: Sequence[float]) -> float:
+    return sum(value / math.log2(place + 1) for place, value in enumerate(values, start=1))
+
+
+def ndcg(gain: Callable[[int], float]) -> Callable[[Shown, Pool, int], float]:
+    def measure(shown: Shown, pool: Pool, k: int) -> float:
+        ideal = sorted((gain(g) for g in pool), reverse=True)[:k]
+        return share(discounted([0.0 if g is None else gain(g) for g in shown[:k]]), discounted(ideal), 0.0)
+
+    return measure
+
+
+def udcg(shown: Shown, pool: Pool, k: int, harm: float = 0.33) -> float:
+    u = {g: UTILITY[g] if UTILITY[g] > 0 else -harm for g in UTILITY} | {None: 0.0}
+    ideal = sorted((UTILITY[g] for g in pool), reverse=True)[:k]
+    return share(discounted([u[g] for g in shown[:k]]), discounted(ideal))
+
+
+def mrr(shown: Shown, pool: Pool, k: int) -> float:
+    return next((1 / place for place in range(1, len(shown[:k]) + 1) if good(shown[place - 1 : place])), 0.0)
+
+
+def average_precision(shown: Shown, pool: Pool, k: int) -> float:
+    hits = [place for place in range(1, len(shown[:k]) + 1) if good(shown[place - 1 : place])]
+    return share(sum(good(shown[:place]) / place for place in hits), good(pool), 0.0)
+
+
+def rbp(shown: Shown, pool: Pool, k: int, p: float = 0.8) -> float:
+    return sum((1 - p) * p**place for place in range(len(shown[:k])) if good(shown[place : place + 1]))
+
+
+def bpref(shown: Shown, pool: Pool, k: int) -> float:
+    relevant, others = good(pool), len(pool) - good(pool)
+    total = 0.0
+    for place, grade in enumerate(shown[:k]):
+        if good([grade]):
+            above = sum(g is not None and g < RELEVANT for g in shown[:place])
+            total += 1 - share(min(above, relevant), min(relevant, others), 0.0)
+    return share(total, relevant, 0.0)
+
+
+def hit_all(shown: Shown, pool: Pool, k: int) -> float:
+    return float(good(shown[:k]) == good(pool)) if good(pool) else math.nan
+
+
+def judged(shown: Shown, pool: Pool, k: int) -> float:
+    return share(sum(g is not None for g in shown[:k]), min(k, len(shown)), 0.0)
+
+
+def holes(shown: Shown, pool: Pool, k: int) -> float:
+    return share(sum(g is None for g in shown[:k]), min(k, len(shown)), 0.0)
+
+
+def recall(shown: Shown, pool: Pool, k: int) -> float:
+    return share(good(shown[:k]), good(pool), 0.0)
+
+
+# name -> the value at a cutoff; ceilings take their pool as well
+PLAIN: dict[str, Callable[..., float]] = {
+    "ra_nwg": ra_nwg,
+    "n_recall4": n_recall(4),
+    "n_recall5": n_recall(5),
+    "precision4": lambda shown, pool, k: good(shown[:k]) / k,
+    "harm": lambda shown, pool, k: sum(g is not None and g <= 2 for g in shown[:k]) / k,
+    "hit_all": hit_all,
+    "holes": holes,
+    "judged": judged,
+    "proc_ra_nwg": proc_ra_nwg,
+    "proc_n_recall4": proc_n_recall4,
+    "pct_proc_ra_nwg": pct(ra_nwg, proc_ra_nwg),
+    "pct_proc_n_recall4": pct(n_recall(4), proc_n_recall4),
+    "udcg": udcg,
+    "hit": lambda shown, pool, k: float(good(shown[:k]) > 0),
+    "hits": lambda shown, pool, k: float(good(shown[:k])),
+    "recall": recall,
+    "precision": lambda shown, pool, k: good(shown[:k]) / k,
+    "f1": lambda shown, pool, k: 2 * good(shown[:k]) / (k + good(pool)),
+    "mrr": mrr,
+    "map": average_precision,
+    "ndcg": ndcg(lambda grade: grade - 1),
+    "ndcg_exp": ndcg(lambda grade: 2 ** (grade - 1) - 1),
+    "rbp": rbp,
+    "bpref": bpref,
+    "robustness": lambda shown, pool, k: float(recall(shown, pool, k) >= 0.5),
+}
+CEILINGS = frozenset(name for name in PLAIN if "proc" in name)
+
+
+def plain_value(name: str, shown: Shown, pool: Pool, k: int, depth: int) -> float:
+    return PLAIN[name](shown, pool, k, depth) if name in CEILINGS else PLAIN[name](shown, pool, k)
+
+
+def written(name: str, k: int, depth: int) -> str:
+    """The measure as `raggs.metrics` spells it."""
+    return f"{name}(pool={depth})@{k}" if name in CEILINGS else f"{name}@{k}"
+
+
+def all_orders(groups: Sequence[Sequence[int | None]]) -> Counter[tuple[int | None, ...]]:
+    """Every order of tied passages, by how many of the permutations look like it."""
+    each = [Counter(permutations(group)) for group in groups]
+    found: Counter[tuple[int | None, ...]] = Counter()
+    for choice in product(*(ways.items() for ways in each)):
+        found[tuple(grade for order, _ in choice for grade in order)] += math.prod(count for _, count in choice)
+    return found
+
+
+def groups_of(scored: Sequence[tuple[float, int | None]]) -> list[list[int | None]]:
+    """The tie groups of (score, grade) pairs, best first."""
+    ranked = sorted(scored, key=lambda pair: -pair[0])
+    return [[grade for _, grade in group] for _, group in groupby(ranked, key=lambda pair: pair[0])]
