@@ -28,11 +28,13 @@ class Golden:
     @property
     def digest(self) -> str:
         """sha256 over the judgments, whatever file they came from."""
-        qrels, found = self.qrels, hashlib.sha256()
-        docs = qrels.docs.take(np.arange(len(qrels.docs))).tolist()
-        lines = zip((qrels.qids[query] for query in qrels.query.tolist()), docs, qrels.grade.tolist(), strict=True)
-        for qid, doc, grade in sorted(lines):
-            found.update(f"{qid}\t".encode() + doc + f"\t{grade}\n".encode())
+        qrels = self.qrels
+        order = np.lexsort((qrels.keys, qrels.query))  # by hashes, for any order will do that does not depend on the file
+        docs = qrels.docs.take(order).tolist()
+        parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))
+        found = hashlib.sha256()
+        for part in (*parts, qrels.grade[order].astype("<i8").tobytes()):
+            found.update(len(part).to_bytes(8, "little") + part)
         return found.hexdigest()
 
 
