@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measures
 
@@ -52,9 +53,10 @@ for name in next(iter(found.values())):
 
 
 class Cost(NamedTuple):
-    """Wall time in seconds and peak memory in MiB."""
+    """Wall time and processor time in seconds, and peak memory in MiB."""
 
     seconds: float
+    cpu: float
     memory: float
 
 
@@ -99,7 +101,7 @@ def write_files(folder: Path, lines: int) -> tuple[Path, Path]:
 
 
 def clock(command: Sequence[object], repeats: int) -> Cost:
-    """The least wall time of a command over some repeats, and its largest peak memory."""
+    """The least times of a command over some repeats, and its largest peak memory."""
     costs = []
     for _ in range(repeats):
         began = time.perf_counter()
@@ -109,8 +111,10 @@ def clock(command: Sequence[object], repeats: int) -> Cost:
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode:
             raise subprocess.CalledProcessError(process.returncode, process.args)
-        costs.append(Cost(seconds, used.ru_maxrss / 1024))
-    return Cost(min(cost.seconds for cost in costs), max(cost.memory for cost in costs))
+        costs.append(Cost(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024))
+    return Cost(
+        min(cost.seconds for cost in costs), min(cost.cpu for cost in costs), max(cost.memory for cost in costs)
+    )
 
 
 def commands(qrels: Path, run: Path) -> dict[str, list[object]]:
@@ -123,14 +127,15 @@ def commands(qrels: Path, run: Path) -> dict[str, list[object]]:
 
 
 def compare_tools(folder: Path, sizes: Sequence[int], repeats: int) -> None:
-    print(f"{'lines':>12}  {'tool':<12} {'seconds':>8} {'MiB':>7}  {'of ir_measures':>14}")
+    print(f"{'lines':>12}  {'tool':<12} {'seconds':>8} {'cpu':>8} {'MiB':>7}  of ir_measures: wall, cpu")
     for lines in sizes:
         files = write_files(folder, lines)
         times = 1 if lines > 10**6 else repeats
         found = {name: clock(command, times) for name, command in commands(*files).items()}
         for name, cost in found.items():
-            share = cost.seconds / found["ir_measures"].seconds
-            print(f"{lines:>12,}  {name:<12} {cost.seconds:>8.2f} {cost.memory:>7.0f}  {share:>14.2f}", flush=True)
+            wall, cpu = cost.seconds / found["ir_measures"].seconds, cost.cpu / found["ir_measures"].cpu
+            numbers = f"{cost.seconds:>8.2f} {cost.cpu:>8.2f} {cost.memory:>7.0f}  {wall:>20.2f} {cpu:>4.2f}"
+            print(f"{lines:>12,}  {name:<12} {numbers}", flush=True)
 
 
 def columns_of(world: World, ids: np.ndarray) -> tuple[Qrels, Run]:
@@ -170,7 +175,7 @@ def compare_ties(queries: int, shuffles: int, repeats: int) -> None:
         biases.append([float(named.values(hits).mean()) for named in bias])
     tied = hits.tied.sum() / hits.length.sum()
     times = [
-        least_time(lambda chosen=chosen: [named.values(find_hits(qrels, run)) for named in chosen], repeats)
+        least_time(lambda chosen=chosen: measure_hits(find_hits(qrels, run), chosen), repeats)
         for chosen in (plain, expected)
     ]
     print(f"\nTies: {queries * DEPTH:,} lines in float16, {tied:.0%} of the passages tied")

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raggs.agreement import accuracy_given_hit
 from raggs.errors import DataError
 from raggs.evaluation.models import (
     AnswersPart,
@@ -150,7 +149,7 @@ def _system(golden: Golden, system: System, hits: Hits, found: Evaluation, optio
         if graded
         else (),
         robustness=tuple(_robustness(hits, cutoff) for cutoff in options.cutoffs) if options.robustness else (),
-        answers=None if options.correct is None else _answers(hits, k, options.correct),
+        answers=None if options.correct is None else _answers(hits, k, options.correct, options.confidence),
     )
 
 
@@ -220,13 +219,15 @@ def _robustness(hits: Hits, k: int) -> RobustnessPart:
     )
 
 
-def _answers(hits: Hits, k: int, correct: Mapping[str, bool]) -> AnswersPart:
+def _answers(hits: Hits, k: int, correct: Mapping[str, bool], confidence: float) -> AnswersPart:
+    from raggs.agreement import accuracy_given_hit  # late: few evaluations know answers
+
     name = f"hit_all@{k}" if hits.qrels.scale.golden else f"hit@{k}"
     values = parse_measure(name).values(hits)
     flags = np.array([float(correct[qid]) if qid in correct else np.nan for qid in hits.qrels.qids])
     if not np.isfinite(flags).any():
         raise DataError("no judged query has a known answer", remedy="make both files name queries in the same way")
-    found = accuracy_given_hit(flags, values)
+    found = accuracy_given_hit(flags, values, confidence=confidence)
     return AnswersPart(
         measure=name,
         accuracy=_number(found.value),
