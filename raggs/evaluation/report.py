@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raggs.errors import DataError
+from raggs.errors import DataError, UsageError
 from raggs.evaluation.models import (
     AnswersPart,
     BottleneckPart,
@@ -64,11 +64,12 @@ def make_report(golden: Golden, systems: Sequence[System], options: Options) -> 
     """Score every system.
 
     Raises:
-        DataError: no query in common, a measure that the labels do not allow, or no baseline of that name.
+        DataError: no query in common, or a measure that the labels do not allow.
+        UsageError: no baseline of that name.
     """
     hits = {system.name: _hits(golden, system, options) for system in systems}
     if options.baseline is not None and options.baseline not in hits:
-        raise DataError(f"no system is called {options.baseline}", remedy=f"known: {', '.join(hits)}")
+        raise UsageError(f"no system is called {options.baseline}", remedy=f"known: {', '.join(hits)}")
     found = {
         name: measure_hits(table, options.measures, confidence=options.confidence, seed=options.seed)
         for name, table in hits.items()
@@ -111,7 +112,7 @@ def _hits(golden: Golden, system: System, options: Options) -> Hits:
 
 
 def _some(qids: Sequence[str]) -> str:
-    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "")
+    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "") or "none"
 
 
 def _golden(golden: Golden) -> GoldenPart:

@@ -29,7 +29,9 @@ class Golden:
     def digest(self) -> str:
         """sha256 over the judgments, whatever file they came from."""
         qrels = self.qrels
-        order = np.lexsort((qrels.keys, qrels.query))  # by hashes, for any order will do that does not depend on the file
+        order = np.lexsort(
+            (qrels.keys, qrels.query)
+        )  # by hashes, for any order will do that does not depend on the file
         docs = qrels.docs.take(order).tolist()
         parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))
         found = hashlib.sha256()
@@ -71,7 +73,9 @@ def open_systems(specs: list[str]) -> Iterator[System]:
     """
     taken: set[str] = set()
     for spec in specs:
-        name, _, place = spec.rpartition("=")
+        name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
+        if not place:
+            name, place = "", spec
         path = Path(place)
         folder = path.is_dir()
         for own, run in _runs_of(path) if folder else [(_stem(path), read_run(path))]:
