@@ -99,7 +99,7 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, text in raw_lines(path):
         try:
             value = json.loads(text, parse_constant=_refuse_constant)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(
                 f"not valid JSON ({error})", where=path, line=number, remedy="each line is one JSON object"
             ) from error

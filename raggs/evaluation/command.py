@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,9 @@ GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "rec
 OTHERS = ("ndcg", "recall", "precision", "mrr", "map", "hit")
 OF_SAMPLES = ("hit", "recall", "precision", "mrr", "ndcg")
 WHOLE = {"map", "mrr", "bpref", "rbp", "judged", "holes"}  # usually taken over the whole list
-SCALE = re.compile(r"(\d+)\s*(?:-|\.\.)\s*(\d+)")
+SCALE = re.compile(r"([0-9]{1,3})\s*(?:-|\.\.)\s*([0-9]{1,3})")
+FACET = "doc_id<TAB>facet"
+CUTOFF = re.compile(r"[1-9][0-9]{0,8}")
 FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
 
 
@@ -62,6 +65,8 @@ def evaluate_files(asked: Request) -> Report:
     Raises:
         UsageError, NotFoundError, DataError: something asked for does not exist, or a file cannot be right.
     """
+    if not math.isfinite(asked.confidence) or not math.isfinite(asked.max_drop):
+        raise UsageError("--confidence and --max-drop are numbers", remedy="write e.g. --confidence 0.95")
     if asked.fail_on_regression is not None:
         gates.read_report(asked.fail_on_regression)  # a wrong path is said before the work
     if asked.samples is not None or asked.outputs is not None:
@@ -130,7 +135,7 @@ def _options(asked: Request, usual: tuple[str, ...], default_k: int) -> Options:
         uncertainty=asked.uncertainty,
         confidence=asked.confidence,
         seed=asked.seed,
-        facets={} if asked.facets is None else dict(_pairs(asked.facets, "doc_id<TAB>facet")),
+        facets={} if asked.facets is None else {key: value for _, key, value in _pairs(asked.facets, FACET)},
         correct=None if asked.correct is None else _flags(asked.correct),
     )
 
@@ -151,7 +156,7 @@ def _at(name: str, cutoffs: list[int], otherwise: list[int]) -> list[Named]:
 def _cutoffs(text: str) -> list[int]:
     found = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        if not part.isdecimal() or int(part) < 1:
+        if not CUTOFF.fullmatch(part):
             raise UsageError(f"--k {part} is no cutoff", remedy="write e.g. --k 5,10,20")
         found.append(int(part))
     return sorted(set(found))
@@ -173,28 +178,34 @@ def _tuned(scale: Scale, asked: Request) -> Scale:
     for part in filter(None, (asked.gains or "").split(",")):
         grade, _, gain = part.partition("=")
         try:
+            known = int(grade) in gains
             gains[int(grade)] = float(gain)
         except ValueError:
             raise UsageError(f"--gains: {part!r} is no grade=gain", remedy="write e.g. --gains 5=4,4=2") from None
-    return Scale.of(scale.low, scale.high, asked.binary_at or scale.relevant, gains)
+        if not known:
+            raise UsageError(f"--gains: {grade} is no grade", remedy=f"grades are {scale.low} to {scale.high}")
+    return Scale.of(scale.low, scale.high, scale.relevant if asked.binary_at is None else asked.binary_at, gains)
 
 
-def _pairs(path: Path, form: str) -> list[tuple[str, str]]:
-    found: dict[str, str] = {}
+def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
+    """Number, key and value of each line."""
+    seen = set()
     for line, text in raw_lines(path):
         cells = text.split("\t") if "\t" in text else text.split()
         if len(cells) != 2:
             raise DataError(f"{len(cells)} columns instead of 2", where=path, line=line, remedy=f"expected: {form}")
-        if cells[0].strip() in found:
-            raise DataError(f"{cells[0].strip()} stands twice", where=path, line=line, remedy="keep one")
-        found[cells[0].strip()] = cells[1].strip()
-    return list(found.items())
+        key, value = (cell.strip() for cell in cells)
+        if key in seen:
+            raise DataError(f"{key} stands twice", where=path, line=line, remedy="keep one")
+        seen.add(key)
+        yield line, key, value
 
 
 def _flags(path: Path) -> Mapping[str, bool]:
     flags = {}
-    for qid, text in _pairs(path, "qid<TAB>0|1"):
+    for line, qid, text in _pairs(path, "qid<TAB>0|1"):
         if text.lower() not in FLAGS:
-            raise DataError(f"query {qid}: {text!r} is neither 0 nor 1", where=path, remedy="1 for a correct answer")
+            said = f"query {qid}: {text!r} is neither 0 nor 1"
+            raise DataError(said, where=path, line=line, remedy="1 for a correct answer")
         flags[qid] = FLAGS[text.lower()]
     return flags

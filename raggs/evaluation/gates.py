@@ -5,6 +5,7 @@ A gate is judged after everything is written, so a failed one loses nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -17,6 +18,10 @@ from raggs.jsonl import explain
 from raggs.metrics.names import parse_measure
 from raggs.metrics.stats import compare
 
+LIMIT = re.compile(r"(.+)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)", re.ASCII)
+CUTOFF = re.compile(r"@\d+")
+UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
+
 
 def parse_limit(text: str) -> tuple[str, float]:
     """``ndcg@10=0.55`` as a canonical measure and its limit.
@@ -24,17 +29,18 @@ def parse_limit(text: str) -> tuple[str, float]:
     Raises:
         UsageError: not of this form.
     """
-    name, _, value = text.rpartition("=")
-    try:
-        return parse_measure(name).name, float(value)
-    except ValueError:
-        raise UsageError(f"--fail-under {text}: no number after =", remedy="write e.g. ndcg@10=0.55") from None
+    found = LIMIT.fullmatch(text.strip())
+    if not found:
+        raise UsageError(f"--fail-under {text}: no number after =", remedy="write e.g. ndcg@10=0.55")
+    return parse_measure(found[1]).name, float(found[2])
 
 
 def under(report: Report, limits: Mapping[str, float]) -> list[str]:
     """A sentence for each system that misses a limit; for measures where lower is better, that exceeds it."""
     sentences = []
     for measure, limit in limits.items():
+        if measure not in report.measures:  # samples have cutoffs of their own
+            measure = CUTOFF.sub("@k", measure)
         higher = report.higher_is_better[measure]
         for system in report.systems:
             mean = system.scores[measure].mean
@@ -82,7 +88,7 @@ def regressions(report: Report, before: Report, *, drop: float, where: Path) -> 
             remedy="evaluate the earlier system again on these judgments",
         )
     pairs = _pairs(report.systems, before.systems)
-    shared = [measure for measure in report.measures if measure in before.measures]
+    shared = [name for name in report.measures if name in before.measures and not UNGATED.match(name)]
     if not pairs or not shared:
         what = "system" if not pairs else "measure"
         raise DataError(f"has no {what} in common with this result", where=where, remedy="name them alike")
@@ -102,7 +108,9 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
 
 
 def _worse(report: Report, before: Report, names: tuple[str, str], measure: str, drop: float) -> str | None:
-    now, then = report.per_query[names[0]][measure], before.per_query[names[1]][measure]
+    now, then = (
+        part.per_query.get(name, {}).get(measure, {}) for part, name in ((report, names[0]), (before, names[1]))
+    )
     qids = sorted(now.keys() & then.keys())
     if not qids:
         return None

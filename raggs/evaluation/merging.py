@@ -22,17 +22,18 @@ def merged_by_cutoff(
 
     The measures are then called ``name@k`` with the letter k, for cutoffs differ.
     """
-    usual = options.cutoffs[0]
+    labels: dict[str, Named] = {}
+    for named in options.measures:  # of several cutoffs of a measure the first is that of samples without their own
+        labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
     whole = make_report(golden, [system], options)
     for own, names in cutoffs.items():
-        k = own or usual
-        moved = [named if named.measure.k is None else _moved(named, k) for named in options.measures]
-        report = make_report(golden, [system], replace(options, measures=moved))
-        for named, here in zip(options.measures, moved, strict=True):
-            column = report.per_query[system.name][here.name]
-            values.setdefault(_label(named), {}).update({name: column[name] for name in names if name in column})
-    return _joined(whole, system, values, {_label(named): named.higher for named in options.measures})
+        moved = {label: _moved(named, own) for label, named in labels.items()}
+        report = make_report(golden, [system], replace(options, measures=list(moved.values())))
+        for label, named in moved.items():
+            column = report.per_query[system.name][named.name]
+            values.setdefault(label, {}).update({name: column[name] for name in names if name in column})
+    return _joined(whole, system, values, {label: named.higher for label, named in labels.items()})
 
 
 def _joined(
@@ -62,7 +63,9 @@ def _joined(
     )
 
 
-def _moved(named: Named, k: int) -> Named:
+def _moved(named: Named, k: int | None) -> Named:
+    if k is None or named.measure.k is None:
+        return named
     return replace(named, measure=replace(named.measure, k=k))
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from raggs.agreement import accuracy_given_hit
-from raggs.errors import DataError
+from raggs.errors import DataError, UsageError
 from raggs.evaluation.models import (
     AnswersPart,
     BottleneckPart,
@@ -65,11 +64,12 @@ def make_report(golden: Golden, systems: Sequence[System], options: Options) -> 
     """Score every system.
 
     Raises:
-        DataError: no query in common, a measure that the labels do not allow, or no baseline of that name.
+        DataError: no query in common, or a measure that the labels do not allow.
+        UsageError: no baseline of that name.
     """
     hits = {system.name: _hits(golden, system, options) for system in systems}
     if options.baseline is not None and options.baseline not in hits:
-        raise DataError(f"no system is called {options.baseline}", remedy=f"known: {', '.join(hits)}")
+        raise UsageError(f"no system is called {options.baseline}", remedy=f"known: {', '.join(hits)}")
     found = {
         name: measure_hits(table, options.measures, confidence=options.confidence, seed=options.seed)
         for name, table in hits.items()
@@ -112,7 +112,7 @@ def _hits(golden: Golden, system: System, options: Options) -> Hits:
 
 
 def _some(qids: Sequence[str]) -> str:
-    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "")
+    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "") or "none"
 
 
 def _golden(golden: Golden) -> GoldenPart:
@@ -150,7 +150,7 @@ def _system(golden: Golden, system: System, hits: Hits, found: Evaluation, optio
         if graded
         else (),
         robustness=tuple(_robustness(hits, cutoff) for cutoff in options.cutoffs) if options.robustness else (),
-        answers=None if options.correct is None else _answers(hits, k, options.correct),
+        answers=None if options.correct is None else _answers(hits, k, options.correct, options.confidence),
     )
 
 
@@ -221,13 +221,15 @@ def _robustness(hits: Hits, k: int) -> RobustnessPart:
     )
 
 
-def _answers(hits: Hits, k: int, correct: Mapping[str, bool]) -> AnswersPart:
+def _answers(hits: Hits, k: int, correct: Mapping[str, bool], confidence: float) -> AnswersPart:
+    from raggs.agreement import accuracy_given_hit  # late: few evaluations know answers
+
     name = f"hit_all@{k}" if hits.qrels.scale.golden else f"hit@{k}"
     values = parse_measure(name).values(hits)
     flags = np.array([float(correct[qid]) if qid in correct else np.nan for qid in hits.qrels.qids])
     if not np.isfinite(flags).any():
         raise DataError("no judged query has a known answer", remedy="make both files name queries in the same way")
-    found = accuracy_given_hit(flags, values)
+    found = accuracy_given_hit(flags, values, confidence=confidence)
     return AnswersPart(
         measure=name,
         accuracy=_number(found.value),

@@ -51,11 +51,14 @@ def systems_of(folder: Path) -> Iterator[tuple[str, Run]]:
 
     Raises:
         NotFoundError: no run, or its stages have not run.
+        DataError: nothing was retrieved.
     """
     opened = open_run(folder)
     rows: dict[str, list[tuple[str, str, float]]] = {}
     for record in opened.typed("retrieve", RetrieveRecord):
         rows.setdefault(record.retriever, []).append((record.qid, record.doc_id, record.score))
+    if not rows:
+        raise DataError("holds nothing that was retrieved", where=folder, remedy="raggs run --config CONFIG")
     for name, columns in sorted(rows.items()):
         qids, docs, scores = zip(*columns, strict=True)
         yield name, Run.from_columns(qids, docs, scores)

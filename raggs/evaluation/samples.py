@@ -20,9 +20,11 @@ from raggs.errors import DataError, NotFoundError
 from raggs.evaluation.sources import Golden, System
 from raggs.jsonl import read_objects
 from raggs.metrics.columns import Qrels, Run, Scale
-from raggs.metrics.texts import answer_rank
+from raggs.metrics.texts import answer_rank, folded
+from raggs.readers.shapes import check_ids
 
 DEFAULT_K = 5
+MOST = 1000.0  # the largest gain; ndcg_exp still is a number there
 OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
 FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
 
@@ -103,16 +105,17 @@ def _qrels(samples: Mapping[str, Sample]) -> Qrels:
 def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
     seen = set()
     for place, entry in enumerate(_entries(path), start=1):
-        if not isinstance(entry, dict) or not isinstance(entry.get("id"), str | int):
+        name = _id(entry.get("id") if isinstance(entry, dict) else None)
+        if name is None:
             raise DataError(f"sample {place} has no id", where=path, remedy="write id: q-1")
-        name = str(entry["id"])
+        check_ids(path, None, name)
         if name in seen:
             raise DataError(f"sample {name} stands twice", where=path, remedy="keep one")
         seen.add(name)
         meta = entry.get("metadata") or {}
         if not isinstance(meta, dict):
             raise DataError(f"sample {name}: metadata is no mapping", where=path, remedy="write metadata: {k: 5}")
-        answer = meta.get("answer", entry.get("expected_answer"))
+        answer = _answer(path, name, meta.get("answer", entry.get("expected_answer")))
         yield name, Sample(_gains(path, name, entry.get("expected_output")), _cutoff(path, name, meta), answer)
 
 
@@ -125,7 +128,11 @@ def _entries(path: Path) -> list[Any]:
         raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check it") from error
     except UnicodeDecodeError as error:
         raise DataError("not UTF-8", where=path, remedy="convert the file to UTF-8") from error
-    except yaml.YAMLError as error:
+    except RecursionError as error:
+        raise DataError(
+            "nested too deeply", where=path, remedy="write samples: [{id, expected_output}, ...]"
+        ) from error
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
         raise DataError("not valid YAML", where=path, line=line, remedy="check the indentation there") from error
@@ -137,20 +144,36 @@ def _entries(path: Path) -> list[Any]:
 
 def _gains(path: Path, name: str, expected: Any) -> dict[str, float]:
     remedy = "write expected_output: [doc-3, doc-9] or {doc-3: 3, doc-9: 1}"
-    if isinstance(expected, list) and expected:
-        gains = {str(doc_id): 1.0 for doc_id in expected}
-        if len(gains) < len(expected):
-            raise DataError(f"sample {name} expects a passage twice", where=path, remedy="keep one")
-        return gains
-    if isinstance(expected, dict) and expected:
-        for doc_id, gain in expected.items():
-            number = isinstance(gain, int | float) and not isinstance(gain, bool)
-            if not number or not math.isfinite(gain) or gain < 0:
-                raise DataError(
-                    f"sample {name}: gain {gain!r} of {doc_id} is no number >= 0", where=path, remedy=remedy
-                )
-        return {str(doc_id): float(gain) for doc_id, gain in expected.items()}
-    raise DataError(f"sample {name} expects no passage", where=path, remedy=remedy)
+    if not isinstance(expected, list | dict) or not expected:
+        raise DataError(f"sample {name} expects no passage", where=path, remedy=remedy)
+    gains = {}
+    for doc_id, gain in expected.items() if isinstance(expected, dict) else [(one, 1) for one in expected]:
+        if (written := _id(doc_id)) is None:
+            raise DataError(f"sample {name}: {doc_id!r} is no id of a passage", where=path, remedy="quote it")
+        check_ids(path, None, written)
+        if written in gains:
+            raise DataError(f"sample {name} expects {written} twice", where=path, remedy="keep one")
+        number = isinstance(gain, int | float) and not isinstance(gain, bool)
+        if not number or not 0 <= gain <= MOST:
+            said = f"sample {name}: gain {gain!r} of {written} is no number in 0 to {MOST:g}"
+            raise DataError(said, where=path, remedy=remedy)
+        gains[written] = float(gain)
+    return gains
+
+
+def _id(value: Any) -> str | None:
+    """An id as text; None where YAML made something else of it, whose spelling is lost."""
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
+
+
+def _answer(path: Path, name: str, answer: Any) -> str | None:
+    if answer is None:
+        return None
+    if not isinstance(answer, str | int | float) or isinstance(answer, bool):
+        raise DataError(f"sample {name}: the answer {answer!r} is no text", where=path, remedy="quote it")
+    if not folded(str(answer)):
+        raise DataError(f"sample {name}: the expected answer is empty", where=path, remedy="leave it out")
+    return str(answer)
 
 
 def _cutoff(path: Path, name: str, meta: Mapping[str, Any]) -> int | None:
@@ -162,17 +185,17 @@ def _cutoff(path: Path, name: str, meta: Mapping[str, Any]) -> int | None:
 
 def _outputs(path: Path) -> Iterator[tuple[int, str, list[tuple[str, str]]]]:
     for line, entry in read_objects(path):
-        if not isinstance(entry.get("id"), str | int):
+        if (name := _id(entry.get("id"))) is None:
             raise DataError("no id", where=path, line=line, remedy='each line is {"id": ..., "output": ...}')
         output = next((entry[key] for key in OUTPUT_KEYS if key in entry), entry.get("retrieved"))
-        yield line, str(entry["id"]), _retrieved(path, line, output)
+        yield line, name, _retrieved(path, line, output)
 
 
 def _retrieved(path: Path, line: int, output: Any) -> list[tuple[str, str]]:
     if isinstance(output, str):
         try:
             output = json.loads(output)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError("the output is not valid JSON", where=path, line=line, remedy=FORM) from error
     items = output.get("retrieved") if isinstance(output, dict) else output
     if not isinstance(items, list):
@@ -181,8 +204,8 @@ def _retrieved(path: Path, line: int, output: Any) -> list[tuple[str, str]]:
 
 
 def _item(path: Path, line: int, item: Any) -> tuple[str, str]:
-    if isinstance(item, str):
-        return item, ""
-    if isinstance(item, dict) and isinstance(item.get("id"), str | int):
-        return str(item["id"]), str(item.get("text") or "")
-    raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=FORM)
+    doc_id = _id(item.get("id") if isinstance(item, dict) else item)
+    if doc_id is None:
+        raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=FORM)
+    check_ids(path, line, doc_id)
+    return doc_id, str(item.get("text") or "") if isinstance(item, dict) else ""

@@ -28,11 +28,15 @@ class Golden:
     @property
     def digest(self) -> str:
         """sha256 over the judgments, whatever file they came from."""
-        qrels, found = self.qrels, hashlib.sha256()
-        docs = qrels.docs.take(np.arange(len(qrels.docs))).tolist()
-        lines = zip((qrels.qids[query] for query in qrels.query.tolist()), docs, qrels.grade.tolist(), strict=True)
-        for qid, doc, grade in sorted(lines):
-            found.update(f"{qid}\t".encode() + doc + f"\t{grade}\n".encode())
+        qrels = self.qrels
+        order = np.lexsort(
+            (qrels.keys, qrels.query)
+        )  # by hashes, for any order will do that does not depend on the file
+        docs = qrels.docs.take(order).tolist()
+        parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))
+        found = hashlib.sha256()
+        for part in (*parts, qrels.grade[order].astype("<i8").tobytes()):
+            found.update(len(part).to_bytes(8, "little") + part)
         return found.hexdigest()
 
 
@@ -69,7 +73,9 @@ def open_systems(specs: list[str]) -> Iterator[System]:
     """
     taken: set[str] = set()
     for spec in specs:
-        name, _, place = spec.rpartition("=")
+        name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
+        if not place:
+            name, place = "", spec
         path = Path(place)
         folder = path.is_dir()
         for own, run in _runs_of(path) if folder else [(_stem(path), read_run(path))]:

@@ -71,13 +71,16 @@ class Hits:
 
     def arranged(self, weights: Floats) -> Hits:
         """The same with each tie group in descending order of `weights` (shape (n,)); unjudged passages weigh 0."""
-        order = np.lexsort((-weights, self.start, self.query))
-        query, start, size, weight = self.query[order], self.start[order], self.size[order], weights[order]
+        tied = np.flatnonzero(self.size > 1)  # a group fills the same rows before and after
+        query, start, size = self.query[tied], self.start[tied], self.size[tied]
+        order = np.lexsort((-weights[tied], start, query))
         first = _run_starts(query, start)
         place = np.arange(len(order)) - first
         judged = np.bincount(first, minlength=len(order))[first]
-        rank = start + np.where(weight >= 0, 1 + place, size - judged + 1 + place)
-        return replace(self, query=query, item=self.item[order], rank=rank, start=start, size=size)
+        item, rank = self.item.copy(), self.rank.copy()
+        item[tied] = self.item[tied[order]]
+        rank[tied] = start + np.where(weights[tied[order]] >= 0, 1 + place, size - judged + 1 + place)
+        return replace(self, item=item, rank=rank)
 
     def condensed(self) -> Hits:
         """The same as if the run had not returned any unjudged passage (Sakai 2007)."""

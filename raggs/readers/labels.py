@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from raggs.errors import DataError
 from raggs.metrics.columns import Qrels, Scale, usual_scale
 from raggs.metrics.ids import IdColumn
 from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
+from raggs.readers.trecqrels import quick_labels
 from raggs.trec import INTEGER, Label, read_qrels
 
 
@@ -39,6 +41,9 @@ def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
         NotFoundError, DataError: as `read_labels`; a grade outside the scale; no label at all; labels from which
             the scale cannot be guessed.
     """
+    if shape_of(path) is Shape.TREC and (quick := quick_labels(path)) is not None:
+        with suppress(DataError):  # the other way names the line
+            return Qrels(*quick, scale or _guessed(quick.grade, path))
     labels = list(read_labels(path))
     if not labels:
         raise DataError("holds no labels", where=path, remedy="one label a line: qid 0 docid grade")
@@ -63,7 +68,7 @@ def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
 
 
 def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> Scale:
-    scale = usual_scale(grades.tolist())
+    scale = usual_scale(np.unique(grades).tolist())
     if scale.low == 1 and grades.max(initial=0) < scale.relevant:
         highest = max(int(grades.max(initial=1)), 1)
         raise DataError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from enum import Enum
 from pathlib import Path
@@ -23,6 +24,10 @@ DOC_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "docno", "doc", "pas
 GRADE_COLUMNS = ("grade", "score", "relevance", "rel", "label")
 SCORE_COLUMNS = ("score",)
 DELIMITERS = ("\t", ",", ";")
+FORM = "write {qid: {doc_id: number}}"
+
+
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Shape(Enum):
@@ -63,9 +68,9 @@ def table_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
         DataError: the header lacks a column, a row has other columns than it, or an id is wrong.
     """
     lines = raw_lines(path)
-    _, header = next(lines)
+    first, header = next(lines)
     delimiter = _delimiter(header) or ","
-    names = [name.strip().lower() for name in next(csv.reader([header], delimiter=delimiter))]
+    names = [name.lower() for name in _row(header, delimiter, path, first)]
     places = (
         _place(names, QUERY_COLUMNS, path),
         _place(names, DOC_COLUMNS, path),
@@ -73,12 +78,12 @@ def table_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
     )
     seen = Seen(path)
     for number, text in lines:
-        row = next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter))
+        row = _row(text, delimiter, path, number)
         if len(row) != len(names):
             message = f"{len(row)} columns, the header has {len(names)}"
             raise DataError(message, where=path, line=number, remedy="give each row a cell for each column")
-        qid, doc_id, value = (row[place].strip() for place in places)
-        _check_ids(path, number, qid, doc_id)
+        qid, doc_id, value = (row[place] for place in places)
+        check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
         yield Cell(number, qid, doc_id, value)
 
@@ -92,33 +97,34 @@ def nested_cells(path: Path) -> Iterator[Cell]:
     for qid, inner in _object(path).items():
         if not isinstance(inner, dict):
             message = f"query {qid} has no object of passages"
-            raise DataError(message, where=path, remedy="write {qid: {doc_id: number}}")
+            raise DataError(message, where=path, remedy=FORM)
         for doc_id, value in inner.items():
             if not isinstance(value, int | float) or isinstance(value, bool):
                 message = f"query {qid}, passage {doc_id}: {json.dumps(value)} is not a number"
-                raise DataError(message, where=path, remedy="write {qid: {doc_id: number}}")
-            _check_ids(path, None, qid, doc_id)
-            yield Cell(0, qid, doc_id, repr(int(value)) if float(value).is_integer() else repr(value))
+                raise DataError(message, where=path, remedy=FORM)
+            check_ids(path, None, qid, doc_id)
+            yield Cell(0, qid, doc_id, str(int(value) if isinstance(value, float) and value.is_integer() else value))
 
 
 def _object(path: Path) -> dict[str, Any]:
     text = "".join(line for _, line in raw_lines(path))
     try:
-        found = json.loads(text, object_pairs_hook=_once)
+        found = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, path))
     except json.JSONDecodeError as error:
         raise DataError(f"not valid JSON ({error.msg})", where=path, line=error.lineno, remedy="mend it") from error
-    except ValueError as error:
-        raise DataError(str(error), where=path, remedy="keep one") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, a thousand brackets
+        raise DataError(f"not valid JSON ({error})", where=path, remedy=FORM) from error
     if not isinstance(found, dict):
-        raise DataError("not a JSON object", where=path, remedy="write {qid: {doc_id: number}}")
+        raise DataError("not a JSON object", where=path, remedy=FORM)
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} stands twice")
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{one_line(twice)!r} stands twice", where=path, remedy="keep one")
     return found
 
 
@@ -129,6 +135,13 @@ def _delimiter(header: str) -> str | None:
         if len(names) > 2 and names & set(QUERY_COLUMNS) and names & set(DOC_COLUMNS):
             return delimiter
     return None
+
+
+def _row(text: str, delimiter: str, path: Path, line: int) -> list[str]:
+    try:
+        return [cell.strip() for cell in next(csv.reader([text.rstrip("\r\n")], delimiter=delimiter))]
+    except csv.Error as error:
+        raise DataError(f"not a row of a table ({error})", where=path, line=line, remedy="mend it") from error
 
 
 def _place(names: list[str], wanted: tuple[str, ...], path: Path) -> int:
@@ -143,8 +156,15 @@ def _place(names: list[str], wanted: tuple[str, ...], path: Path) -> int:
     )
 
 
-def _check_ids(path: Path, line: int | None, *ids: str) -> None:
+def check_ids(path: Path, line: int | None, *ids: str) -> None:
+    """Refuse ids that files cannot hold.
+
+    Raises:
+        DataError: one is empty, or holds white space, NUL, or half of a surrogate pair.
+    """
     for name in ids:
-        if not name or len(name.split()) != 1 or name != name.strip():
+        if name.split() != [name]:
             said = f"id {one_line(name)!r} holds white space" if name.strip() else "an id is empty"
             raise DataError(said, where=path, line=line, remedy="ids are words without spaces")
+        if "\0" in name or SURROGATE.search(name):
+            raise DataError(f"id {name!a} is no text", where=path, line=line, remedy="write ids in Unicode")

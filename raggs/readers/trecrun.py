@@ -1,40 +1,22 @@
-"""TREC runs into columns, a chunk of bytes at a time and without a Python object a line.
-
-The fast way takes only what it is sure of: six columns in each line, plain ASCII, decimal scores. At the first oddity
-the whole file is read again line by line by `raggs.trec`, which either names the fault or knows how to read it. So
-both ways give the same columns, and an error always has its line.
-"""
+"""TREC runs into columns: the fast way of `raggs.readers.tokens`, and `raggs.trec` where that is not sure."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
 from array import array
-from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raggs.metrics.columns import Floats, Ints, Run
-from raggs.metrics.ids import WORD, Bytes, IdColumn
+from raggs.metrics.columns import Run
+from raggs.metrics.ids import IdColumn
+from raggs.readers.tokens import OddError, chunks, ids, numbered, numbers, tokens
 from raggs.trec import read_run
 
 CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
 COLUMNS = 6
 QUERY, DOC, SCORE = 0, 2, 4
-WIDEST = 256  # bytes of an id or score; wider ones go the slow way
-EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the nearest double (Clinger 1990)
-DIGITS = 18  # more may overflow
-
-TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])  # exact; a vectorised power need not be
-
-Buffer = NDArray[np.uint8]
-
-
-class _OddError(Exception):
-    """The fast way is not sure."""
 
 
 def read_trec_run(path: Path) -> Run:
@@ -45,7 +27,7 @@ def read_trec_run(path: Path) -> Run:
     """
     try:
         return _fast(path)
-    except (_OddError, OSError, EOFError, zlib.error):
+    except (OddError, OSError, EOFError, zlib.error):
         return _slow(path)
 
 
@@ -59,122 +41,18 @@ def _slow(path: Path) -> Run:
 
 
 def _fast(path: Path) -> Run:
-    numbers: dict[bytes, int] = {}
+    known: dict[bytes, int] = {}
     queries, docs, scores = [], [], []
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        for chunk in _chunks(file):
-            buffer, starts, ends = _tokens(chunk)
-            queries.append(_numbered(_ids(buffer, starts[:, QUERY], ends[:, QUERY]), numbers))
-            docs.append(_ids(buffer, starts[:, DOC], ends[:, DOC]))
-            scores.append(_numbers(_ids(buffer, starts[:, SCORE], ends[:, SCORE])))
+        for chunk in chunks(file, CHUNK):
+            buffer, starts, ends = tokens(chunk, COLUMNS)
+            queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
+            docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
+            scores.append(numbers(ids(buffer, starts[:, SCORE], ends[:, SCORE])))
     if not queries:
         return Run((), np.empty(0, np.int64), np.empty(0), IdColumn(()))
-    qids = tuple(name.decode() for name in numbers)
+    qids = tuple(name.decode() for name in known)
     run = Run(qids, np.concatenate(queries), np.concatenate(scores), IdColumn(docs))
     if run.twice() is not None:
-        raise _OddError
+        raise OddError
     return run
-
-
-def _chunks(file: BinaryIO | gzip.GzipFile) -> Iterator[bytes]:
-    """The file in chunks of whole lines."""
-    rest = b""
-    while block := file.read(CHUNK):
-        cut = block.rfind(b"\n") + 1
-        if not cut:
-            rest += block
-            continue
-        yield rest + block[:cut]
-        rest = block[cut:]
-    if rest.strip():
-        yield rest + b"\n"
-
-
-def _tokens(chunk: bytes) -> tuple[Buffer, Ints, Ints]:
-    """The bytes, and where each column begins and ends: two arrays of shape (lines, 6)."""
-    if not chunk.isascii() or b"#" in chunk or b"\0" in chunk:
-        raise _OddError
-    buffer = np.frombuffer(chunk + b"\n" * WIDEST, dtype=np.uint8)
-    text = buffer[: len(chunk)]
-    ink = text > ord(" ")
-    blanks = sum(map(chunk.count, (b" ", b"\t", b"\r", b"\n")))
-    if blanks != len(chunk) - np.count_nonzero(ink):  # another control character
-        raise _OddError
-    turns = ink.copy()
-    turns[1:] ^= ink[:-1]
-    edges = np.flatnonzero(turns)
-    lines = np.flatnonzero(text == ord("\n"))
-    if len(edges) != 2 * COLUMNS * len(lines):
-        raise _OddError
-    table = edges.reshape(-1, 2 * COLUMNS)
-    starts, ends = table[:, 0::2], table[:, 1::2]
-    if (ends[:, -1] > lines).any() or (starts[1:, 0] < lines[:-1]).any():
-        raise _OddError
-    return buffer, starts, ends
-
-
-def _ids(buffer: Buffer, starts: Ints, ends: Ints) -> Bytes:
-    """The texts between `starts` and `ends`, padded with NUL to a multiple of a word."""
-    lengths = ends - starts
-    width = -(-int(lengths.max()) // WORD) * WORD
-    if width > WIDEST:
-        raise _OddError
-    every: Bytes = np.ndarray(len(buffer) - width + 1, dtype=f"S{width}", buffer=buffer, strides=(1,))
-    taken = every[starts]
-    words = taken.view(np.uint64).reshape(len(taken), width // WORD)
-    words &= _masks(width)[lengths]
-    return taken
-
-
-def _masks(width: int) -> NDArray[np.uint64]:
-    """Row n keeps the first n bytes of a text of `width` bytes."""
-    kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
-    return kept.view(np.uint64)
-
-
-def _numbered(ids: Bytes, numbers: dict[bytes, int]) -> Ints:
-    """A number for each id, new ones in the order of their first sight; quick where equal ids stand together."""
-    changed = np.ones(len(ids), dtype=bool)
-    words = ids.view(np.uint64).reshape(len(ids), -1)
-    changed[1:] = (words[1:] != words[:-1]).any(axis=1)
-    firsts = np.flatnonzero(changed)
-    seen = [numbers.setdefault(name, len(numbers)) for name in ids[firsts].tolist()]
-    return np.repeat(np.array(seen, dtype=np.int64), np.diff(np.append(firsts, len(ids))))
-
-
-def _numbers(texts: Bytes) -> Floats:
-    """Decimal texts as the nearest doubles."""
-    columns = np.ascontiguousarray(texts.view(np.uint8).reshape(len(texts), -1).T)
-    value = np.zeros(len(texts), dtype=np.int64)
-    digits, decimals, dots = (np.zeros(len(texts), dtype=np.int8) for _ in range(3))
-    good = np.ones(len(texts), dtype=bool)
-    for place, column in enumerate(columns):
-        if not column.any():
-            break
-        figure = column - np.uint8(ord("0"))  # wraps around below "0", so one comparison is enough
-        digit, dot = figure < 10, column == ord(".")
-        np.copyto(value, value * 10 + figure, where=digit)
-        digits += digit
-        dots += dot
-        decimals += digit & (dots > 0)
-        good &= digit | dot | (column == 0)
-        if place == 0:
-            good |= (column == ord("-")) | (column == ord("+"))
-        elif place == DIGITS + 1:
-            good &= (columns[place + 1 :] == 0).all(axis=0)
-            break
-    good &= (digits > 0) & (digits <= DIGITS) & (dots <= 1) & (value <= EXACT)
-    found = np.where(columns[0] == ord("-"), -1.0, 1.0) * value / TENS[decimals]
-    if not good.all():
-        found[~good] = _parsed(texts[~good])
-    return found
-
-
-def _parsed(texts: Bytes) -> Floats:
-    try:
-        found = texts.astype(np.float64)
-    except ValueError as error:
-        raise _OddError from error
-    if not np.isfinite(found).all() or any(b"_" in text for text in texts.tolist()):
-        raise _OddError
-    return found

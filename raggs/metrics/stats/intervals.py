@@ -116,8 +116,9 @@ def resampled_means(samples: Sequence[Floats], draws: int, seed: int) -> list[Fl
     for size in sorted({sample.size for sample in samples if sample.size}):
         rows = [row for row, sample in enumerate(samples) if sample.size == size]
         for chunk, counts in _resamples(size, draws, seed):
-            for row in rows:  # one product each: a product of matrices would round by the number of rows
-                means[row][chunk] = counts @ samples[row] / size
+            for row in rows:
+                # One product each, and none of BLAS's: those would round by the number of rows, and of threads.
+                means[row][chunk] = np.einsum("ij,j->i", counts, samples[row]) / size
     return means
 
 

@@ -1,0 +1,134 @@
+"""White-space columns of large files, a chunk of bytes at a time and without a Python object a line.
+
+Only what is sure is taken: plain ASCII, the same number of columns in each line, no comment. At the first oddity
+`OddError` is raised, and the caller reads the file line by line instead, which either names the fault or knows how to
+read it. So a fast way and a slow one give the same columns, and an error always has its line.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raggs.metrics.columns import Floats, Ints
+from raggs.metrics.ids import WORD, Bytes
+
+WIDEST = 256  # bytes of an id or number; wider ones are odd
+EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the nearest double (Clinger 1990)
+DIGITS = 18  # more may overflow
+
+TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])  # exact; a vectorised power need not be
+
+Buffer = NDArray[np.uint8]
+
+
+class OddError(Exception):
+    """The fast way is not sure."""
+
+
+def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
+    """The file in chunks of whole lines, of about `size` bytes each; it is best when their arrays fit into a cache."""
+    rest = b""
+    while block := file.read(size):
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            rest += block
+            continue
+        yield rest + block[:cut]
+        rest = block[cut:]
+    if rest.strip():
+        yield rest + b"\n"
+
+
+def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
+    """The bytes, and where each column begins and ends: two arrays of shape (lines, columns)."""
+    if not chunk.isascii() or chunk.startswith(b"#") or b"\n#" in chunk:
+        raise OddError
+    buffer = np.frombuffer(chunk + b"\n" * WIDEST, dtype=np.uint8)
+    text = buffer[: len(chunk)]
+    lines = np.flatnonzero(text == ord("\n"))
+    usual = len(lines) + np.count_nonzero(text == ord("\t")) + np.count_nonzero(text == ord("\r"))
+    if usual != np.count_nonzero(text < ord(" ")):  # another control character
+        raise OddError
+    ink = text > ord(" ")
+    turns = ink.copy()
+    turns[1:] ^= ink[:-1]
+    edges = np.flatnonzero(turns)
+    if len(edges) != 2 * columns * len(lines):
+        raise OddError
+    table = edges.reshape(-1, 2 * columns)
+    starts, ends = table[:, 0::2], table[:, 1::2]
+    if (ends[:, -1] > lines).any() or (starts[1:, 0] < lines[:-1]).any():
+        raise OddError
+    return buffer, starts, ends
+
+
+def ids(buffer: Buffer, starts: Ints, ends: Ints) -> Bytes:
+    """The texts between `starts` and `ends`, padded with NUL to a multiple of a word."""
+    lengths = ends - starts
+    width = -(-int(lengths.max()) // WORD) * WORD
+    if width > WIDEST:
+        raise OddError
+    every: Bytes = np.ndarray(len(buffer) - width + 1, dtype=f"S{width}", buffer=buffer, strides=(1,))
+    taken = every[starts]
+    words = taken.view(np.uint64).reshape(len(taken), width // WORD)
+    words &= _masks(width)[lengths]
+    return taken
+
+
+def _masks(width: int) -> NDArray[np.uint64]:
+    """Row n keeps the first n bytes of a text of `width` bytes."""
+    kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
+    return kept.view(np.uint64)
+
+
+def numbered(ids: Bytes, numbers: dict[bytes, int]) -> Ints:
+    """A number for each id, new ones in the order of their first sight; quick where equal ids stand together."""
+    changed = np.ones(len(ids), dtype=bool)
+    words = ids.view(np.uint64).reshape(len(ids), -1)
+    changed[1:] = (words[1:] != words[:-1]).any(axis=1)
+    firsts = np.flatnonzero(changed)
+    seen = [numbers.setdefault(name, len(numbers)) for name in ids[firsts].tolist()]
+    return np.repeat(np.array(seen, dtype=np.int64), np.diff(np.append(firsts, len(ids))))
+
+
+def numbers(texts: Bytes) -> Floats:
+    """Decimal texts as the nearest doubles."""
+    columns = np.ascontiguousarray(texts.view(np.uint8).reshape(len(texts), -1).T)
+    value = np.zeros(len(texts), dtype=np.int64)
+    digits, decimals, dots = (np.zeros(len(texts), dtype=np.int8) for _ in range(3))
+    good = np.ones(len(texts), dtype=bool)
+    for place, column in enumerate(columns):
+        if not column.any():
+            break
+        figure = column - np.uint8(ord("0"))  # wraps around below "0", so one comparison is enough
+        digit, dot = figure < 10, column == ord(".")
+        np.copyto(value, value * 10 + figure, where=digit)
+        digits += digit
+        dots += dot
+        decimals += digit & (dots > 0)
+        good &= digit | dot | (column == 0)
+        if place == 0:
+            good |= (column == ord("-")) | (column == ord("+"))
+        elif place == DIGITS + 1:
+            good &= (columns[place + 1 :] == 0).all(axis=0)
+            break
+    good &= (digits > 0) & (digits <= DIGITS) & (dots <= 1) & (value <= EXACT)
+    found = np.where(columns[0] == ord("-"), -1.0, 1.0) * value / TENS[decimals]
+    if not good.all():
+        found[~good] = _parsed(texts[~good])
+    return found
+
+
+def _parsed(texts: Bytes) -> Floats:
+    try:
+        found = texts.astype(np.float64)
+    except ValueError as error:
+        raise OddError from error
+    if not np.isfinite(found).all() or any(b"_" in text for text in texts.tolist()):
+        raise OddError
+    return found

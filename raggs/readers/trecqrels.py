@@ -1,0 +1,73 @@
+"""TREC qrels into columns: the fast way of `raggs.readers.tokens`. It has no slow way of its own; see `labels`."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from raggs.metrics.columns import Ints
+from raggs.metrics.ids import Bytes, IdColumn
+from raggs.readers.tokens import OddError, chunks, ids, numbered, numbers, tokens
+
+CHUNK = 1 << 22
+COLUMNS = 4
+QUERY, DOC, GRADE = 0, 2, 3
+LARGEST = 10**9  # grades have fewer digits
+
+
+class Labels(NamedTuple):
+    """Labels as columns: the sorted queries; each label's query among them, non-decreasing; its grade; its passage."""
+
+    qids: tuple[str, ...]
+    query: Ints
+    grade: Ints
+    docs: IdColumn
+
+
+def quick_labels(path: Path) -> Labels | None:
+    """The labels in a file, or in a ``.gz`` of one; None where it is odd, empty or cannot be read."""
+    try:
+        known, query, grade, docs = _columns(path)
+    except (OddError, OSError, EOFError, zlib.error):
+        return None
+    query = _places(known)[query]
+    order = np.argsort(query, kind="stable")
+    return Labels(
+        tuple(name.decode() for name in sorted(known)), query[order], grade[order], IdColumn([docs.take(order)])
+    )
+
+
+def _columns(path: Path) -> tuple[list[bytes], Ints, Ints, IdColumn]:
+    """The queries in the order of the file, and of each label the number of its query, its grade and its passage."""
+    known: dict[bytes, int] = {}
+    queries, docs, grades = [], [], []
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        for chunk in chunks(file, CHUNK):
+            buffer, starts, ends = tokens(chunk, COLUMNS)
+            queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
+            docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
+            grades.append(_grades(ids(buffer, starts[:, GRADE], ends[:, GRADE])))
+    if not queries:
+        raise OddError
+    return list(known), np.concatenate(queries), np.concatenate(grades), IdColumn(docs)
+
+
+def _grades(texts: Bytes) -> Ints:
+    signs = texts.view(np.uint8)
+    if np.isin(signs, np.frombuffer(b"._eE", np.uint8)).any():
+        raise OddError
+    found = numbers(texts)
+    if (np.abs(found) >= LARGEST).any():
+        raise OddError
+    return found.astype(np.int64)
+
+
+def _places(known: list[bytes]) -> Ints:
+    """Shape (queries,): the place of each query in the order of all."""
+    places = np.empty(len(known), dtype=np.int64)
+    places[np.argsort(np.array(known))] = np.arange(len(known))
+    return places
