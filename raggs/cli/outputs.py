@@ -98,19 +98,26 @@ def schema(
     artifact: Annotated[
         str,
         typer.Argument(
-            metavar="ARTIFACT", help="embed, retrieve, merge, judge, prune, rank, rank.journal, manifest or config."
+            metavar="ARTIFACT",
+            help="embed, retrieve, merge, judge, prune, rank, rank.journal, manifest, config or eval.",
         ),
     ],
     debug: Debug = False,
 ) -> None:
     """Print the JSON Schema of an artifact.
 
-    Of an artifact's records, of the manifest, or of the configuration.
+    Of an artifact's records, of the manifest, of the configuration, or of the eval.json of an evaluation.
 
     \b
     Example:
       raggs schema rank
     """
-    from raggs.config.catalog import json_schema
+    if artifact.removesuffix(".json") == "eval":
+        from raggs.evaluation.models import Report
 
-    typer.echo(json.dumps(json_schema(artifact), indent=2, ensure_ascii=False))
+        found = Report.model_json_schema(mode="serialization")
+    else:
+        from raggs.config.catalog import json_schema
+
+        found = json_schema(artifact)
+    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -1,0 +1,569 @@
+"""`raggs eval` from the outside: every format in, every option, every file out, every gate."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project, make_project, raggs
+from support.scoring import OUTPUTS, QRELS, RUN, SAMPLES, raggs_eval, scored, write
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+from raggs.evaluation.models import Report
+
+BETTER = RUN.replace("doc-7 1 5.0", "doc-7 1 0.5").replace("q3 Q0 doc-8 1 2.5", "q3 Q0 doc-8 1 0.5")
+NESTED = {
+    "q1": {"doc-7": 5.0, "doc-3": 4.0, "doc-1": 3, "doc-9": 2.0, "doc-2": 1.0},
+    "q2": {"doc-2": 9.0, "doc-8": 8.0},
+    "q3": {"doc-8": 2.5, "doc-5": 1.5},
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with qrels and runs, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, qrels=QRELS, a=RUN, b=BETTER)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def golden(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A finished run of raggs; tests leave it as it is."""
+    project = make_project(tmp_path_factory.mktemp("golden"), queries=6)
+    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
+    assert result.exit_code == 0, result.stderr
+    return project
+
+
+def means(report: dict[str, Any], system: int = 0) -> dict[str, float]:
+    return {name: score["mean"] for name, score in report["systems"][system]["scores"].items()}
+
+
+def comma(rows: str, columns: tuple[int, ...], header: str, delimiter: str = ",") -> str:
+    lines = [delimiter.join(line.split()[column] for column in columns) for line in rows.splitlines()]
+    return "\n".join([header, *lines]) + "\n"
+
+
+FORMATS: dict[str, tuple[dict[str, str], str, str]] = {
+    "TREC": ({"qrels__txt": QRELS, "run__trec": RUN}, "qrels.txt", "run.trec"),
+    "TREC with tabs and Windows' line ends": (
+        {"qrels__txt": QRELS.replace(" ", "\t").replace("\n", "\r\n"), "run__trec": RUN.replace("\n", " \r\n")},
+        "qrels.txt",
+        "run.trec",
+    ),
+    "TREC with comments and empty lines": (
+        {"qrels__txt": f"# by hand\n\n{QRELS}", "run__trec": RUN.replace("q2 Q0 doc-2", "# here\n\nq2 Q0 doc-2")},
+        "qrels.txt",
+        "run.trec",
+    ),
+    "compressed": ({"qrels__gz": QRELS, "run__trec__gz": RUN}, "qrels.gz", "run.trec.gz"),
+    "BEIR": (
+        {
+            "test__tsv": comma(QRELS, (0, 2, 3), "query-id\tcorpus-id\tscore", "\t"),
+            "run__tsv": comma(RUN, (0, 2, 4), "query-id\tcorpus-id\tscore", "\t"),
+        },
+        "test.tsv",
+        "run.tsv",
+    ),
+    "ranx JSON": (
+        {
+            "qrels__json": '{"q1": {"doc-3": 5, "doc-9": 4, "doc-1": 2}, "q2": {"doc-2": 5.0, "doc-7": 1},\n'
+            ' "q3": {"doc-5": 4}}',
+            "run__json__gz": json.dumps(NESTED, indent=1),
+        },
+        "qrels.json",
+        "run.json.gz",
+    ),
+    "CSV": (
+        {
+            "qrels__csv": comma(QRELS, (3, 0, 2), "Grade, QID ,doc_id"),
+            "run__csv": comma(RUN, (0, 2, 3, 4), '"qid","doc_id","rank","score"'),
+        },
+        "qrels.csv",
+        "run.csv",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FORMATS)
+def test_every_format_gives_the_same_report(case: str, here: Path) -> None:
+    files, qrels, run = FORMATS[case]
+    write(here, **files)
+    report = scored("-g", qrels, "-r", f"mine={run}", "-k", "2")
+    expected = scored("-g", "qrels", "-r", "mine=a", "-k", "2")
+    assert {**report, "golden": {**report["golden"], "source": ""}, "systems": []} == {
+        **expected,
+        "golden": {**expected["golden"], "source": ""},
+        "systems": [],
+    }
+    assert means(report) == means(expected)
+    assert report["systems"][0]["source"] == run
+
+
+def test_numbers_worked_out_by_hand(here: Path) -> None:
+    report = scored("-g", "qrels", "-r", "a", "-m", "recall,mrr,hit,precision,ndcg,judged,harm,ra_nwg", "-k", "2")
+    assert report["per_query"]["a"]["recall@2"] == {"q1": 0.5, "q2": 1.0, "q3": 1.0}
+    log3 = math.log2(3)
+    by_hand = {
+        "recall@2": 2.5 / 3,
+        "precision@2": 0.5,
+        "hit@2": 1.0,
+        "mrr": 2 / 3,
+        "ndcg@2": ((4 / log3) / (4 + 3 / log3) + 1 + 1 / log3) / 3,
+        "harm@2": 0.0,
+        "judged": (3 / 5 + 1 / 2 + 1 / 2) / 3,
+        "holes@2": 0.5,
+    }
+    found = means(scored("-g", "qrels", "-r", "a", "-m", "judged,mrr")) | means(report)
+    assert {name: found[name] for name in by_hand} == pytest.approx(by_hand)
+    assert report["golden"] | {"digest": ""} == {
+        "source": "qrels",
+        "queries": 3,
+        "judgments": 6,
+        "lowest": 1,
+        "highest": 5,
+        "relevant": 4,
+        "gains": [0.0, 1.0, 2.0, 3.0, 4.0],
+        "digest": "",
+    }
+
+
+def test_a_query_that_a_run_leaves_out_scores_0_and_one_that_is_not_judged_is_left_out(here: Path) -> None:
+    kept = "".join(line for line in RUN.splitlines(keepends=True) if not line.startswith("q2"))
+    write(here, part=kept + "q9 Q0 doc-1 1 1.0 a\n")
+    report = scored("-g", "qrels", "-r", "part", "-m", "recall@2")
+    assert means(report)["recall@2"] == 0.5
+    assert report["per_query"]["part"]["recall@2"]["q2"] == 0.0
+    assert (report["systems"][0]["missing"], report["systems"][0]["unknown"]) == (1, 1)
+    missing, unknown = report["notes"]
+    assert "no list for 1 judged query" in missing
+    assert "scores 0" in missing
+    assert "1 query without judgments" in unknown
+    shown = raggs_eval("-g", "qrels", "-r", "part", "-m", "recall@2").stdout
+    assert f"note: {missing}" in shown
+
+
+def test_negative_grades_are_unjudged(here: Path) -> None:
+    write(here, pooled=QRELS + "q1 0 doc-7 -1\nq3 0 doc-8 -2\n")
+    report = scored("-g", "pooled", "-r", "a", "-m", "ndcg@2")
+    assert report["golden"]["judgments"] == 6
+    assert means(report) == means(scored("-g", "qrels", "-r", "a", "-m", "ndcg@2"))
+
+
+def test_condensed_lists_leave_unjudged_passages_out(here: Path) -> None:
+    plain = scored("-g", "qrels", "-r", "a", "-m", "mrr,recall@1")
+    condensed = scored("-g", "qrels", "-r", "a", "-m", "mrr,recall@1", "--condensed")
+    assert (means(plain)["mrr"], means(condensed)["mrr"]) == pytest.approx((2 / 3, 1.0))
+    assert means(condensed)["holes@1"] == 0.0
+    assert condensed["condensed"] is True
+
+
+def test_scale_relevance_and_gains(here: Path) -> None:
+    found = scored("-g", "qrels", "-r", "a", "-m", "recall@3,ndcg@3", "--binary-at", "2", "--gains", "5=8,4=1")
+    assert found["golden"]["relevant"] == 2
+    assert found["golden"]["gains"] == [0.0, 1.0, 2.0, 1.0, 8.0]
+    assert found["per_query"]["a"]["recall@3"]["q1"] == pytest.approx(2 / 3)
+    log = [math.log2(rank + 1) for rank in (1, 2, 3)]
+    ndcg = (8 / log[1] + 1 / log[2]) / (8 / log[0] + 1 / log[1] + 1 / log[2])
+    assert found["per_query"]["a"]["ndcg@3"]["q1"] == pytest.approx(ndcg)
+    wide = scored("-g", "qrels", "-r", "a", "-m", "ndcg@3", "--scale", "0-7")
+    assert (wide["golden"]["lowest"], wide["golden"]["highest"], wide["golden"]["relevant"]) == (0, 7, 1)
+
+
+def test_cutoffs_multiply_measures_that_name_none(here: Path) -> None:
+    found = scored("-g", "qrels", "-r", "a", "-m", "recall,E[ndcg],P(rel=2)@1,map", "-k", "3,1,3")
+    assert found["measures"] == [
+        "recall@1", "recall@3", "E[ndcg@1]", "E[ndcg@3]", "precision(rel=2)@1", "map@1", "map@3", "holes@1", "holes@3",
+    ]  # fmt: skip
+    assert scored("-g", "qrels", "-r", "a", "-m", "map,mrr")["measures"] == ["map", "mrr", "holes@10"]
+    usual = scored("-g", "qrels", "-r", "a")["measures"]
+    assert "ra_nwg@10" in usual
+    assert all(name.endswith("@10") or name == "mrr" for name in usual)
+
+
+TIED = "q1 Q0 doc-7 1 5 a\nq1 Q0 doc-3 2 5 a\nq2 Q0 doc-2 1 2 a\nq2 Q0 doc-8 2 1 a\nq3 Q0 doc-5 1 3 a\n"
+
+
+def test_ties_are_said_with_their_range_and_broken_as_asked(here: Path) -> None:
+    write(here, tied=TIED)
+    by_id = scored("-g", "qrels", "-r", "tied", "-m", "mrr,recall@2")
+    assert by_id["per_query"]["tied"]["mrr"]["q1"] == 0.5  # trec_eval: doc-7 before doc-3
+    (ties,) = by_id["systems"][0]["ties"]
+    assert ties == {
+        "measure": "mrr",
+        "least": pytest.approx(2.5 / 3),
+        "most": 1.0,
+        "expected": pytest.approx(2.75 / 3),
+        "queries": 1,
+    }
+    assert by_id["systems"][0]["tied"] == 2
+    (note,) = by_id["notes"]
+    for part in ("2 passages share their score", "mrr lies in 0.8333 to 1.0000, expected 0.9167", "(1 query)"):
+        assert part in note
+    write(here, swapped="".join(reversed(TIED.splitlines(keepends=True)[:2])) + "".join(TIED.splitlines(True)[2:]))
+    by_file = scored("-g", "qrels", "-r", "swapped", "-m", "mrr", "--ties", "file")
+    assert (by_file["per_query"]["swapped"]["mrr"]["q1"], by_file["ties"]) == (1.0, "file")
+    asked = scored("-g", "qrels", "-r", "tied", "-m", "E[mrr],range[mrr],bias[mrr]")
+    assert [asked["per_query"]["tied"][name]["q1"] for name in asked["measures"][:3]] == [0.75, 0.5, -0.25]
+
+
+def test_bounds_enclose_every_score_and_meet_where_nothing_is_unjudged(here: Path) -> None:
+    write(here, whole=QRELS + "q1 0 doc-7 3\nq1 0 doc-2 1\nq2 0 doc-8 1\nq3 0 doc-8 2\n")
+    for qrels, gap in (("qrels", True), ("whole", False)):
+        report = scored("-g", qrels, "-r", "a", "-m", "precision@2", "--bounds")
+        score = report["systems"][0]["scores"]["precision@2"]
+        assert score["lowest"] <= score["mean"] <= score["highest"]
+        assert (score["highest"] > score["lowest"]) is gap
+    score = scored("-g", "qrels", "-r", "a", "-m", "precision@2", "--bounds")["systems"][0]["scores"]["precision@2"]
+    assert (score["lowest"], score["highest"]) == (0.5, 1.0)
+    assert "{0.500 1.000}" in raggs_eval("-g", "qrels", "-r", "a", "-m", "precision@2", "--bounds").stdout
+
+
+def test_the_bottleneck_is_told_by_query(here: Path) -> None:
+    report = scored("-g", "qrels", "-r", "a", "-k", "1", "--pool", "2")
+    nwg, recall = report["systems"][0]["bottleneck"]
+    assert (nwg["measure"], nwg["pool"], recall["measure"]) == ("ra_nwg@1", 2, "n_recall4@1")
+    # q1 and q3 have what they need at rank 2; q2 has it at rank 1
+    assert nwg["by_query"] == {"q1": "ordering", "q2": "none", "q3": "ordering"}
+    assert nwg["queries"] == {"retrieval": 0, "ordering": 2, "none": 1}
+    assert (nwg["kind"], nwg["ceiling"], nwg["retrieval"]) == ("ordering", 1.0, 0.0)
+    assert nwg["ordering"] == pytest.approx(nwg["ceiling"] - nwg["actual"]) == pytest.approx(2 / 3)
+    narrow = scored("-g", "qrels", "-r", "a", "-k", "1", "--pool", "1")["systems"][0]["bottleneck"][0]
+    assert narrow["by_query"] == {"q1": "retrieval", "q2": "none", "q3": "retrieval"}
+    assert "a: ra_nwg@1 0.3333 of a ceiling of 1.0000" in raggs_eval("-g", "qrels", "-r", "a", "-k", "1").stdout
+
+
+def test_sensitivity_tells_whether_the_order_of_systems_holds(here: Path) -> None:
+    report = scored("-g", "qrels", "-r", "a", "-r", "b", "-k", "1", "--sensitivity")
+    assert len(report["sensitivity"]) == 4 * 2 * 3
+    assert all(point["order"] == ["b", "a"] and point["swapped"] == [] for point in report["sensitivity"])
+    shown = raggs_eval("-g", "qrels", "-r", "a", "-r", "b", "-k", "1", "--sensitivity").stdout
+    assert "changes at 0 of 24 points" in shown
+    assert scored("-g", "qrels", "-r", "a")["sensitivity"] == []
+
+
+def test_robustness_is_a_distribution_whose_area_is_the_mean_recall(here: Path) -> None:
+    report = scored("-g", "qrels", "-r", "a", "-m", "recall,map", "-k", "1,2", "--robustness")
+    first, second = report["systems"][0]["robustness"]
+    for part, name in ((first, "recall@1"), (second, "recall@2")):
+        assert part["measure"] == name
+        assert part["area"] == pytest.approx(part["mean"]) == pytest.approx(means(report)[name])
+        assert sum(part["histogram"]) == 3
+    assert first["zero"] == pytest.approx(2 / 3)
+    assert second["shares"]["0.5"] == 1.0
+    assert second["shares"]["0.6"] == pytest.approx(2 / 3)
+    assert second["beside"]["map@2"] == means(report)["map@2"]
+    assert (
+        "recall@2 mean 0.8333, none at all 0%" in raggs_eval("-g", "qrels", "-r", "a", "-k", "2", "--robustness").stdout
+    )
+
+
+def test_a_baseline_gives_verdicts(here: Path) -> None:
+    qrels = "".join(f"q{n:02} 0 good 5\nq{n:02} 0 poor 1\n" for n in range(12))
+    lists = ["".join(f"q{n:02} Q0 {first} 1 2 a\nq{n:02} Q0 {second} 2 1 a\n" for n in range(12))
+             for first, second in (("good", "poor"), ("poor", "good"))]  # fmt: skip
+    write(here, many=qrels, good=lists[0], poor=lists[1], same=lists[1])
+    report = scored("-g", "many", "-r", "poor", "-r", "good", "-r", "same", "-b", "poor", "-m", "mrr,harm@1")
+    found = {(part["system"], part["measure"]): part for part in report["comparisons"]}
+    win, harm, tie = found["good", "mrr"], found["good", "harm@1"], found["same", "mrr"]
+    assert (win["verdict"], win["difference"], win["wins"], win["losses"]) == ("win", 0.5, 12, 0)
+    assert (harm["verdict"], harm["difference"], harm["high"] <= 0) == ("win", -1.0, True)
+    assert (tie["verdict"], tie["difference"], tie["ties"]) == ("tie", 0.0, 12)
+    assert {"holes@1", "holes@10"}.isdisjoint(part["measure"] for part in report["comparisons"])
+    shown = raggs_eval("-g", "many", "-r", "poor", "-r", "good", "-b", "poor", "-m", "mrr").stdout
+    assert "1.0000▲" in shown
+    assert "against poor" in shown
+
+
+def test_facets_discount_repeated_passages(here: Path) -> None:
+    write(here, facets__tsv="doc-3\tone\ndoc-9\tone\ndoc-5\tother\n")
+    arguments = ("-g", "qrels", "-r", "b", "-m", "ra_nwg_novel(nu=0)@3,ra_nwg@3")
+    plain = scored(*arguments, "--facets", here / "facets.tsv")["per_query"]["b"]
+    assert plain["ra_nwg_novel(nu=0)@3"]["q1"] < plain["ra_nwg@3"]["q1"]
+    assert plain["ra_nwg_novel(nu=0)@3"]["q3"] == plain["ra_nwg@3"]["q3"]
+
+
+def test_answers_given_the_evidence(here: Path) -> None:
+    write(here, correct__tsv="q1\tno\nq2\tyes\nq3 1\n")
+    report = scored("-g", "qrels", "-r", "a", "-k", "2", "--correct", "correct.tsv")
+    answers = report["systems"][0]["answers"]
+    # q1 lacks doc-9 within 2, so its wrong answer does not count
+    assert (answers["measure"], answers["accuracy"], answers["hits"], answers["correct"]) == ("hit_all@2", 1.0, 2, 2)
+    assert answers["queries"] == 3
+    all_five = scored("-g", "qrels", "-r", "a", "-k", "5", "--correct", "correct.tsv")["systems"][0]["answers"]
+    assert all_five["accuracy"] == pytest.approx(2 / 3)
+    assert all_five["low"] < 2 / 3 < all_five["high"]
+    shown = raggs_eval("-g", "qrels", "-r", "a", "-k", "5", "--correct", "correct.tsv").stdout
+    assert "Acc|hit_all@5 0.6667" in shown
+
+
+def test_confidence_and_seed_move_intervals_and_nothing_else(golden: Project) -> None:
+    usual, narrow, other = (
+        scored("-g", golden.run, "-r", golden.run, *more) for more in ((), ("--confidence", "0.5"), ("--seed", "7"))
+    )
+    assert means(usual) == means(narrow) == means(other)
+    scores = [report["systems"][0]["scores"]["ndcg@10"] for report in (usual, narrow, other)]
+    assert scores[1]["high"] - scores[1]["low"] < scores[0]["high"] - scores[0]["low"]
+    assert scores[2]["low"] != scores[0]["low"]
+    assert scored("-g", golden.run, "-r", golden.run) == usual
+
+
+def test_a_run_directory_is_golden_set_and_systems(golden: Project) -> None:
+    report = scored("-g", golden.run, "-r", golden.run, "-r", f"again={golden.run}")
+    names = [system["name"] for system in report["systems"]]
+    assert names == ["bm25", "dense", "fused", "again.bm25", "again.dense", "again.fused"]
+    assert report["golden"]["queries"] == 6
+    assert report["per_query"]["bm25"] == report["per_query"]["again.bm25"]
+    assert means(report, 2)["holes@10"] == 0.0  # what is fused is judged
+
+
+def test_the_export_of_a_run_scores_as_the_run(golden: Project, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["export", str(golden.run), "--format", "trec", "--out", str(tmp_path)])
+    assert done.exit_code == 0
+    from_run = scored("-g", golden.run, "-r", tmp_path / "run.trec")
+    from_file = scored("-g", tmp_path / "qrels.txt", "-r", tmp_path / "run.trec", "--scale", "1-5")
+    assert means(from_run) == means(from_file)
+    assert from_run["golden"]["digest"] == from_file["golden"]["digest"]
+
+
+def test_doubt_about_labels_never_narrows_an_interval(golden: Project) -> None:
+    plain, wide = (scored("-g", golden.run, "-r", golden.run, *more) for more in ((), ("--uncertainty",)))
+    assert (plain["label_uncertainty"], wide["label_uncertainty"]) == (False, True)
+    assert means(plain) == means(wide)
+    wider = 0
+    for before, after in zip(plain["systems"], wide["systems"], strict=True):
+        for name, score in before["scores"].items():
+            other = after["scores"][name]
+            assert other["low"] <= score["low"] <= score["high"] <= other["high"]
+            wider += other["high"] - other["low"] > score["high"] - score["low"]
+    assert wider > 0
+    assert "interval over queries and labels" in raggs_eval("-g", golden.run, "-r", golden.run, "--uncertainty").stdout
+
+
+def test_files_hold_what_is_printed(here: Path) -> None:
+    arguments = (
+        "-g", "qrels", "-r", "a", "-r", "b", "-b", "a", "-k", "2", "--bounds", "--sensitivity", "--robustness"
+    )  # fmt: skip
+    result = raggs_eval(*arguments, "--out", "new/folder")
+    assert result.exit_code == 0, result.output
+    folder = here / "new" / "folder"
+    names = ["eval.json", "eval.csv", "eval.md"]
+    assert [Path(line).name for line in result.stdout.splitlines()[-3:]] == names
+    written = json.loads((folder / "eval.json").read_text())
+    assert written == scored(*arguments)
+    report = Report.model_validate_json((folder / "eval.json").read_bytes())
+    assert report.model_dump_json(indent=2) + "\n" == (folder / "eval.json").read_text()
+    rows = list(csv.DictReader(io.StringIO((folder / "eval.csv").read_text())))
+    assert [(row["system"], row["qid"]) for row in rows] == [(s, q) for s in "ab" for q in ("q1", "q2", "q3")]
+    for row in rows:
+        for measure in written["measures"]:
+            value = written["per_query"][row["system"]][measure].get(row["qid"])
+            assert row[measure] == ("" if value is None else repr(value))
+    page = (folder / "eval.md").read_text()
+    for part in ("# Evaluation", "## Against a", "## Where they lose (pool of 50)", "## Robustness", "## Sensitivity"):
+        assert part in page
+    assert f"{written['systems'][1]['scores']['ndcg@2']['mean']:.4f}" in page
+
+
+def test_a_line_for_each_query(here: Path) -> None:
+    lines = raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr", "--per-query").stdout.splitlines()
+    assert lines[:4] == ["system\tqid\tmrr\tholes@10", "a\tq1\t0.5000\t0.4000", "a\tq2\t1.0000\t0.5000", "a\tq3\t0.5000\t0.5000"]  # fmt: skip
+
+
+def test_a_name_may_be_given_and_a_path_may_hold_an_equals_sign(here: Path) -> None:
+    write(here, **{"x=1": RUN})
+    names = [system["name"] for system in scored("-g", "qrels", "-r", "x=1", "-r", "bm25=x=1")["systems"]]
+    assert names == ["x=1", "bm25"]
+
+
+def test_the_schema_is_printed_and_holds(here: Path) -> None:
+    result = CliRunner().invoke(app, ["schema", "eval"])
+    assert result.exit_code == 0, result.output
+    schema = json.loads(result.stdout)
+    assert schema == json.loads(CliRunner().invoke(app, ["schema", "eval.json"]).stdout)
+    report = scored("-g", "qrels", "-r", "a")
+    assert set(schema["required"]) <= set(report) <= set(schema["properties"])
+
+
+# gates
+
+
+def gate(*arguments: object, code: int) -> str:
+    result = raggs_eval("-g", "qrels", *arguments)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_a_mean_below_its_limit_ends_with_7_after_everything_is_written(here: Path) -> None:
+    said = gate("-r", "a", "--fail-under", "MRR=0.7", "--fail-under", "harm@5=0.01", "-o", "out", code=7)
+    assert said.startswith("raggs: mrr of a is 0.6667, below 0.7; harm@5 of a is ")
+    assert "above 0.01" in said
+    assert len(said.splitlines()) == 1
+    assert (here / "out" / "eval.json").is_file()
+    assert gate("-r", "a", "--fail-under", "mrr=0.6667e0", code=7)
+    assert gate("-r", "a", "--fail-under", "mrr=.6", "--fail-under", "P(rel=2)@2=0.5", code=0) == ""
+
+
+def test_a_limit_on_what_is_nowhere_defined_fails(here: Path) -> None:
+    write(here, none="q1 0 doc-3 1\nq1 0 doc-9 1\n")
+    arguments = ("-g", "none", "--scale", "1-5", "-r", "a", "--fail-under", "n_recall5@10=0.1")
+    result = raggs_eval(*arguments)
+    assert (result.exit_code, "not defined for any query" in result.stderr) == (7, True)
+
+
+def test_a_regression_ends_with_7_and_an_improvement_does_not(here: Path) -> None:
+    assert gate("-r", "b", "-m", "mrr,recall@2", "-o", "before", code=0) == ""
+    earlier = ("--fail-on-regression", "before/eval.json")
+    said = gate("-r", "a", "-m", "mrr,recall@2", *earlier, code=7)
+    assert said.startswith("raggs: mrr of a went from 1.0000 to 0.6667 on 3 queries, not significantly, but by more")
+    assert gate("-r", "a", "-m", "mrr", *earlier, "--max-drop", "0.5", code=0) == ""
+    gate("-r", "a", "-m", "mrr", "-o", "lower", code=0)
+    assert gate("-r", "b", "-m", "mrr", "--fail-on-regression", "lower/eval.json", code=0) == ""
+    assert gate("-r", "b", "-m", "mrr", *earlier, code=0) == ""
+
+
+def test_a_significant_loss_is_a_regression_however_large_the_drop_allowed(here: Path) -> None:
+    qrels = "".join(f"q{n:02} 0 good 5\nq{n:02} 0 poor 1\n" for n in range(12))
+    good, poor = ("".join(f"q{n:02} Q0 {first} 1 2 a\nq{n:02} Q0 x 2 1 a\n" for n in range(12))
+                  for first in ("good", "poor"))  # fmt: skip
+    write(here, many=qrels, good=good, poor=poor)
+    assert raggs_eval("-g", "many", "-r", "good", "-m", "mrr", "-o", "before").exit_code == 0
+    result = raggs_eval(
+        "-g", "many", "-r", "poor", "-m", "mrr", "--fail-on-regression", "before/eval.json", "--max-drop", "5"
+    )
+    assert result.exit_code == 7
+    assert "from 1.0000 to 0.0000 on 12 queries, significantly worse" in result.stderr
+
+
+def test_results_on_other_judgments_are_refused(here: Path) -> None:
+    gate("-r", "a", "-o", "before", code=0)
+    write(here, other=QRELS.replace("doc-9 4", "doc-9 5"))
+    result = raggs_eval("-g", "other", "-r", "a", "--fail-on-regression", "before/eval.json")
+    assert result.exit_code == 5
+    assert "before/eval.json: was measured on other judgments" in result.stderr
+    shuffled = "".join(reversed(QRELS.splitlines(keepends=True)))
+    write(here, same=shuffled)
+    assert raggs_eval("-g", "same", "-r", "a", "--fail-on-regression", "before/eval.json").exit_code == 0
+
+
+def test_results_with_nothing_in_common_are_refused(here: Path) -> None:
+    gate("-r", "a", "-m", "mrr", "-o", "one", code=0)
+    assert "no measure in common" in gate(
+        "-r", "a", "-m", "map", "--fail-on-regression", "one/eval.json", "-k", "5", code=5
+    )
+    gate("-r", "a", "-r", "b", "-m", "mrr", "-o", "two", code=0)
+    said = gate("-r", "x=a", "-m", "mrr", "--fail-on-regression", "two/eval.json", code=5)
+    assert "no system in common" in said
+
+
+def test_an_earlier_result_that_lacks_values_is_no_bug(here: Path) -> None:
+    gate("-r", "a", "-m", "mrr", "-o", "before", code=0)
+    path = here / "before" / "eval.json"
+    damaged = json.loads(path.read_text()) | {"per_query": {}}
+    path.write_text(json.dumps(damaged))
+    assert gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=0) == ""
+    path.write_text(path.read_text().replace('"mean": 0.6', '"mean": Infinity, "x": 0.6'))
+    assert "eval.json" in gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=5)
+
+
+# samples
+
+
+def of_samples(*arguments: object) -> dict[str, Any]:
+    return scored("--samples", "samples.yaml", "--outputs", "outputs.jsonl", *arguments)
+
+
+def test_the_worked_example(here: Path) -> None:
+    write(here, samples__yaml=SAMPLES, outputs__jsonl=OUTPUTS)
+    report = of_samples("-k", "5")
+    values = {name: by_qid["s1"] for name, by_qid in report["per_query"]["outputs"].items()}
+    assert values["hit@5"] == 1.0
+    assert values["recall@5"] == 1.0
+    assert values["mrr@5"] == 0.5
+    assert values["ndcg@5"] == pytest.approx(0.6509, abs=5e-5)
+    usual = of_samples()
+    assert usual["per_query"]["outputs"]["ndcg@5"] == report["per_query"]["outputs"]["ndcg@5"]  # 5 is the usual cutoff
+    assert usual["per_query"]["outputs"]["mrr"]["s1"] == 0.5
+    # graded: gains 1, 3 in the order 2, 1
+    log3 = math.log2(3)
+    assert report["per_query"]["outputs"]["ndcg@5"]["s2"] == pytest.approx((1 + 3 / log3) / (3 + 1 / log3))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": "s1", "output": ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]}',
+        '{"id": "s1", "retrieved": ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]}',
+        '{"id": "s1", "actual_output": "[\\"doc-7\\", \\"doc-3\\", \\"doc-1\\", \\"doc-9\\", \\"doc-2\\"]"}',
+        '{"id": "s1", "output": "{\\"retrieved\\": [\\"doc-7\\", \\"doc-3\\", \\"doc-1\\", \\"doc-9\\", \\"doc-2\\"]}"}',
+    ],
+)
+def test_outputs_may_be_bare(line: str, here: Path) -> None:
+    write(here, samples__yaml=SAMPLES, outputs__jsonl=line + "\n")
+    report = of_samples("-m", "ndcg@5")
+    assert report["per_query"]["outputs"]["ndcg@5"] == {"s1": pytest.approx(0.6509, abs=5e-5), "s2": 0.0}
+    assert report["systems"][0]["missing"] == 1
+
+
+def test_a_sample_s_own_cutoff_wins(here: Path) -> None:
+    samples = SAMPLES.replace("[doc-3, doc-9]\n", "[doc-3, doc-9]\n  metadata: {k: 2}\n")
+    write(here, samples__yaml=samples, outputs__jsonl=OUTPUTS)
+    report = of_samples("-m", "recall,precision@1,mrr", "-k", "5")
+    assert report["measures"] == ["recall@k", "precision@k", "mrr@k", "holes@k"]
+    values = report["per_query"]["outputs"]
+    assert values["recall@k"] == {"s1": 0.5, "s2": 1.0}
+    assert values["precision@k"] == {"s1": 0.5, "s2": 1.0}  # s2 keeps the cutoff that the measure names
+    assert values["mrr@k"]["s1"] == 0.5
+    assert means(report)["recall@k"] == 0.75
+    assert "each sample is scored at its own metadata.k, where it has one" in report["notes"]
+    arguments = ("--samples", "samples.yaml", "--outputs", "outputs.jsonl", "--fail-under", "recall@5=0.8")
+    result = raggs_eval(*arguments)
+    assert (result.exit_code, "recall@k of outputs is 0.7500, below 0.8" in result.stderr) == (7, True)
+
+
+def test_answers_are_found_whatever_their_case_width_and_space(here: Path) -> None:
+    samples = (
+        "samples:\n- {id: s1, expected_output: [a1], metadata: {answer: 'Ｓtraße  12'}}\n"
+        "- {id: s2, expected_output: [a1], expected_answer: 1969}\n- {id: s3, expected_output: [a1]}\n"
+    )
+    outputs = [
+        {"id": "s1", "output": [{"id": "b", "text": "no"}, {"id": "c", "text": "at STRASSE\u00a0\n12."}]},
+        {"id": "s2", "output": [{"id": "b", "text": "in 1968"}, {"id": "d"}]},
+        {"id": "s3", "output": ["a1"]},
+    ]
+    write(here, samples__yaml=samples, outputs__jsonl="".join(json.dumps(line) + "\n" for line in outputs))
+    report = of_samples("-k", "1,2")
+    values = report["per_query"]["outputs"]
+    assert values["containment@1"] == {"s1": 0.0, "s2": 0.0}
+    assert values["containment@2"] == {"s1": 1.0, "s2": 0.0}
+    assert report["systems"][0]["scores"]["containment@2"]["valid"] == 2
+
+
+def test_samples_may_be_json(here: Path) -> None:
+    write(here, samples__yaml=json.dumps([{"id": "s1", "expected_output": {"doc-3": 1.5}}]), outputs__jsonl='{"id": "s1", "output": ["doc-3"]}\n')  # fmt: skip
+    assert means(of_samples("-m", "ndcg"))["ndcg@5"] == 1.0
+
+
+# the command itself
+
+
+def test_help_names_every_option_and_the_command_works_as_a_process(here: Path) -> None:
+    done = raggs("eval", "-g", "qrels", "-r", "a", "-m", "mrr", cwd=here)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "mrr" in done.stdout
+    shown = CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "160"}).stdout
+    for option in (
+        "--golden", "--run", "--measures", "--k", "--baseline", "--out", "--per-query", "--ties", "--scale",
+        "--binary-at", "--gains", "--condensed", "--pool", "--bounds", "--sensitivity", "--robustness",
+        "--uncertainty", "--facets", "--correct", "--samples", "--outputs", "--fail-under", "--fail-on-regression",
+        "--max-drop", "--confidence", "--seed", "--json",
+    ):  # fmt: skip
+        assert option in shown

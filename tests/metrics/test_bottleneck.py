@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.errors import DataError
+from raggs.metrics.bottleneck import NEGLIGIBLE, bottleneck
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.hits import find_hits
+from raggs.metrics.names import parse_measure
+
+DOCS = [f"doc-{number}" for number in range(6)]
+
+
+def hits_of(judged, lists, scale=(1, 5)):
+    return find_hits(Qrels.of(judged, Scale.of(*scale)), Run.of(lists))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(DOCS), st.integers(1, 5), min_size=1),
+    st.permutations(DOCS).map(lambda ids: ids[:5]),
+    st.integers(1, 3),
+    st.integers(1, 5),
+    st.sampled_from(["ra_nwg", "n_recall4"]),
+)
+def test_the_ceiling_is_the_best_order_of_the_pool_and_the_losses_add_up(labels, ranked, k, pool, measure):
+    found = bottleneck(hits_of({"one": labels}, {"one": ranked}), measure, k=k, pool=pool)
+    named = parse_measure(f"{measure}@{k}")
+    candidates = ranked[: max(pool, k)]
+    orders = [named.values(hits_of({"one": labels}, {"one": list(order)}))[0] for order in permutations(candidates)]
+    assert found.pool == max(pool, k)
+    if np.isnan(orders[0]):
+        assert found.by_query == ("",)
+        assert np.isnan(found.actual)
+    else:
+        assert found.ceiling == pytest.approx(max(orders))
+        assert found.actual + found.retrieval + found.ordering == pytest.approx(1.0)
+        assert found.losses[0] == pytest.approx([found.retrieval, found.ordering])
+        assert min(found.losses[0]) >= -1e-12
+
+
+def test_each_query_has_its_own_bottleneck():
+    judged = {qid: {"best": 5, "poor": 1} for qid in ("late", "lost", "right")} | {"nothing": {"poor": 1}}
+    lists = {"late": ["poor", "best"], "lost": ["poor"], "right": ["best"], "nothing": ["poor"]}
+    found = bottleneck(hits_of(judged, lists), k=1, pool=2)
+    assert dict(zip(sorted(judged), found.by_query, strict=True)) == {
+        "late": "ordering",
+        "lost": "retrieval",
+        "nothing": "",
+        "right": "none",
+    }
+    assert (found.retrieval, found.ordering) == pytest.approx((1 / 3, 1 / 3))
+    assert found.kind == "retrieval"
+    assert np.isnan(found.losses[sorted(judged).index("nothing")]).all()
+
+
+def test_a_loss_that_nobody_would_notice_is_no_bottleneck():
+    labels = {f"good-{number}": 4 for number in range(150)}
+    found = bottleneck(hits_of({"one": labels}, {"one": list(labels)[:149]}), "n_recall4", k=150, pool=150)
+    assert 0 < found.retrieval < NEGLIGIBLE
+    assert found.kind == "none"
+
+
+def test_other_scales_are_refused():
+    with pytest.raises(DataError, match="1 to 5"):
+        bottleneck(hits_of({"one": {"doc-1": 1}}, {"one": ["doc-1"]}, scale=(0, 3)))

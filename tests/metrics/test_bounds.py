@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.metrics.bounds import bounds, filled
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.hits import find_hits
+from raggs.metrics.names import parse_measure
+
+DOCS = [f"doc-{number}" for number in range(8)]
+LISTS = st.dictionaries(st.sampled_from(["one", "two", "three"]), st.permutations(DOCS).map(lambda ids: ids[:6]))
+GRADES = st.fixed_dictionaries(
+    {}, optional={qid: st.dictionaries(st.sampled_from(DOCS), st.integers(1, 5), min_size=1) for qid in ("one", "two")}
+)
+MEASURES = ("ra_nwg@3", "n_recall4@3", "ndcg@4", "recall@3", "precision@5", "mrr@4", "map@6", "harm@4", "holes@3")
+
+
+def hits_of(judged, lists):
+    return find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(lists))
+
+
+@settings(max_examples=60, deadline=None)
+@given(GRADES.filter(bool), LISTS.filter(bool), st.sampled_from(MEASURES))
+def test_bounds_are_the_scores_with_every_hole_within_the_cutoff_judged(judged, lists, name):
+    named = parse_measure(name)
+    found = bounds(hits_of(judged, lists), named)
+    for values, grade in zip(found, (1, 5), strict=True):
+        more = {
+            qid: labels | {doc: grade for doc in lists.get(qid, [])[: named.measure.k] if doc not in labels}
+            for qid, labels in judged.items()
+        }
+        np.testing.assert_allclose(values, named.values(hits_of(more, lists)), atol=1e-12)
+
+
+def test_without_holes_both_bounds_are_the_score():
+    hits = hits_of({"one": {"doc-1": 5, "doc-2": 1}}, {"one": ["doc-2", "doc-1"]})
+    named = parse_measure("ndcg@2")
+    assert bounds(hits, named).lowest == bounds(hits, named).highest == named.values(hits)
+
+
+def test_only_what_stands_within_the_cutoff_is_filled():
+    hits = hits_of({"one": {"doc-1": 5}}, {"one": ["doc-7", "doc-1", "doc-6"]})
+    assert filled(hits, 1, 5).rank.tolist() == [1, 2]
+    assert filled(hits, 10, 5).rank.tolist() == [1, 2, 3]
+    assert filled(hits, 10, 5).grade.tolist() == [5, 5, 5]
+
+
+def test_a_pooled_but_unjudged_passage_is_a_hole():
+    hits = hits_of({"one": {"doc-1": 5, "doc-7": -1}}, {"one": ["doc-7", "doc-1"]})
+    found = bounds(hits, parse_measure("precision@2"))
+    assert (found.lowest[0], found.highest[0]) == (0.5, 1.0)
+
+
+def test_tied_holes_keep_their_rank():
+    hits = hits_of({"one": {"doc-1": 5}}, {"one": {"doc-1": 1.0, "doc-2": 1.0, "doc-3": 1.0}})
+    assert filled(hits, 3, 1).rank.tolist() == [1, 2, 3]
+    assert bounds(hits, parse_measure("mrr@3")).lowest[0] == pytest.approx(1 / 3)
