@@ -121,5 +121,5 @@ def _worse(report: Report, before: Report, names: tuple[str, str], measure: str,
     if lost <= drop and not (result.verdict == "loss" and not result.negligible):
         return None
     said = "significantly" if result.verdict == "loss" else f"not significantly, but by more than {drop:g}"
-    old, new = (float(sign * side.mean()) for side in reversed(values))
+    old, new = (sign * float(side.mean()) + 0.0 for side in reversed(values))  # + 0.0 makes -0.0 a plain zero
     return f"{measure} of {names[0]} went from {old:.4f} to {new:.4f} on {len(qids)} queries, {said} worse"

@@ -121,7 +121,8 @@ def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
 
 def _entries(path: Path) -> list[Any]:
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        found = _json(text) or yaml.safe_load(text)
     except FileNotFoundError as error:
         raise NotFoundError("no such file", where=path, remedy="check the path") from error
     except OSError as error:
@@ -140,6 +141,14 @@ def _entries(path: Path) -> list[Any]:
     if not isinstance(entries, list):
         raise DataError("holds no list of samples", where=path, remedy="write samples: [{id, expected_output}, ...]")
     return entries
+
+
+def _json(text: str) -> Any:
+    """The value of a JSON text, None where it is none: to YAML, 1e-05 would be a word."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
 
 
 def _gains(path: Path, name: str, expected: Any) -> dict[str, float]:

@@ -10,7 +10,7 @@ from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
 from raggs.metrics.sensitivity import USUAL, sensitivity
 
-# One passage of grade 5, ten of grade 4, three of grade 3: rarity makes three 3s worth more than one 4, utility does not.
+# One passage of grade 5, ten of grade 4, three of grade 3: by rarity three 3s outweigh one 4, by utility not.
 LABELS = {"best": 5, **{f"good-{n}": 4 for n in range(10)}, **{f"fair-{n}": 3 for n in range(3)}}
 LISTS = {"fours": ["good-0"], "threes": ["fair-0", "fair-1", "fair-2"]}
 

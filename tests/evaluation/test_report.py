@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.errors import DataError, UsageError
+from raggs.evaluation.models import Report
+from raggs.evaluation.report import Options, make_report
+from raggs.evaluation.sources import Golden, System
+from raggs.evaluation.writers import markdown, per_query_csv, write_report
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.names import parse_measures
+from raggs.metrics.stats import bootstrap_mean
+
+DOCS = [f"doc-{number}" for number in range(6)]
+QIDS = ["query-a", "query-b", "query-c"]
+LABELS = st.fixed_dictionaries(
+    {qid: st.dictionaries(st.sampled_from(DOCS), st.integers(1, 5), min_size=1) for qid in QIDS}
+)
+LISTS = st.dictionaries(
+    st.sampled_from([*QIDS, "query-x"]), st.dictionaries(st.sampled_from(DOCS), st.sampled_from([1.0, 2.0, 3.0]))
+).filter(lambda lists: lists.keys() & set(QIDS))
+MEASURES = parse_measures(["ndcg@3", "n_recall5@3", "mrr", "harm@2", "bias[map]", "holes@3"])
+
+
+def made(labels, systems, **options):
+    golden = Golden("a|b", Qrels.of(labels, Scale.of(1, 5)), None, {})
+    listed = [System(name, "file", Run.of(lists)) for name, lists in systems.items()]
+    return make_report(golden, listed, Options(measures=MEASURES, **options))
+
+
+@settings(max_examples=25, deadline=None)
+@given(LABELS, LISTS, LISTS)
+def test_a_report_of_anything_is_json_and_back_and_can_be_written_down(labels, one, other):
+    systems = {"one": one, "other|": other}
+    report = made(labels, systems, baseline="one", bounds=True, sensitivity=True, robustness=True, cutoffs=(2, 3))
+    assert Report.model_validate_json(report.model_dump_json()) == report
+    page, table = markdown(report), per_query_csv(report)
+    assert "a|b" in page
+    assert "other\\|" in page
+    assert table.splitlines()[0] == "system,qid," + ",".join(report.measures).replace("bias[map]", "bias[map]")
+    for system in report.systems:
+        for measure, score in system.scores.items():
+            values = report.per_query[system.name][measure].values()
+            assert score.valid == len(values)
+            assert (score.mean is None) is (not values)
+            if values:
+                assert score.mean == pytest.approx(np.mean(list(values)))
+
+
+def test_the_interval_is_the_bootstrap_of_the_values_shown():
+    labels = {f"query-{n:02}": {"doc-1": 5, "doc-2": 1} for n in range(10)}
+    lists = {qid: ["doc-1"] if n % 3 else ["doc-2", "doc-1"] for n, qid in enumerate(labels)}
+    report = made(labels, {"one": lists}, confidence=0.8, seed=5)
+    score = report.systems[0].scores["mrr"]
+    values = list(report.per_query["one"]["mrr"].values())
+    expected = bootstrap_mean(values, confidence=0.8, seed=5)
+    assert (score.low, score.high) == (expected.low, expected.high)
+
+
+def test_values_that_are_not_defined_are_left_out_and_counted():
+    labels = {"query-a": {"doc-1": 5}, "query-b": {"doc-1": 3}}
+    report = made(labels, {"one": {"query-a": ["doc-1"], "query-b": ["doc-1"]}})
+    score = report.systems[0].scores["n_recall5@3"]
+    assert (score.mean, score.valid) == (1.0, 1)
+    assert report.per_query["one"]["n_recall5@3"] == {"query-a": 1.0}
+    assert "1.0000 (1 of 2)" in markdown(report)
+    assert per_query_csv(report).splitlines()[2].split(",")[3] == ""
+
+
+def test_no_query_in_common_shows_examples_of_both():
+    with pytest.raises(DataError, match=r"it has x1, x2, x3, …, wanted are query-a — "):
+        made({"query-a": {"doc-1": 5}}, {"one": {f"x{n}": ["doc-1"] for n in range(1, 5)}})
+
+
+def test_an_unknown_baseline_is_refused():
+    with pytest.raises(UsageError, match="known: one"):
+        made({"query-a": {"doc-1": 5}}, {"one": {"query-a": ["doc-1"]}}, baseline="two")
+
+
+def test_answers_use_the_confidence_asked_for():
+    labels = {f"query-{n}": {"doc-1": 5} for n in range(6)}
+    lists = {qid: ["doc-1"] for qid in labels}
+    correct = {qid: n < 4 for n, qid in enumerate(labels)}
+    wide, narrow = (
+        made(labels, {"one": lists}, correct=correct, confidence=level).systems[0].answers for level in (0.99, 0.5)
+    )
+    assert wide.accuracy == narrow.accuracy == pytest.approx(4 / 6)
+    assert wide.low < narrow.low < narrow.high < wide.high
+
+
+def test_files_appear_whole_and_in_a_folder_that_is_made(tmp_path):
+    report = made({"query-a": {"doc-1": 5}}, {"one": {"query-a": ["doc-1"]}})
+    paths = write_report(report, tmp_path / "x" / "y")
+    assert [path.name for path in paths] == ["eval.json", "eval.csv", "eval.md"]
+    assert sorted(path.name for path in (tmp_path / "x" / "y").iterdir()) == sorted(path.name for path in paths)
+    assert not any(math.isnan(value) for value in report.per_query["one"]["mrr"].values())
