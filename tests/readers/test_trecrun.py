@@ -167,7 +167,9 @@ def test_errors_name_file_and_line(tmp_path, monkeypatch, content, line, message
     assert f"{path}:{line}" in str(caught.value)
 
 
-@pytest.mark.parametrize("data", [b"no gzip at all\n", gzip.compress(b"q Q0 a 1 1 t\n" * 50)[:-9]])
+@pytest.mark.parametrize(
+    "data", [b"no gzip at all\n", gzip.compress(b"q Q0 a 1 1 t\n" * 50)[:-9]], ids=["no archive", "cut short"]
+)
 def test_a_broken_archive(tmp_path, data):
     path = tmp_path / "run.gz"
     path.write_bytes(data)
