@@ -26,7 +26,12 @@ Runs = Annotated[
 Measures = Annotated[
     str | None, typer.Option("--measures", "-m", metavar="NAMES", help="With commas; see: raggs list measures.")
 ]
-Cutoffs = Annotated[str, typer.Option("--k", "-k", metavar="5,10", help="Cutoffs of measures named without @k.")]
+Cutoffs = Annotated[
+    str,
+    typer.Option(
+        "--k", "-k", metavar="5,10", help="Cutoffs of measures named without @k. [default: 10 where one is needed]"
+    ),
+]
 Baseline = Annotated[str | None, typer.Option("--baseline", "-b", metavar="NAME", help="Test all others against it.")]
 OutFolder = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write eval.json, eval.csv and eval.md there.")

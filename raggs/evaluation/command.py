@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,14 +15,13 @@ from raggs.evaluation.report import Options, make_report
 from raggs.evaluation.sources import open_golden, open_systems
 from raggs.jsonl import raw_lines
 from raggs.metrics.columns import Scale
-from raggs.metrics.measures import ALIASES
+from raggs.metrics.measures import ALIASES, MEASURES
 from raggs.metrics.names import Named, parse_measure, split_names
 
 DEFAULT_CUTOFF = 10
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
 OTHERS = ("ndcg", "recall", "precision", "mrr", "map", "hit")
 OF_SAMPLES = ("hit", "recall", "precision", "mrr", "ndcg")
-WHOLE = {"map", "mrr", "bpref", "rbp", "judged", "holes"}  # usually taken over the whole list
 SCALE = re.compile(r"([0-9]{1,3})\s*(?:-|\.\.)\s*([0-9]{1,3})")
 FACET = "doc_id<TAB>facet"
 CUTOFF = re.compile(r"[1-9][0-9]{0,8}")
@@ -117,8 +116,14 @@ def _options(asked: Request, usual: tuple[str, ...], default_k: int) -> Options:
     if asked.ties not in {"trec", "file"}:
         raise UsageError(f"--ties {asked.ties} is not known", remedy="trec or file")
     cutoffs = _cutoffs(asked.cutoffs)
-    names = split_names(asked.measures) if asked.measures else list(usual)
-    wanted = [named for name in names for named in _at(name, cutoffs, cutoffs or [default_k])]
+    if asked.measures:
+        names = split_names(asked.measures)
+        cut = asked.samples is not None  # a sample always has a cutoff
+        wanted = [
+            one for name in names for one in _at(name, cutoffs or ([default_k] if cut or _needs_cutoff(name) else []))
+        ]
+    else:
+        wanted = [one for name in usual for one in _at(name, cutoffs or [default_k])]
     shown = sorted({named.measure.k for named in wanted if named.measure.k}) or [default_k]
     wanted += [parse_measure(gates.parse_limit(limit)[0]) for limit in asked.fail_under]
     wanted += [parse_measure(f"holes@{k}") for k in shown]
@@ -140,17 +145,18 @@ def _options(asked: Request, usual: tuple[str, ...], default_k: int) -> Options:
     )
 
 
-def _at(name: str, cutoffs: list[int], otherwise: list[int]) -> list[Named]:
-    """A measure with the cutoffs that were asked for, unless it names its own; one that needs none keeps none."""
-    if "@" in name:
+def _at(name: str, cutoffs: Sequence[int]) -> list[Named]:
+    """A measure at some cutoffs, unless it names its own; without any, as it stands."""
+    if "@" in name or not cutoffs:
         return [parse_measure(name)]
     inside = name.rstrip().endswith("]")
-    stem = name.strip().rstrip("]").rpartition("[")[2].partition("(")[0].lower()
-    whole = ALIASES.get(stem, stem) in WHOLE
-    return [
-        parse_measure(f"{name.rstrip()[:-1]}@{k}]" if inside else f"{name.strip()}@{k}")
-        for k in (cutoffs if whole else otherwise)
-    ] or [parse_measure(name)]
+    return [parse_measure(f"{name.rstrip()[:-1]}@{k}]" if inside else f"{name.strip()}@{k}") for k in cutoffs]
+
+
+def _needs_cutoff(name: str) -> bool:
+    stem = name.strip().rstrip("]").rpartition("[")[2].partition("(")[0].strip().lower()
+    kind = MEASURES.get(ALIASES.get(stem, stem))
+    return kind is not None and kind.CUTOFF == "needed"
 
 
 def _cutoffs(text: str) -> list[int]:

@@ -201,6 +201,7 @@ def test_ties_are_said_with_their_range_and_broken_as_asked(here: Path) -> None:
         "least": pytest.approx(2.5 / 3),
         "most": 1.0,
         "expected": pytest.approx(2.75 / 3),
+        "bias": pytest.approx(2.5 / 3 - 2.75 / 3),
         "queries": 1,
     }
     assert by_id["systems"][0]["tied"] == 2
@@ -492,7 +493,7 @@ def test_the_worked_example(here: Path) -> None:
     assert values["ndcg@5"] == pytest.approx(0.6509, abs=5e-5)
     usual = of_samples()
     assert usual["per_query"]["outputs"]["ndcg@5"] == report["per_query"]["outputs"]["ndcg@5"]  # 5 is the usual cutoff
-    assert usual["per_query"]["outputs"]["mrr"]["s1"] == 0.5
+    assert usual["per_query"]["outputs"]["mrr@5"]["s1"] == 0.5
     # graded: gains 1, 3 in the order 2, 1
     log3 = math.log2(3)
     assert report["per_query"]["outputs"]["ndcg@5"]["s2"] == pytest.approx((1 + 3 / log3) / (3 + 1 / log3))
