@@ -1,4 +1,4 @@
-"""`raggs eval` from the outside: every format in, every option, every file out, every gate."""
+"""`raggs eval` from the outside: every format in, every option, every file out."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ import io
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.project import Project, make_project, raggs
-from support.scoring import OUTPUTS, QRELS, RUN, SAMPLES, raggs_eval, scored, write
+from support.scoring import BETTER, QRELS, RUN, means, raggs_eval, scored, write
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
 from raggs.evaluation.models import Report
 
-BETTER = RUN.replace("doc-7 1 5.0", "doc-7 1 0.5").replace("q3 Q0 doc-8 1 2.5", "q3 Q0 doc-8 1 0.5")
 NESTED = {
     "q1": {"doc-7": 5.0, "doc-3": 4.0, "doc-1": 3, "doc-9": 2.0, "doc-2": 1.0},
     "q2": {"doc-2": 9.0, "doc-8": 8.0},
@@ -40,10 +38,6 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Project:
     result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
     assert result.exit_code == 0, result.stderr
     return project
-
-
-def means(report: dict[str, Any], system: int = 0) -> dict[str, float]:
-    return {name: score["mean"] for name, score in report["systems"][system]["scores"].items()}
 
 
 def comma(rows: str, columns: tuple[int, ...], header: str, delimiter: str = ",") -> str:
@@ -392,170 +386,6 @@ def test_the_schema_is_printed_and_holds(here: Path) -> None:
     assert schema == json.loads(CliRunner().invoke(app, ["schema", "eval.json"]).stdout)
     report = scored("-g", "qrels", "-r", "a")
     assert set(schema["required"]) <= set(report) <= set(schema["properties"])
-
-
-# gates
-
-
-def gate(*arguments: object, code: int) -> str:
-    result = raggs_eval("-g", "qrels", *arguments)
-    assert result.exit_code == code, result.output
-    assert "Traceback" not in result.stderr
-    return result.stderr
-
-
-def test_a_mean_below_its_limit_ends_with_7_after_everything_is_written(here: Path) -> None:
-    said = gate("-r", "a", "--fail-under", "MRR=0.7", "--fail-under", "harm@5=0.01", "-o", "out", code=7)
-    assert said.startswith("raggs: mrr of a is 0.6667, below 0.7; harm@5 of a is ")
-    assert "above 0.01" in said
-    assert len(said.splitlines()) == 1
-    assert (here / "out" / "eval.json").is_file()
-    assert gate("-r", "a", "--fail-under", "mrr=0.6667e0", code=7)
-    assert gate("-r", "a", "--fail-under", "mrr=.6", "--fail-under", "P(rel=2)@2=0.5", code=0) == ""
-
-
-def test_a_limit_on_what_is_nowhere_defined_fails(here: Path) -> None:
-    write(here, none="q1 0 doc-3 1\nq1 0 doc-9 1\n")
-    arguments = ("-g", "none", "--scale", "1-5", "-r", "a", "--fail-under", "n_recall5@10=0.1")
-    result = raggs_eval(*arguments)
-    assert (result.exit_code, "not defined for any query" in result.stderr) == (7, True)
-
-
-def test_a_regression_ends_with_7_and_an_improvement_does_not(here: Path) -> None:
-    assert gate("-r", "b", "-m", "mrr,recall@2", "-o", "before", code=0) == ""
-    earlier = ("--fail-on-regression", "before/eval.json")
-    said = gate("-r", "a", "-m", "mrr,recall@2", *earlier, code=7)
-    assert said.startswith("raggs: mrr of a went from 1.0000 to 0.6667 on 3 queries, not significantly, but by more")
-    assert gate("-r", "a", "-m", "mrr", *earlier, "--max-drop", "0.5", code=0) == ""
-    gate("-r", "a", "-m", "mrr", "-o", "lower", code=0)
-    assert gate("-r", "b", "-m", "mrr", "--fail-on-regression", "lower/eval.json", code=0) == ""
-    assert gate("-r", "b", "-m", "mrr", *earlier, code=0) == ""
-
-
-def test_a_significant_loss_is_a_regression_however_large_the_drop_allowed(here: Path) -> None:
-    qrels = "".join(f"q{n:02} 0 good 5\nq{n:02} 0 poor 1\n" for n in range(12))
-    good, poor = ("".join(f"q{n:02} Q0 {first} 1 2 a\nq{n:02} Q0 x 2 1 a\n" for n in range(12))
-                  for first in ("good", "poor"))  # fmt: skip
-    write(here, many=qrels, good=good, poor=poor)
-    assert raggs_eval("-g", "many", "-r", "good", "-m", "mrr", "-o", "before").exit_code == 0
-    result = raggs_eval(
-        "-g", "many", "-r", "poor", "-m", "mrr", "--fail-on-regression", "before/eval.json", "--max-drop", "5"
-    )
-    assert result.exit_code == 7
-    assert "from 1.0000 to 0.0000 on 12 queries, significantly worse" in result.stderr
-
-
-def test_results_on_other_judgments_are_refused(here: Path) -> None:
-    gate("-r", "a", "-o", "before", code=0)
-    write(here, other=QRELS.replace("doc-9 4", "doc-9 5"))
-    result = raggs_eval("-g", "other", "-r", "a", "--fail-on-regression", "before/eval.json")
-    assert result.exit_code == 5
-    assert "before/eval.json: was measured on other judgments" in result.stderr
-    shuffled = "".join(reversed(QRELS.splitlines(keepends=True)))
-    write(here, same=shuffled)
-    assert raggs_eval("-g", "same", "-r", "a", "--fail-on-regression", "before/eval.json").exit_code == 0
-
-
-def test_results_with_nothing_in_common_are_refused(here: Path) -> None:
-    gate("-r", "a", "-m", "mrr", "-o", "one", code=0)
-    assert "no measure in common" in gate(
-        "-r", "a", "-m", "map", "--fail-on-regression", "one/eval.json", "-k", "5", code=5
-    )
-    gate("-r", "a", "-r", "b", "-m", "mrr", "-o", "two", code=0)
-    said = gate("-r", "x=a", "-m", "mrr", "--fail-on-regression", "two/eval.json", code=5)
-    assert "no system in common" in said
-
-
-def test_an_earlier_result_that_lacks_values_is_no_bug(here: Path) -> None:
-    gate("-r", "a", "-m", "mrr", "-o", "before", code=0)
-    path = here / "before" / "eval.json"
-    damaged = json.loads(path.read_text()) | {"per_query": {}}
-    path.write_text(json.dumps(damaged))
-    assert gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=0) == ""
-    path.write_text(path.read_text().replace('"mean": 0.6', '"mean": Infinity, "x": 0.6'))
-    assert "eval.json" in gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=5)
-
-
-# samples
-
-
-def of_samples(*arguments: object) -> dict[str, Any]:
-    return scored("--samples", "samples.yaml", "--outputs", "outputs.jsonl", *arguments)
-
-
-def test_the_worked_example(here: Path) -> None:
-    write(here, samples__yaml=SAMPLES, outputs__jsonl=OUTPUTS)
-    report = of_samples("-k", "5")
-    values = {name: by_qid["s1"] for name, by_qid in report["per_query"]["outputs"].items()}
-    assert values["hit@5"] == 1.0
-    assert values["recall@5"] == 1.0
-    assert values["mrr@5"] == 0.5
-    assert values["ndcg@5"] == pytest.approx(0.6509, abs=5e-5)
-    usual = of_samples()
-    assert usual["per_query"]["outputs"]["ndcg@5"] == report["per_query"]["outputs"]["ndcg@5"]  # 5 is the usual cutoff
-    assert usual["per_query"]["outputs"]["mrr@5"]["s1"] == 0.5
-    # graded: gains 1, 3 in the order 2, 1
-    log3 = math.log2(3)
-    assert report["per_query"]["outputs"]["ndcg@5"]["s2"] == pytest.approx((1 + 3 / log3) / (3 + 1 / log3))
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"id": "s1", "output": ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]}',
-        '{"id": "s1", "retrieved": ["doc-7", "doc-3", "doc-1", "doc-9", "doc-2"]}',
-        '{"id": "s1", "actual_output": "[\\"doc-7\\", \\"doc-3\\", \\"doc-1\\", \\"doc-9\\", \\"doc-2\\"]"}',
-        '{"id": "s1", "output": "{\\"retrieved\\":[\\"doc-7\\",\\"doc-3\\",\\"doc-1\\",\\"doc-9\\",\\"doc-2\\"]}"}',
-    ],
-)
-def test_outputs_may_be_bare(line: str, here: Path) -> None:
-    write(here, samples__yaml=SAMPLES, outputs__jsonl=line + "\n")
-    report = of_samples("-m", "ndcg@5")
-    assert report["per_query"]["outputs"]["ndcg@5"] == {"s1": pytest.approx(0.6509, abs=5e-5), "s2": 0.0}
-    assert report["systems"][0]["missing"] == 1
-
-
-def test_a_sample_s_own_cutoff_wins(here: Path) -> None:
-    samples = SAMPLES.replace("[doc-3, doc-9]\n", "[doc-3, doc-9]\n  metadata: {k: 2}\n")
-    write(here, samples__yaml=samples, outputs__jsonl=OUTPUTS)
-    report = of_samples("-m", "recall,precision@1,mrr", "-k", "5")
-    assert report["measures"] == ["recall@k", "precision@k", "mrr@k", "holes@k"]
-    values = report["per_query"]["outputs"]
-    assert values["recall@k"] == {"s1": 0.5, "s2": 1.0}
-    assert values["precision@k"] == {"s1": 0.5, "s2": 1.0}  # s2 keeps the cutoff that the measure names
-    assert values["mrr@k"]["s1"] == 0.5
-    assert means(report)["recall@k"] == 0.75
-    assert "each sample is scored at its own metadata.k, where it has one" in report["notes"]
-    arguments = ("--samples", "samples.yaml", "--outputs", "outputs.jsonl", "--fail-under", "recall@5=0.8")
-    result = raggs_eval(*arguments)
-    assert (result.exit_code, "recall@k of outputs is 0.7500, below 0.8" in result.stderr) == (7, True)
-
-
-def test_answers_are_found_whatever_their_case_width_and_space(here: Path) -> None:
-    samples = (
-        "samples:\n- {id: s1, expected_output: [a1], metadata: {answer: 'Ｓtraße  12'}}\n"
-        "- {id: s2, expected_output: [a1], expected_answer: 1969}\n- {id: s3, expected_output: [a1]}\n"
-    )
-    outputs = [
-        {"id": "s1", "output": [{"id": "b", "text": "no"}, {"id": "c", "text": "at STRASSE\u00a0\n12."}]},
-        {"id": "s2", "output": [{"id": "b", "text": "in 1968"}, {"id": "d"}]},
-        {"id": "s3", "output": ["a1"]},
-    ]
-    write(here, samples__yaml=samples, outputs__jsonl="".join(json.dumps(line) + "\n" for line in outputs))
-    report = of_samples("-k", "1,2")
-    values = report["per_query"]["outputs"]
-    assert values["containment@1"] == {"s1": 0.0, "s2": 0.0}
-    assert values["containment@2"] == {"s1": 1.0, "s2": 0.0}
-    assert report["systems"][0]["scores"]["containment@2"]["valid"] == 2
-
-
-def test_samples_may_be_json(here: Path) -> None:
-    samples = json.dumps([{"id": "s1", "expected_output": {"doc-3": 1e-05}}])
-    write(here, samples__yaml=samples, outputs__jsonl='{"id": "s1", "output": ["doc-3"]}\n')
-    assert means(of_samples("-m", "ndcg"))["ndcg@5"] == 1.0
-
-
-# the command itself
 
 
 def test_help_names_every_option_and_the_command_works_as_a_process(here: Path) -> None:

@@ -1,0 +1,95 @@
+"""Conditions that a CI job sets on `raggs eval`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.scoring import BETTER, QRELS, RUN, raggs_eval, write
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, qrels=QRELS, a=RUN, b=BETTER)
+    return tmp_path
+
+
+def gate(*arguments: object, code: int) -> str:
+    result = raggs_eval("-g", "qrels", *arguments)
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.stderr
+    return result.stderr
+
+
+def test_a_mean_below_its_limit_ends_with_7_after_everything_is_written(here: Path) -> None:
+    said = gate("-r", "a", "--fail-under", "MRR=0.7", "--fail-under", "harm@5=0.01", "-o", "out", code=7)
+    assert said.startswith("raggs: mrr of a is 0.6667, below 0.7; harm@5 of a is ")
+    assert "above 0.01" in said
+    assert len(said.splitlines()) == 1
+    assert (here / "out" / "eval.json").is_file()
+    assert gate("-r", "a", "--fail-under", "mrr=0.6667e0", code=7)
+    assert gate("-r", "a", "--fail-under", "mrr=.6", "--fail-under", "P(rel=2)@2=0.5", code=0) == ""
+
+
+def test_a_limit_on_what_is_nowhere_defined_fails(here: Path) -> None:
+    write(here, none="q1 0 doc-3 1\nq1 0 doc-9 1\n")
+    arguments = ("-g", "none", "--scale", "1-5", "-r", "a", "--fail-under", "n_recall5@10=0.1")
+    result = raggs_eval(*arguments)
+    assert (result.exit_code, "not defined for any query" in result.stderr) == (7, True)
+
+
+def test_a_regression_ends_with_7_and_an_improvement_does_not(here: Path) -> None:
+    assert gate("-r", "b", "-m", "mrr,recall@2", "-o", "before", code=0) == ""
+    earlier = ("--fail-on-regression", "before/eval.json")
+    said = gate("-r", "a", "-m", "mrr,recall@2", *earlier, code=7)
+    assert said.startswith("raggs: mrr of a went from 1.0000 to 0.6667 on 3 queries, not significantly, but by more")
+    assert gate("-r", "a", "-m", "mrr", *earlier, "--max-drop", "0.5", code=0) == ""
+    gate("-r", "a", "-m", "mrr", "-o", "lower", code=0)
+    assert gate("-r", "b", "-m", "mrr", "--fail-on-regression", "lower/eval.json", code=0) == ""
+    assert gate("-r", "b", "-m", "mrr", *earlier, code=0) == ""
+
+
+def test_a_significant_loss_is_a_regression_however_large_the_drop_allowed(here: Path) -> None:
+    qrels = "".join(f"q{n:02} 0 good 5\nq{n:02} 0 poor 1\n" for n in range(12))
+    good, poor = ("".join(f"q{n:02} Q0 {first} 1 2 a\nq{n:02} Q0 x 2 1 a\n" for n in range(12))
+                  for first in ("good", "poor"))  # fmt: skip
+    write(here, many=qrels, good=good, poor=poor)
+    assert raggs_eval("-g", "many", "-r", "good", "-m", "mrr", "-o", "before").exit_code == 0
+    result = raggs_eval(
+        "-g", "many", "-r", "poor", "-m", "mrr", "--fail-on-regression", "before/eval.json", "--max-drop", "5"
+    )
+    assert result.exit_code == 7
+    assert "from 1.0000 to 0.0000 on 12 queries, significantly worse" in result.stderr
+
+
+def test_results_on_other_judgments_are_refused(here: Path) -> None:
+    gate("-r", "a", "-o", "before", code=0)
+    write(here, other=QRELS.replace("doc-9 4", "doc-9 5"))
+    result = raggs_eval("-g", "other", "-r", "a", "--fail-on-regression", "before/eval.json")
+    assert result.exit_code == 5
+    assert "before/eval.json: was measured on other judgments" in result.stderr
+    shuffled = "".join(reversed(QRELS.splitlines(keepends=True)))
+    write(here, same=shuffled)
+    assert raggs_eval("-g", "same", "-r", "a", "--fail-on-regression", "before/eval.json").exit_code == 0
+
+
+def test_results_with_nothing_in_common_are_refused(here: Path) -> None:
+    gate("-r", "a", "-m", "mrr", "-o", "one", code=0)
+    assert "no measure in common" in gate(
+        "-r", "a", "-m", "map", "--fail-on-regression", "one/eval.json", "-k", "5", code=5
+    )
+    gate("-r", "a", "-r", "b", "-m", "mrr", "-o", "two", code=0)
+    said = gate("-r", "x=a", "-m", "mrr", "--fail-on-regression", "two/eval.json", code=5)
+    assert "no system in common" in said
+
+
+def test_an_earlier_result_that_lacks_values_is_no_bug(here: Path) -> None:
+    gate("-r", "a", "-m", "mrr", "-o", "before", code=0)
+    path = here / "before" / "eval.json"
+    damaged = json.loads(path.read_text()) | {"per_query": {}}
+    path.write_text(json.dumps(damaged))
+    assert gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=0) == ""
+    path.write_text(path.read_text().replace('"mean": 0.6', '"mean": Infinity, "x": 0.6'))
+    assert "eval.json" in gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=5)
