@@ -1,7 +1,7 @@
 """JSON lines in and out, with the place of every fault.
 
-Writing is by whole files (see `raggs.atomic`) or by appending single flushed lines to a journal. Reading checks
-each line: UTF-8, JSON, then the record's model; whatever is wrong is said with file and line.
+Writing is by whole files (see `raggs.atomic`). Reading checks each line: UTF-8, JSON, then the record's model;
+whatever is wrong is said with file and line.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -131,44 +130,21 @@ def explain(error: ValidationError) -> str:
     return f"{place}: {message}" if place else message
 
 
-class Appender:
-    """An append-only file of records: each line is with the operating system before `append` returns.
+def read_torn(path: Path, model: type[M]) -> Iterator[M]:
+    """The records of an append-only file; a torn last line is dropped, a fault before it is an error.
 
-    A kill in mid-write leaves at most one torn last line, which `read_torn` drops. There is no fsync for each
-    line: a power cut may lose the newest lines, whose paid answers the language-model cache still holds.
+    Raises:
+        DataError: names file and line.
     """
-
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("ab")
-
-    def append(self, record: BaseModel) -> None:
-        self._file.write(dump_line(record))
-        self._file.flush()
-
-    def close(self) -> None:
-        self._file.close()
-
-    def __enter__(self) -> Appender:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def read_torn(path: Path, model: type[M]) -> list[M]:
-    """The records of an append-only file; a torn last line is dropped, a fault before it is an error."""
     if not path.exists():
-        return []
-    data = path.read_bytes()
-    whole = data[: data.rfind(b"\n") + 1]
-    records = []
-    for number, line in enumerate(whole.splitlines(), start=1):
-        try:
-            records.append(model.model_validate_json(line))
-        except ValidationError as error:
-            raise DataError(
-                explain(error), where=path, line=number, remedy="delete the file to start this stage afresh"
-            ) from error
-    return records
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield model.model_validate_json(line)
+            except ValidationError as error:
+                raise DataError(
+                    explain(error), where=path, line=number, remedy="delete the file to start this stage afresh"
+                ) from error

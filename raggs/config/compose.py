@@ -23,7 +23,7 @@ from raggs.indexes.passages import PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM
 from raggs.manifests.models import Cost
-from raggs.manifests.store import RunJournal
+from raggs.manifests.journal import RunJournal
 from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries

@@ -13,7 +13,8 @@ from raggs.artifacts import Record, artifact_file
 from raggs.errors import DataError, ProviderError
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, Reason, Upstream
-from raggs.manifests.store import RunJournal, RunStore
+from raggs.manifests.journal import RunJournal
+from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Event, Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
@@ -150,10 +151,9 @@ class Runner:
             records = stage.run(Inputs({read: self._reader(read) for read in stage.READS}), config, self.services)
             outputs = {artifact_file(name): self.store.write(name, failures.watch(records))}
             if journal is not None and stage.JOURNAL:
-                settled = list(journal.settled())
-                outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, settled)
-                failures.count += sum(entry.order is None for entry in settled)
-                health = stage.health(settled)
+                outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, journal.settled())
+                failures.count += sum(entry.order is None for entry in journal.settled())
+                health = stage.health(journal.settled())
         finally:
             if journal is not None:
                 journal.close()

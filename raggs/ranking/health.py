@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -98,29 +98,31 @@ class JudgeHealth:
         return found
 
 
-def judge_health(queries: Sequence[Sequence[Batch]]) -> JudgeHealth:
-    """The health of one judge over the batches of many queries.
+def judge_health(queries: Iterable[Sequence[Batch]]) -> JudgeHealth:
+    """The health of one judge over the batches of many queries, read in one pass.
 
     Args:
         queries: for each query its batches: passages in the order shown, and best first (None where the judge failed).
     """
-    batches = [batch for batches in queries for batch in batches]
-    ordered = [(shown, order) for shown, order in batches if order is not None]
-    first = sum(order[0] == shown[0] for shown, order in ordered)
-    fair = sum(1 / len(shown) for shown, _ in ordered) / len(ordered) if ordered else math.nan
-    flips = pairs = cycles = triples = 0
+    asked = ordered = first = flips = pairs = cycles = triples = 0
+    fair = 0.0
     for query in queries:
-        wins = Counter(pair for _, order in query if order is not None for pair in combinations(order, 2))
+        asked += len(query)
+        answered = [(shown, order) for shown, order in query if order is not None]
+        ordered += len(answered)
+        first += sum(order[0] == shown[0] for shown, order in answered)
+        fair += sum(1 / len(shown) for shown, _ in answered)
+        wins = Counter(pair for _, order in answered for pair in combinations(order, 2))
         for changed, together in _flips(query):
             flips, pairs = flips + changed, pairs + together
         for circular in _triples(wins):
             cycles, triples = cycles + circular, triples + 1
     return JudgeHealth(
-        Rate(first, len(ordered)),
-        fair,
+        Rate(first, ordered),
+        fair / ordered if ordered else math.nan,
         Rate(flips, pairs),
         Rate(cycles, triples),
-        Rate(len(batches) - len(ordered), len(batches)),
+        Rate(asked - ordered, asked),
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -114,7 +114,7 @@ class Stage(ABC, Generic[C, R]):
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
         return False
 
-    def health(self, entries: Sequence[JournalRecord]) -> Mapping[str, Any]:
+    def health(self, entries: Iterable[JournalRecord]) -> Mapping[str, Any]:
         """What a finished journal says about the judge; for stages that keep one."""
         return {}
 

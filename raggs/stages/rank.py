@@ -189,9 +189,9 @@ class Rank(Stage[RankConfig, RankRecord]):
             "judge": services.causes("judge", "order"),
         }
 
-    def health(self, entries: Sequence[JournalRecord]) -> Mapping[str, Any]:
-        queries = [list(group) for _, group in groupby(entries, key=lambda entry: entry.qid)]
-        return judge_health([[(entry.shown, entry.order) for entry in query] for query in queries]).summary()
+    def health(self, entries: Iterable[JournalRecord]) -> Mapping[str, Any]:
+        queries = groupby(entries, key=lambda entry: entry.qid)
+        return judge_health([(entry.shown, entry.order) for entry in query] for _, query in queries).summary()
 
     def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)
