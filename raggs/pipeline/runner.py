@@ -11,15 +11,16 @@ from typing import Any, Protocol
 
 from raggs.artifacts import Record, artifact_file
 from raggs.errors import DataError, ProviderError
+from raggs.execution.base import Execution
+from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, Reason, Upstream
-from raggs.manifests.journal import RunJournal
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Event, Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
 from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Inputs, Journal, Services, Stage
 
 
 class RunServices(Services, Protocol):
@@ -29,7 +30,7 @@ class RunServices(Services, Protocol):
         """Money and calls since the services were made."""
         ...
 
-    def attach(self, journal: RunJournal | None, progress: Listener, stage: str) -> None:
+    def attach(self, journal: Journal | None, progress: Listener, stage: str) -> None:
         """Say which stage runs now and who listens."""
         ...
 
@@ -66,6 +67,7 @@ class Runner:
         config_file: where it was read from, for the manifest.
         configs: each stage's own configuration.
         services: the world.
+        execution: where stages do their work.
         listen: hears every event.
     """
 
@@ -75,6 +77,7 @@ class Runner:
     config_file: str | None
     configs: Mapping[str, Settings]
     services: RunServices
+    execution: Execution
     listen: Listener = silent
     _hashes: dict[str, str | None] = field(default_factory=dict)
 
@@ -148,7 +151,8 @@ class Runner:
         failures = _Counter(stage)
         health: Mapping[str, Any] = {}
         try:
-            records = stage.run(Inputs({read: self._reader(read) for read in stage.READS}), config, self.services)
+            read = Inputs({name: self._reader(name) for name in stage.READS})
+            records = self.execution.records(stage, read, config, self.services, self.store.folder)
             outputs = {artifact_file(name): self.store.write(name, failures.watch(records))}
             if journal is not None and stage.JOURNAL:
                 outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, journal.settled())

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from itertools import groupby, islice
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
@@ -27,7 +28,10 @@ T = TypeVar("T")
 
 
 class Passages(Protocol):
-    """Whoever can give passages by id."""
+    """Whoever can give passages by id, from a file that other processes may open too."""
+
+    @property
+    def path(self) -> Path: ...
 
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
 
@@ -103,12 +107,17 @@ class Stage(ABC, Generic[C, R]):
     VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
     JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
+    BY_QUERY: ClassVar[bool] = True  # a query's records depend on its own inputs alone, so queries may be parted
     Config: ClassVar[type[Settings]]
     Record: ClassVar[type[Record]]
 
     @abstractmethod
     def causes(self, config: C, services: Services) -> dict[str, Any]:
         """What the result depends on besides `config` and the artifacts in `READS`, by readable name."""
+
+    def prepare(self, inputs: Inputs, services: Services) -> None:
+        """Put on the disk what many processes will read, before they all find it missing."""
+        return
 
     def failed(self, record: R) -> bool:
         """Whether a record stands for work that could not be done; such a stage runs again next time."""

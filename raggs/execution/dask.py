@@ -1,0 +1,200 @@
+"""Shards of queries on the workers of a dask.distributed cluster.
+
+Workers compute; they need the workspace and the files that judge and retrievers name, on a file system that they
+share with the client. The client keeps the run: it cuts the queries into shards, answers for the judge (see `desk`),
+and merges what comes back by query id, so the artifacts have the bytes of a local run. When a worker dies, dask gives
+its shard to another one, which meets the journal's entries and the cache's answers of the first.
+
+Tasks travel as dask sends them (by pickle): a scheduler and its workers are trusted like this machine itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import import_module
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, cast, get_args
+from uuid import uuid4
+
+from pydantic import Field
+
+from raggs.artifacts import JournalRecord, Record
+from raggs.errors import PrerequisiteError, ProviderError
+from raggs.execution.base import ExecutionContext
+from raggs.execution.desk import Desk
+from raggs.execution.shards import Job, merged, shard_folder, split
+from raggs.judges.base import Task
+from raggs.manifests.models import versions
+from raggs.registry import Adapter
+from raggs.settings import Effort, Settings
+from raggs.stages.base import Inputs, Services, Stage
+
+CONNECT_S = 30
+SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # names of variables that workers on this machine do not inherit
+TASKS: tuple[Task, ...] = get_args(Task)
+
+
+class DaskExecution(Adapter):
+    """Shards of queries on the workers of a dask cluster; artifacts as of a local run."""
+
+    class Config(Settings):
+        type: Literal["dask"] = "dask"
+        address: Effort[str | None] = Field(
+            None, pattern=r"^\w+://\S+$", description="a scheduler's, as tcp://host:8786; null: workers on this machine"
+        )
+        workers: Effort[int] = Field(2, ge=1, description="processes on this machine, where address is null")
+        shards: Effort[int] = Field(64, ge=1, le=512, description="parts that the queries are cut into")
+
+    def __init__(self, config: Config, context: ExecutionContext) -> None:
+        self.config = config
+        self._context = context
+
+    def records(
+        self, stage: Stage[Any, Any], inputs: Inputs, config: Settings, services: Services, folder: Path
+    ) -> Iterator[Record]:
+        if not stage.BY_QUERY:
+            yield from stage.run(inputs, config, services)
+            return
+        client = self._client  # first, so that a missing cluster is found before anything is built
+        stage.prepare(inputs, services)
+        with shard_folder(folder) as place:
+            job = self._job(stage, services, place)
+            members = split(job, stage.READS, inputs, services.queries.values(), self.config.shards)
+            services.loop.run(self._work(client, job, members, services))
+            yield from merged(job, stage.NAME, members)
+            if stage.JOURNAL:
+                for qid, entries in groupby(merged(job, stage.JOURNAL, members), key=lambda entry: entry.qid):
+                    services.journal.settle(qid, cast(Iterator[JournalRecord], entries))
+
+    def close(self) -> None:
+        if "_client" in self.__dict__:
+            self.__dict__.pop("_client").close()
+        if "_cluster" in self.__dict__:
+            self.__dict__.pop("_cluster").close()
+
+    # --- one stage ---
+
+    def _job(self, stage: Stage[Any, Any], services: Services, folder: Path) -> Job:
+        judge = services.judge
+        return Job(
+            stage=stage.NAME,
+            config=self._context.config,
+            folder=folder,
+            passages=services.passages.path.resolve(),
+            topic=f"raggs-questions-{uuid4().hex}",
+            asks=judge.name if judge.USES_LLM else None,
+            causes={"queries": services.causes("queries"), **{task: services.causes("judge", task) for task in TASKS}},
+            versions=versions(),
+        )
+
+    async def _work(self, client: Any, job: Job, members: Mapping[int, Sequence[str]], services: Services) -> None:
+        """See all shards through; the first error ends the stage on all workers."""
+        desk = Desk(services, members, client.log_event)
+        client.subscribe_topic(job.topic, desk.hear)
+        text, futures, done = job.model_dump_json(), {}, 0
+        try:
+            for number in members:
+                key = f"{job.stage}-{number}-{job.topic}"
+                futures[number] = client.submit(self._context.run_shard, text, number, key=key, pure=False)
+            serving = asyncio.create_task(desk.serve())
+            waiting: set[asyncio.Task[Any]] = {
+                asyncio.create_task(_outcome(future, number)) for number, future in futures.items()
+            }
+            try:
+                while waiting:
+                    ended, _ = await asyncio.wait({*waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+                    if serving in ended:
+                        await serving  # it ends by an error only
+                    for task in waiting & ended:
+                        done += len(members[await task])
+                        services.progress(done, len(services.queries))
+                    waiting -= ended
+            finally:
+                for task in (serving, *waiting):
+                    task.cancel()
+                await asyncio.gather(serving, *waiting, return_exceptions=True)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # of the desk: the judge's, which must stop the run
+        finally:
+            client.unsubscribe_topic(job.topic)
+            await desk.close(job.topic)
+            client.cancel(list(futures.values()), force=True)
+
+    # --- the cluster ---
+
+    @cached_property
+    def _cluster(self) -> Any:
+        return distributed().LocalCluster(
+            n_workers=self.config.workers,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address=None,
+            silence_logs=logging.ERROR,
+            env={name: "" for name in os.environ if SECRET.search(name)},
+        )
+
+    @cached_property
+    def _client(self) -> Any:
+        address = self.config.address
+        where = address or "this machine"
+        connect = distributed().Client
+        try:
+            client = connect(address or self._cluster, timeout=CONNECT_S, set_as_default=False)
+        except (OSError, TimeoutError) as error:
+            remedy = "check execution.address, or start one: dask scheduler"
+            raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
+        try:
+            client.wait_for_workers(1, timeout=CONNECT_S)
+        except TimeoutError as error:
+            client.close()
+            remedy = f"start some: dask worker {where} --nthreads 1"
+            raise ProviderError("the scheduler has no workers", where=where, remedy=remedy) from error
+        return client
+
+
+def distributed() -> Any:
+    """The package.
+
+    Raises:
+        PrerequisiteError: it is not installed.
+    """
+    try:
+        package = import_module("distributed")
+    except ImportError as error:
+        raise PrerequisiteError(
+            "execution dask needs dask.distributed, which is not installed", remedy='pip install "raggs[distributed]"'
+        ) from error
+    logging.getLogger("distributed").propagate = False  # it has handlers of its own
+    return package
+
+
+async def _outcome(future: Any, number: int) -> int:
+    """The shard's number once it is done.
+
+    Raises:
+        RaggsError: the worker's; or the shard could not be worked on.
+    """
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
+    await ended.wait()
+    try:
+        await asyncio.to_thread(future.result)
+    except distributed().KilledWorker as error:
+        raise ProviderError(
+            f"shard {number} was given up: every worker that took it died",
+            remedy="look into the workers' logs and memory",
+        ) from error
+    except ImportError as error:
+        raise PrerequisiteError(
+            f"a worker cannot run raggs ({error})", remedy="install the same raggs on all workers"
+        ) from error
+    except asyncio.CancelledError as error:
+        raise ProviderError("the connection to the scheduler was lost", remedy="run again") from error
+    return number

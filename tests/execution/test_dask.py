@@ -1,0 +1,154 @@
+"""Runs on a cluster: the bytes of a local run, whoever dies; one budget, one cache, one key."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import Client, LocalCluster
+from support.llm_server import LLMServer
+from support.project import Project, make_project
+
+from raggs.config.api import open_runner, run
+from raggs.config.load import load_config
+from raggs.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
+from raggs.pipeline.plan import Selection
+
+KEY = "sk-test-0123456789abcdef"
+PRICES = {"openai/test-model": {"input": 1.0, "output": 10.0}}
+SMALL = {
+    "retrieve": {"retrievers": [{"type": "bm25", "k": 6}, {"type": "dense", "k": 6}]},
+    "prune": {"min_keep": 5, "max_keep": 6},
+    "rank": {"top": 3, "max_calls": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    options: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    with LocalCluster(n_workers=2, env={"OPENAI_API_KEY": "none"}, **options) as started:
+        yield started
+
+
+@pytest.fixture
+def key(cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process alone: the workers have none."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def on(cluster: LocalCluster, shards: int = 64) -> dict[str, Any]:
+    return {"type": "dask", "address": cluster.scheduler_address, "shards": shards}
+
+
+def asking(server: LLMServer, **llm: Any) -> dict[str, Any]:
+    """Settings of a project whose judge is a language model."""
+    judge = {"type": "litellm", "model": "openai/test-model"}
+    settings = {"api_base": server.url, "prices": PRICES, "requests_per_minute": None, "concurrency": 3, **llm}
+    return {**SMALL, "judge": {"judge": judge}, "llm": settings}
+
+
+def calls(project: Project) -> dict[str, tuple[int, int]]:
+    return {name: (lock["cost"]["calls"], lock["failed"]) for name, lock in project.manifest()["stages"].items()}
+
+
+def form(body: dict[str, Any]) -> str:
+    return str(body["response_format"]["json_schema"]["name"])
+
+
+def test_two_killed_workers_change_no_byte_and_cost_no_call(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
+    with LLMServer(delay_s=0.01) as server:
+        calm = make_project(tmp_path / "calm", queries=8, **asking(server))
+        run(calm.config)
+        paid, server.requests = sorted(map(form, server.requests)), []
+        seen: list[str] = []
+        killed: dict[str, int] = {}
+
+        def kill(number: int, body: dict[str, Any]) -> None:
+            """One worker in the middle of the judge stage, the other one in the middle of the rank stage."""
+            seen.append(form(body))
+            if seen.count(seen[-1]) == 10:
+                killed[seen[-1]] = cluster.workers[len(killed)].pid
+                os.kill(killed[seen[-1]], signal.SIGKILL)
+
+        server.fault_for = kill
+        stormy = make_project(tmp_path / "stormy", queries=8, execution=on(cluster, 4), **asking(server))
+        run(stormy.config)
+        assert sorted(killed) == ["grade", "order"]
+        assert stormy.artifacts() == calm.artifacts()
+        assert sorted(map(form, server.requests)) == paid
+        assert server.peak <= 3, "the client's concurrency holds for all workers together"
+    assert calls(stormy) == calls(calm)
+    assert not (stormy.run / ".shards").exists()
+    with Client(cluster.scheduler_address, set_as_default=False) as client:
+        assert set(client.run(os.getenv, "OPENAI_API_KEY").values()) == {"none"}
+        told = str(client.get_events())
+    assert KEY not in told
+    assert "amber" not in told, "texts do not travel through the scheduler"
+
+
+def test_the_budget_is_one_for_all_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
+    with LLMServer() as server:
+        project = make_project(tmp_path, queries=6, execution=on(cluster), budget={"max_calls": 7}, **asking(server))
+        with pytest.raises(BudgetError, match="7 of 7 calls"):
+            run(project.config)
+        assert server.count == 7
+        project.change(budget={"max_calls": 1000})
+        done = run(project.config)
+        assert done.failed == 0
+        assert done.manifest.stages["judge"].cost.cached == 7
+
+
+def test_workers_of_this_machine_are_started_without_secrets_and_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOME_API_KEY", KEY)
+    local = make_project(tmp_path / "local", queries=5, **SMALL)
+    spread = make_project(tmp_path / "spread", queries=5, execution={"type": "dask", "workers": 2}, **SMALL)
+    run(local.config)
+    with open_runner(load_config(spread.config)) as runner:
+        runner.run(Selection())
+        client: Any = runner.execution._client  # type: ignore[attr-defined]
+        assert len(client.scheduler_info()["workers"]) == 2
+        assert set(client.run(os.getenv, "SOME_API_KEY").values()) == {""}
+        pids = client.run(os.getpid).values()
+    assert spread.artifacts() == local.artifacts()
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_the_execution_is_no_cause_of_a_result(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=2, **SMALL)
+    run(project.config)
+    project.change(execution={"type": "dask", "address": "tcp://nowhere.invalid:1"})
+    assert run(project.config).ran == {}
+
+
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raggs.execution.dask.CONNECT_S", 1)
+    project = make_project(tmp_path, queries=2, execution={"type": "dask", "address": "tcp://127.0.0.1:1"})
+    with pytest.raises(ProviderError, match=r"^tcp://127.0.0.1:1: no scheduler answers .* — check execution.address"):
+        run(project.config)
+
+
+def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    project = make_project(tmp_path, queries=2, execution={"type": "dask"})
+    with pytest.raises(PrerequisiteError) as caught:
+        run(project.config)
+    assert caught.value.remedy == 'pip install "raggs[distributed]"'
+
+
+def test_an_error_of_a_worker_comes_back_as_it_was(tmp_path: Path, cluster: LocalCluster) -> None:
+    project = make_project(tmp_path, queries=2, execution=on(cluster), **SMALL)
+    run(project.config, stop="retrieve")
+    for store in (tmp_path / "runs" / ".cache" / "corpora").iterdir():
+        (tmp_path / "corpus.jsonl").write_text('{"_id": "other", "text": "amber"}\n')
+        store.unlink()
+    with pytest.raises(NotFoundError, match=r"the corpus has no passage 'p\d+' — the corpus changed"):
+        run(project.config, start="merge")
