@@ -135,7 +135,7 @@ class DaskExecution(Adapter):
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             silence_logs=logging.ERROR,
             env={name: "" for name in os.environ if SECRET.search(name)},
         )

@@ -16,7 +16,10 @@ from support.project import Project, make_project
 
 from raggs.config.api import open_runner, run
 from raggs.config.load import load_config
+from raggs.config.worker import run_shard
 from raggs.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
+from raggs.execution.shards import Job
+from raggs.manifests.models import versions
 from raggs.pipeline.plan import Selection
 
 KEY = "sk-test-0123456789abcdef"
@@ -30,7 +33,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    options: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": None}
+    options: dict[str, Any] = {"threads_per_worker": 1, "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with LocalCluster(n_workers=2, env={"OPENAI_API_KEY": "none"}, **options) as started:
         yield started
 
@@ -61,8 +64,8 @@ def form(body: dict[str, Any]) -> str:
 
 
 def test_two_killed_workers_change_no_byte_and_cost_no_call(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
-    with LLMServer(delay_s=0.01) as server:
-        calm = make_project(tmp_path / "calm", queries=8, **asking(server))
+    with LLMServer(delay_s=0.005) as server:
+        calm = make_project(tmp_path / "calm", queries=5, **asking(server))
         run(calm.config)
         paid, server.requests = sorted(map(form, server.requests)), []
         seen: list[str] = []
@@ -76,7 +79,7 @@ def test_two_killed_workers_change_no_byte_and_cost_no_call(tmp_path: Path, clus
                 os.kill(killed[seen[-1]], signal.SIGKILL)
 
         server.fault_for = kill
-        stormy = make_project(tmp_path / "stormy", queries=8, execution=on(cluster, 4), **asking(server))
+        stormy = make_project(tmp_path / "stormy", queries=5, execution=on(cluster, 4), **asking(server))
         run(stormy.config)
         assert sorted(killed) == ["grade", "order"]
         assert stormy.artifacts() == calm.artifacts()
@@ -107,8 +110,8 @@ def test_workers_of_this_machine_are_started_without_secrets_and_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SOME_API_KEY", KEY)
-    local = make_project(tmp_path / "local", queries=5, **SMALL)
-    spread = make_project(tmp_path / "spread", queries=5, execution={"type": "dask", "workers": 2}, **SMALL)
+    local = make_project(tmp_path / "local", queries=3, **SMALL)
+    spread = make_project(tmp_path / "spread", queries=3, execution={"type": "dask", "workers": 2}, **SMALL)
     run(local.config)
     with open_runner(load_config(spread.config)) as runner:
         runner.run(Selection())
@@ -144,11 +147,28 @@ def test_without_the_extra_the_remedy_is_named(tmp_path: Path, monkeypatch: pyte
     assert caught.value.remedy == 'pip install "raggs[distributed]"'
 
 
-def test_an_error_of_a_worker_comes_back_as_it_was(tmp_path: Path, cluster: LocalCluster) -> None:
+def test_an_error_of_a_worker_comes_back_as_it_was(
+    tmp_path: Path, cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raggs.execution.dask.versions", lambda: {**versions(), "numpy": "0.1", "python": "2.7"})
     project = make_project(tmp_path, queries=2, execution=on(cluster), **SMALL)
-    run(project.config, stop="retrieve")
-    for store in (tmp_path / "runs" / ".cache" / "corpora").iterdir():
-        (tmp_path / "corpus.jsonl").write_text('{"_id": "other", "text": "amber"}\n')
-        store.unlink()
-    with pytest.raises(NotFoundError, match=r"the corpus has no passage 'p\d+' — the corpus changed"):
-        run(project.config, start="merge")
+    with pytest.raises(PrerequisiteError, match=r"a worker has numpy \S+, this machine 0.1") as caught:
+        run(project.config)
+    assert caught.value.remedy == "install the same versions on all workers"
+    assert project.run.joinpath("embed.jsonl").exists(), "what was finished before is kept"
+    assert not project.run.joinpath(".shards").exists()
+
+
+def test_a_worker_that_does_not_see_the_workspace_says_so(tmp_path: Path) -> None:
+    job = Job(
+        stage="merge",
+        config="",
+        folder=tmp_path / "elsewhere",
+        passages=tmp_path,
+        topic="",
+        asks=None,
+        causes={},
+        versions=versions(),
+    )
+    with pytest.raises(NotFoundError, match="does not see the workspace — put it on a file system"):
+        run_shard(job.model_dump_json(), 0)
