@@ -14,7 +14,10 @@ import asyncio
 import logging
 import os
 import re
+import signal
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from itertools import groupby
@@ -97,30 +100,21 @@ class DaskExecution(Adapter):
         """See all shards through; the first error ends the stage on all workers."""
         desk = Desk(services, members, client.log_event)
         client.subscribe_topic(job.topic, desk.hear)
-        text, futures, done = job.model_dump_json(), {}, 0
+        text, done = job.model_dump_json(), 0
+        futures = {
+            number: client.submit(self._context.run_shard, text, number, key=f"{job.stage}-{number}-{job.topic}")
+            for number in members
+        }
         try:
-            for number in members:
-                key = f"{job.stage}-{number}-{job.topic}"
-                futures[number] = client.submit(self._context.run_shard, text, number, key=key, pure=False)
-            serving = asyncio.create_task(desk.serve())
-            waiting: set[asyncio.Task[Any]] = {
-                asyncio.create_task(_outcome(future, number)) for number, future in futures.items()
-            }
-            try:
-                while waiting:
-                    ended, _ = await asyncio.wait({*waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
-                    if serving in ended:
-                        await serving  # it ends by an error only
-                    for task in waiting & ended:
-                        done += len(members[await task])
-                        services.progress(done, len(services.queries))
-                    waiting -= ended
-            finally:
-                for task in (serving, *waiting):
-                    task.cancel()
-                await asyncio.gather(serving, *waiting, return_exceptions=True)
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(desk.serve())
+                shards = [group.create_task(_outcome(future, number)) for number, future in futures.items()]
+                for shard in asyncio.as_completed(shards):
+                    done += len(members[await shard])
+                    services.progress(done, len(services.queries))
+                serving.cancel()
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # of the desk: the judge's, which must stop the run
+            raise _first(errors) from None
         finally:
             client.unsubscribe_topic(job.topic)
             await desk.close(job.topic)
@@ -130,15 +124,16 @@ class DaskExecution(Adapter):
 
     @cached_property
     def _cluster(self) -> Any:
-        return distributed().LocalCluster(
-            n_workers=self.config.workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.ERROR,
-            env={name: "" for name in os.environ if SECRET.search(name)},
-        )
+        with _interrupts_ignored():
+            return distributed().LocalCluster(
+                n_workers=self.config.workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                silence_logs=logging.ERROR,
+                env={name: "" for name in os.environ if SECRET.search(name)},
+            )
 
     @cached_property
     def _client(self) -> Any:
@@ -173,6 +168,26 @@ def distributed() -> Any:
         ) from error
     logging.getLogger("distributed").propagate = False  # it has handlers of its own
     return package
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Processes begun meanwhile ignore Ctrl-C for good: the client hears it, and stops them in good order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may, and only it hears Ctrl-C
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error that ended a group of tasks."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 async def _outcome(future: Any, number: int) -> int:
