@@ -2,6 +2,7 @@
 
 python benchmarks/scale.py queries                     100, 1,000 and 10,000 queries with a simulated judge
 python benchmarks/scale.py queries --execution dask    the same on a cluster of two local workers
+python benchmarks/scale.py queries --sizes 100 --full  the same with the default pools and ranking calls
 python benchmarks/scale.py vectors                     1,000,000 passages x 256 dimensions
 
 Each size runs in a process of its own, so that its peak memory is its own. With ``--out FILE.svg`` the points are
@@ -59,7 +60,7 @@ def measured(command: Sequence[str], size: int, folder: Path | None = None) -> P
     return Point(size, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, stored)
 
 
-def make_project(folder: Path, queries: int, execution: str) -> Path:
+def make_project(folder: Path, queries: int, execution: str = "local", settings: str = SETTINGS) -> Path:
     """Passages and questions of made-up words, ten labels a question, a judge that errs."""
     draw = random.Random(1)
     with (folder / "corpus.jsonl").open("w") as file:
@@ -73,16 +74,16 @@ def make_project(folder: Path, queries: int, execution: str) -> Path:
     config = folder / "raggs.yaml"
     config.write_text(
         "name: scale\ncorpus: {type: jsonl, path: corpus.jsonl}\nqueries: {type: jsonl, path: queries.jsonl}\n"
-        f"judge: {{judge: {{type: qrels, path: qrels.txt, beta: 3, grade_noise: 0.1}}}}\n{SETTINGS}"
+        f"judge: {{judge: {{type: qrels, path: qrels.txt, beta: 3, grade_noise: 0.1}}}}\n{settings}"
         f"execution: {{type: {execution}}}\n"
     )
     return config
 
 
-def run_queries(size: int, execution: str) -> Point:
+def run_queries(size: int, execution: str, settings: str) -> Point:
     """One run of the real command line over `size` queries."""
     with tempfile.TemporaryDirectory() as name:
-        config = make_project(Path(name), size, execution)
+        config = make_project(Path(name), size, execution, settings)
         command = [sys.executable, "-m", "raggs", "run", "--quiet", "--config", str(config)]
         return measured(command, size, Path(name) / "runs" / "scale")
 
@@ -175,6 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("queries", "vectors", "index"))
     parser.add_argument("--sizes", default="100,1000,10000", help="numbers of queries")
+    parser.add_argument("--full", action="store_true", help="default pools and ranking calls")
     parser.add_argument("--execution", choices=("local", "dask"), default="local")
     parser.add_argument("--passages", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path, help="for index")
@@ -188,7 +190,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.what == "vectors":
         run_vectors(options.passages)
     else:
-        points = [run_queries(size, options.execution) for size in map(int, options.sizes.split(","))]
+        settings = "" if options.full else SETTINGS
+        points = [run_queries(size, options.execution, settings) for size in map(int, options.sizes.split(","))]
         print(table(points))
         if options.out is not None:
             options.out.write_text(drawing(points))

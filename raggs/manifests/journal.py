@@ -9,6 +9,7 @@ for the commit, so that the journal of a resumed run has the same bytes as that 
 from __future__ import annotations
 
 import tempfile
+from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO
@@ -28,12 +29,17 @@ class Shelf:
     def __init__(self, file: IO[bytes]) -> None:
         self.file = file
         self._end = 0
-        self._places: dict[str, list[tuple[int, int]]] = {}
+        self._places: dict[str, array[int]] = {}  # start and end of each run of entries: 16 bytes
 
     def index(self, qid: str, size: int) -> None:
         """The next `size` bytes are an entry of this query."""
-        self._places.setdefault(qid, []).append((self._end, size))
+        places = self._places.setdefault(qid, array("q"))
+        if places and places[-1] == self._end:
+            places.pop()
+        else:
+            places.append(self._end)
         self._end += size
+        places.append(self._end)
 
     def add(self, record: JournalRecord) -> None:
         line = dump_line(record)
@@ -44,9 +50,11 @@ class Shelf:
 
     def get(self, qid: str) -> Iterator[JournalRecord]:
         """The entries of a query, in the order they came."""
-        for start, size in self._places.get(qid, ()):
+        places = self._places.get(qid, array("q"))
+        for start, end in zip(places[::2], places[1::2], strict=True):
             self.file.seek(start)
-            yield JournalRecord.model_validate_json(self.file.read(size))
+            for line in self.file.read(end - start).splitlines():
+                yield JournalRecord.model_validate_json(line)
 
     def forget(self, qid: str) -> None:
         self._places.pop(qid, None)
