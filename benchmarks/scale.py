@@ -48,7 +48,7 @@ class Point:
 
 
 def measured(command: Sequence[str], size: int, folder: Path | None = None) -> Point:
-    """Run a command to its end; `ru_maxrss` of the child alone, in MiB."""
+    """Run a command to its end. Its peak is its own, but no less than what this process held when it began."""
     began = time.perf_counter()
     process = subprocess.Popen(command)
     _, status, usage = os.wait4(process.pid, 0)

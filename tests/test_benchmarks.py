@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -27,7 +29,9 @@ def load(name):
 sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a script's do
 try:
     ranking = load("ranking")
-    methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
+    methods, tables, worlds, scale = map(
+        importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds", "scale")
+    )
 finally:
     sys.path.remove(str(FOLDER))
 
@@ -157,3 +161,23 @@ def test_an_unknown_judge_is_refused(capsys):
     with pytest.raises(SystemExit):
         ranking.main(["--judges", "medium,blind"])
     assert "no judge blind" in capsys.readouterr().err
+
+
+def test_a_measured_process_has_its_own_peak_and_its_failure_is_told():
+    hungry = [sys.executable, "-c", "data = bytearray(600_000_000); data[::4096] = data[::4096]"]
+    point, small = scale.measured(hungry, 1), scale.measured([sys.executable, "-c", "pass"], 1)
+    assert 570 < point.peak < 900
+    assert small.peak < 570, "not that of the child before"
+    with pytest.raises(SystemExit, match="exit code 3"):
+        scale.measured([sys.executable, "-c", "raise SystemExit(3)"], 1)
+
+
+def test_the_drawing_of_a_linear_law_has_its_points_on_the_dashed_line():
+    points = [scale.Point(size, 0.0, size / 50, 250.0, 0) for size in (100, 1000, 10000)]
+    panel = scale.panel("time", 0, [(point.size, point.cpu) for point in points], 1)
+    dots = [(float(x), float(y)) for x, y in re.findall(r'circle cx="([\d.]+)" cy="([\d.]+)"', panel)]
+    ends = re.search(r'd="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" stroke="#888"', panel).groups()
+    assert [dots[0], dots[-1]] == [tuple(map(float, ends[:2])), tuple(map(float, ends[2:]))]
+    assert dots[1] == pytest.approx(np.mean([dots[0], dots[2]], axis=0), abs=0.2)
+    ElementTree.fromstring(scale.drawing(points))
+    assert "| 1,000 | 0.0 | 20.0 | 20.0 | 250 MiB | 0.0 MB |" in scale.table(points)

@@ -31,7 +31,9 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
     assert len(readme.splitlines()) < 200
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/architecture.md", "docs/ranking.md", "examples/README.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/architecture.md", "docs/ranking.md", "docs/scale.md", "examples/README.md"]
+)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     source = ROOT / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", source.read_text(encoding="utf-8")):
