@@ -17,8 +17,8 @@ import re
 import signal
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from functools import cached_property, partial
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -98,7 +98,7 @@ class DaskExecution(Adapter):
 
     async def _work(self, client: Any, job: Job, members: Mapping[int, Sequence[str]], services: Services) -> None:
         """See all shards through; the first error ends the stage on all workers."""
-        desk = Desk(services, members, client.log_event)
+        desk = Desk(services, members, partial(_say, client))
         client.subscribe_topic(job.topic, desk.hear)
         text, done = job.model_dump_json(), 0
         futures = {
@@ -116,9 +116,10 @@ class DaskExecution(Adapter):
         except BaseExceptionGroup as errors:
             raise _first(errors) from None
         finally:
-            client.unsubscribe_topic(job.topic)
-            await desk.close(job.topic)
-            client.cancel(list(futures.values()), force=True)
+            with suppress(OSError, ProviderError):  # where the scheduler is lost, nobody is left to be told
+                client.unsubscribe_topic(job.topic)
+                await desk.close(job.topic)
+                client.cancel(list(futures.values()), force=True)
 
     # --- the cluster ---
 
@@ -183,6 +184,17 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _say(client: Any, mailbox: str, message: dict[str, Any]) -> None:
+    try:
+        client.log_event(mailbox, message)
+    except OSError as error:
+        raise _lost() from error
+
+
+def _lost() -> ProviderError:
+    return ProviderError("the connection to the scheduler was lost", remedy="run again: what was paid is cached")
+
+
 def _first(error: BaseException) -> BaseException:
     """The error that ended a group of tasks."""
     while isinstance(error, BaseExceptionGroup):
@@ -199,6 +211,8 @@ async def _outcome(future: Any, number: int) -> int:
     loop, ended = asyncio.get_running_loop(), asyncio.Event()
     future.add_done_callback(lambda _: loop.call_soon_threadsafe(ended.set))
     await ended.wait()
+    if future.cancelled():  # by dask alone: the client cancels no shard that it waits for
+        raise _lost()
     try:
         await asyncio.to_thread(future.result)
     except distributed().KilledWorker as error:
@@ -210,6 +224,4 @@ async def _outcome(future: Any, number: int) -> int:
         raise PrerequisiteError(
             f"a worker cannot run raggs ({error})", remedy="install the same raggs on all workers"
         ) from error
-    except asyncio.CancelledError as error:
-        raise ProviderError("the connection to the scheduler was lost", remedy="run again") from error
     return number

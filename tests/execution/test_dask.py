@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, KilledWorker, LocalCluster
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
@@ -18,6 +19,7 @@ from raggs.config.api import open_runner, run
 from raggs.config.load import load_config
 from raggs.config.worker import run_shard
 from raggs.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
+from raggs.execution.dask import _outcome
 from raggs.execution.shards import Job
 from raggs.manifests.models import versions
 from raggs.pipeline.plan import Selection
@@ -172,3 +174,33 @@ def test_a_worker_that_does_not_see_the_workspace_says_so(tmp_path: Path) -> Non
     )
     with pytest.raises(NotFoundError, match="does not see the workspace — put it on a file system"):
         run_shard(job.model_dump_json(), 0)
+
+
+class Ended:
+    """A future of dask's that has ended."""
+
+    def __init__(self, error: Exception | None = None, cancelled: bool = False) -> None:
+        self.error = error
+        self.cancelled = lambda: cancelled
+
+    def add_done_callback(self, call: Callable[[Any], None]) -> None:
+        call(self)
+
+    def result(self) -> None:
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.mark.parametrize(
+    ("future", "kind", "message"),
+    [
+        (Ended(KilledWorker("shard", None, 3)), ProviderError, "shard 7 was given up: every worker that took it died"),
+        (Ended(ModuleNotFoundError("No module named 'raggs'")), PrerequisiteError, "a worker cannot run raggs"),
+        (Ended(cancelled=True), ProviderError, "the connection to the scheduler was lost"),
+        (Ended(NotFoundError("no such file")), NotFoundError, "no such file"),
+    ],
+)
+def test_what_ends_a_shard_is_told(future: Ended, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        asyncio.run(_outcome(future, 7))
+    assert asyncio.run(_outcome(Ended(), 7)) == 7
