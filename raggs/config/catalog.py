@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from raggs import corpora, embedders, exporters, judges, queries, retrievers, rewriters
+from raggs import corpora, embedders, execution, exporters, judges, queries, retrievers, rewriters
 from raggs.artifacts import ARTIFACTS
 from raggs.config.models import RunConfig
 from raggs.errors import UsageError
@@ -27,6 +27,7 @@ REGISTRIES = {
     "retrievers": retrievers.REGISTRY,
     "judges": judges.REGISTRY,
     "exporters": exporters.REGISTRY,
+    "executions": execution.REGISTRY,
 }
 
 
