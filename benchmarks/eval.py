@@ -4,8 +4,9 @@
     python benchmarks/eval.py --quick         without 10^7
 
 Each tool runs as a process of its own, reads the same two files and computes the same ten measures (pytrec_eval those
-eight of them that trec_eval knows, after reading with plain Python); the least of several times counts. raggs also gives its bootstrap intervals, as it always does. Runs hold 1,000 passages a query,
-100 of which are judged; files that are already there are used again.
+eight of them that trec_eval knows, after reading with plain Python); the least of several times counts. raggs also
+gives its bootstrap intervals, as it always does. Runs hold 1,000 passages a query, 100 of which are judged; files that
+are already there are used again.
 """
 
 from __future__ import annotations

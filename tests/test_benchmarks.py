@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -33,7 +36,7 @@ sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a
 try:
     ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
-    throughput = importlib.import_module("throughput")
+    throughput, scale = map(importlib.import_module, ("throughput", "scale"))
 finally:
     sys.path.remove(str(FOLDER))
 
@@ -196,3 +199,29 @@ def test_throughput_says_whether_both_aims_are_kept(tmp_path):
         assert missed.line(0.5, 64).endswith("MISSED")
     config = load_config(throughput.make(tmp_path, 3, 8, "http://localhost:1/v1")).run
     assert (config.llm.concurrency, config.llm.requests_per_minute) == (8, None)
+
+
+def test_a_measured_process_has_its_own_peak_and_its_failure_is_told():
+    hungry = "data = bytearray(300_000_000); data[::4096] = data[::4096]"
+    # In a small process of its own, since no child's peak is below what its parent held.
+    script = (
+        f"import sys; sys.path.insert(0, {str(FOLDER)!r}); from scale import measured\n"
+        f"for code in ({hungry!r}, 'pass'): print(measured([sys.executable, '-c', code], 1).peak)"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    peak, small = map(float, found.split())
+    assert 286 < peak < 500
+    assert small < 286, "not that of the child before"
+    with pytest.raises(SystemExit, match="exit code 3"):
+        scale.measured([sys.executable, "-c", "raise SystemExit(3)"], 1)
+
+
+def test_the_drawing_of_a_linear_law_has_its_points_on_the_dashed_line():
+    points = [scale.Point(size, 0.0, size / 50, 250.0, 0) for size in (100, 1000, 10000)]
+    panel = scale.panel("time", 0, [(point.size, point.cpu) for point in points], 1)
+    dots = [(float(x), float(y)) for x, y in re.findall(r'circle cx="([\d.]+)" cy="([\d.]+)"', panel)]
+    ends = re.search(r'd="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" stroke="#888"', panel).groups()
+    assert [dots[0], dots[-1]] == [tuple(map(float, ends[:2])), tuple(map(float, ends[2:]))]
+    assert dots[1] == pytest.approx(np.mean([dots[0], dots[2]], axis=0), abs=0.2)
+    ElementTree.fromstring(scale.drawing(points))
+    assert "| 1,000 | 0.0 | 20.0 | 20.0 | 250 MiB | 0.0 MB |" in scale.table(points)

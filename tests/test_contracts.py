@@ -21,6 +21,7 @@ METHODS = {
     "retrievers": ("search", "state"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
+    "executions": ("records", "close"),
 }
 HEAVY = (
     "litellm",
@@ -33,6 +34,8 @@ HEAVY = (
     "scipy",
     "networkx",
     "requests",
+    "dask",
+    "distributed",
 )
 
 

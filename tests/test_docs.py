@@ -51,6 +51,7 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
         "docs/ranking.md",
         "docs/judging.md",
         "docs/elasticsearch.md",
+        "docs/scale.md",
         "examples/README.md",
     ],
 )

@@ -19,7 +19,7 @@ from raggs.artifacts import JournalRecord, Query
 from raggs.atomic import atomic_writer, remove_leftovers, write_atomic
 from raggs.errors import DataError, NotFoundError, RaggsError
 from raggs.hashing import canonical_json, hash_bytes, hash_file, hash_value
-from raggs.jsonl import Appender, read_objects, read_records, read_torn, write_records
+from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records
 from raggs.seeds import derive_seed, generator
 from raggs.settings import Effort, InputPath, Settings, causes
 
@@ -147,10 +147,8 @@ def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
 
 def test_a_torn_last_line_is_dropped_and_any_other_fault_is_told(tmp_path: Path) -> None:
     path = tmp_path / "j.jsonl"
-    with Appender(path) as file:
-        file.append(entry(0))
-        file.append(entry(1))
-    whole = path.read_bytes()
+    assert list(read_torn(path, JournalRecord, "delete it")) == []
+    whole = dump_line(entry(0)) + dump_line(entry(1))
     for cut in range(len(whole) // 2, len(whole)):
         path.write_bytes(whole[:cut])
         assert list(read_torn(path, JournalRecord, "delete it")) == [entry(0)]

@@ -10,6 +10,7 @@ from pathlib import Path
 from raggs.config.compose import RunServices
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
+from raggs.config.worker import make_execution
 from raggs.errors import UsageError
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
@@ -34,7 +35,7 @@ def open_runner(
 ) -> Iterator[Runner]:
     """A runner for a configuration; its services are closed at the end of the block."""
     settings = config.run if isinstance(config, LoadedConfig) else config
-    services = RunServices(settings)
+    services, execution = RunServices(settings), make_execution(settings)
     services.attach(None, listen, "")
     try:
         yield Runner(
@@ -44,9 +45,11 @@ def open_runner(
             config_file=str(config.path) if isinstance(config, LoadedConfig) else None,
             configs=settings.stage_configs(),
             services=services,
+            execution=execution,
             listen=listen,
         )
     finally:
+        execution.close()
         services.close()
 
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raggs import corpora, embedders, exporters, judges, queries, retrievers, rewriters
+from raggs import corpora, embedders, execution, exporters, judges, queries, retrievers, rewriters
 from raggs.artifacts import ARTIFACTS
 from raggs.config.models import RunConfig
 from raggs.errors import UsageError
@@ -31,6 +31,7 @@ REGISTRIES = {
     "retrievers": retrievers.REGISTRY,
     "judges": judges.REGISTRY,
     "exporters": exporters.REGISTRY,
+    "executions": execution.REGISTRY,
 }
 
 

@@ -23,7 +23,6 @@ from raggs.indexes.passages import Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM, CallLedger
 from raggs.manifests.models import Cost
-from raggs.manifests.store import RunJournal
 from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
@@ -31,6 +30,7 @@ from raggs.registry import adapter_causes
 from raggs.retrievers.base import Retriever, RetrieverAdapter, RetrieverContext, name_of
 from raggs.rewriters.base import Rewriter, RewriterContext
 from raggs.settings import causes
+from raggs.stages.base import Journal
 from raggs.text import plural
 
 CACHE = ".cache"
@@ -47,7 +47,7 @@ class RunServices:
         self.config = config
         self.cache = config.workspace / CACHE
         self._ledger = CallLedger()
-        self._journal: RunJournal | None = None
+        self._journal: Journal | None = None
         self._listen: Listener = silent
         self._stage = ""
 
@@ -129,7 +129,7 @@ class RunServices:
         return cast(Judge, cast(Any, judges.REGISTRY.load(spec.type))(spec, context))
 
     @property
-    def journal(self) -> RunJournal:
+    def journal(self) -> Journal:
         if self._journal is None:
             raise PrerequisiteError("no stage with a journal is running")
         return self._journal
@@ -185,7 +185,7 @@ class RunServices:
             repaired=usage.repaired,
         )
 
-    def attach(self, journal: RunJournal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
+    def attach(self, journal: Journal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
         self._ledger.turn_to(ledger, stage)
         self._journal, self._listen, self._stage = journal, progress, stage
 

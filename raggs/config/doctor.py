@@ -22,7 +22,7 @@ from raggs.text import plural
 from raggs.version import __version__
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
-EXTRAS = {"local": "sentence_transformers", "distributed": "dask", "review": "starlette", "ann": "faiss"}
+EXTRAS = {"local": "sentence_transformers", "distributed": "distributed", "review": "starlette", "ann": "faiss"}
 LOW_DISK = 1 << 30
 CONNECT_TIMEOUT = 3.0
 
@@ -79,6 +79,8 @@ def _configuration(path: Path) -> Iterator[Check]:
         base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
         if services.judge.models and base:
             yield _server(base)
+        if address := getattr(config.execution, "address", None):
+            yield _server(address)
     except RaggsError as error:
         yield Check("inputs", False, str(error))
     finally:

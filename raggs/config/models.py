@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
-from raggs import corpora, queries
+from raggs import corpora, execution, queries
 from raggs.elastic.settings import IndexSettings
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.registry import spec_type
 from raggs.retrievers.base import name_of
-from raggs.settings import AnchoredPath, Settings
+from raggs.settings import AnchoredPath, Effort, Settings
 from raggs.stages.embed import EmbedConfig
 from raggs.stages.judge import JudgeConfig
 from raggs.stages.merge import MergeConfig
@@ -23,9 +23,11 @@ from raggs.stages.retrieve import RetrieveConfig
 if TYPE_CHECKING:
     CorpusSpec = Settings
     QueriesSpec = Settings
+    ExecutionSpec = Settings
 else:
     CorpusSpec = spec_type(corpora.REGISTRY)
     QueriesSpec = spec_type(queries.REGISTRY)
+    ExecutionSpec = spec_type(execution.REGISTRY)
 
 
 # A folder's name on every system: letters, digits, dots, dashes, underscores, and no leading dot or dash.
@@ -49,6 +51,9 @@ class RunConfig(Settings):
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
     index: IndexSettings = Field(IndexSettings(), description="how `raggs index` makes an index; no stage reads it")
+    execution: Effort[ExecutionSpec] = Field(
+        {"type": "local"}, validate_default=True, description="where the work is done"
+    )
 
     @model_validator(mode="after")
     def _weights_have_retrievers(self) -> RunConfig:

@@ -8,7 +8,7 @@ order is drawn from Plackett-Luce with weights exp(beta * utility).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field
@@ -23,6 +23,8 @@ from raggs.trec import read_qrels
 
 # Settings that do not matter for the task.
 OTHERS: dict[Task, tuple[str, ...]] = {"grade": ("beta", "spread"), "order": ("grade_noise",)}
+
+UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
 
 
 class QrelsConfig(Settings):
@@ -43,7 +45,7 @@ class QrelsJudge(Adapter):
 
     def __init__(self, config: QrelsConfig, context: JudgeContext) -> None:
         self.config = config
-        self._utilities: dict[tuple[str, str], float] = {}
+        self._utility = lru_cache(UTILITIES)(self._draw_utility)
 
     @property
     def name(self) -> str:
@@ -89,14 +91,9 @@ class QrelsJudge(Adapter):
             worth = [self.config.beta * value + float(extra) for value, extra in zip(worth, noise, strict=True)]
         return Ordering(tuple(sorted(range(len(ids)), key=lambda place: (-worth[place], ids[place]))))
 
-    def _utility(self, qid: str, doc_id: str) -> float:
-        key = (qid, doc_id)
-        if key not in self._utilities:
-            grade = self._labels.get(key, self.config.default_grade)
-            self._utilities[key] = grade + float(
-                generator(self.config.seed, "utility", qid, doc_id).normal(0, self.config.spread)
-            )
-        return self._utilities[key]
+    def _draw_utility(self, qid: str, doc_id: str) -> float:
+        grade = self._labels.get((qid, doc_id), self.config.default_grade)
+        return grade + float(generator(self.config.seed, "utility", qid, doc_id).normal(0, self.config.spread))
 
 
 def _some(qids: list[str]) -> str:

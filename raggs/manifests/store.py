@@ -16,11 +16,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from raggs.artifacts import ARTIFACTS, JournalRecord, Record, artifact_file
+from raggs.artifacts import ARTIFACTS, Record, artifact_file
 from raggs.atomic import remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError, ProviderError
 from raggs.hashing import hash_file
-from raggs.jsonl import Appender, Written, explain, read_records, read_torn, write_records
+from raggs.jsonl import Written, explain, read_records, write_records
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.models import SCHEMA, Output, RunManifest
 
@@ -149,40 +149,6 @@ class RunStore:
             yield
         finally:
             lock.release()
-
-
-class RunJournal:
-    """The journal of judged batches while the rank stage runs.
-
-    Entries are appended as they come. When a query is done, `settle` says which of its entries its ranking is
-    the fold of; `settled` gives them all in their final order for the commit, so that the journal of a resumed
-    run has the same bytes as that of an undisturbed one.
-    """
-
-    def __init__(self, path: Path) -> None:
-        known = read_torn(path, JournalRecord, "delete the file to start this stage afresh")
-        self._known: dict[str, list[JournalRecord]] = {}
-        for entry in known:
-            self._known.setdefault(entry.qid, []).append(entry)
-        self._settled: dict[str, list[JournalRecord]] = {}
-        self._appender = Appender(path)
-
-    def entries(self, qid: str) -> list[JournalRecord]:
-        return self._known.get(qid, [])
-
-    def append(self, record: JournalRecord) -> None:
-        self._appender.append(record)
-
-    def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
-        self._known.pop(qid, None)
-        self._settled[qid] = list(used)
-
-    def settled(self) -> Iterator[JournalRecord]:
-        for qid in sorted(self._settled):
-            yield from sorted(self._settled[qid], key=lambda entry: (entry.round, entry.slot))
-
-    def close(self) -> None:
-        self._appender.close()
 
 
 def dump_json(value: Any) -> str:

@@ -12,14 +12,16 @@ from typing import Any, Protocol
 
 from raggs.artifacts import JournalRecord, Record, artifact_file
 from raggs.errors import DataError, ProviderError
+from raggs.execution.base import Execution
+from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, Reason, Upstream
-from raggs.manifests.store import RunJournal, RunStore
+from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Event, Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
 from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Inputs, Services, Stage, Tally
+from raggs.stages.base import Inputs, Journal, Services, Stage, Tally
 
 
 class RunServices(Services, Protocol):
@@ -29,7 +31,7 @@ class RunServices(Services, Protocol):
         """Money and calls since the services were made."""
         ...
 
-    def attach(self, journal: RunJournal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
+    def attach(self, journal: Journal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
         """Say which stage runs now, who listens, and in which file its calls are booked."""
         ...
 
@@ -66,6 +68,7 @@ class Runner:
         config_file: where it was read from, for the manifest.
         configs: each stage's own configuration.
         services: the world.
+        execution: where stages do their work.
         listen: hears every event.
     """
 
@@ -75,6 +78,7 @@ class Runner:
     config_file: str | None
     configs: Mapping[str, Settings]
     services: RunServices
+    execution: Execution
     listen: Listener = silent
     _hashes: dict[str, str | None] = field(default_factory=dict)
 
@@ -147,12 +151,12 @@ class Runner:
         parts = components(stage, config, self.services, inputs)
         watch = _Watch(stage, stage.tally(config))
         try:
-            records = stage.run(Inputs({read: self._reader(read) for read in stage.READS}), config, self.services)
+            read = Inputs({name: self._reader(name) for name in stage.READS})
+            records = self.execution.records(stage, read, config, self.services, self.store.folder)
             outputs = {artifact_file(name): self.store.write(name, watch.passing(records))}
             if journal is not None and stage.JOURNAL:
-                settled = list(journal.settled())
+                settled = watch.journal(journal.settled())
                 outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, settled)
-                watch.journal(settled)
         finally:
             if journal is not None:
                 journal.close()
@@ -231,10 +235,11 @@ class _Watch:
             self.tally.see(record)
             yield record
 
-    def journal(self, entries: Iterable[JournalRecord]) -> None:
+    def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
         for entry in entries:
             self.failed += entry.order is None
             self.tally.see(entry)
+            yield entry
 
 
 def _difference(after: Cost, before: Cost) -> Cost:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -98,30 +98,49 @@ class JudgeHealth:
         return found
 
 
-def judge_health(queries: Sequence[Sequence[Batch]]) -> JudgeHealth:
-    """The health of one judge over the batches of many queries.
+@dataclass
+class HealthCounts:
+    """What a judge's batches come to, gathered query by query: memory does not grow with the queries."""
 
-    Args:
-        queries: for each query its batches: passages in the order shown, and best first (None where the judge failed).
-    """
-    batches = [batch for batches in queries for batch in batches]
-    ordered = [(shown, order) for shown, order in batches if order is not None]
-    first = sum(order[0] == shown[0] for shown, order in ordered)
-    fair = sum(1 / len(shown) for shown, _ in ordered) / len(ordered) if ordered else math.nan
-    flips = pairs = cycles = triples = 0
-    for query in queries:
-        wins = Counter(pair for _, order in query if order is not None for pair in combinations(order, 2))
+    asked: int = 0
+    ordered: int = 0
+    first: int = 0
+    fair: float = 0.0  # the sum over all batches
+    flips: int = 0
+    pairs: int = 0
+    cycles: int = 0
+    triples: int = 0
+
+    def add(self, query: Sequence[Batch]) -> None:
+        """Count all batches of one query: passages in the order shown, and best first (None where the judge failed)."""
+        answered = [(shown, order) for shown, order in query if order is not None]
+        self.asked += len(query)
+        self.ordered += len(answered)
+        self.first += sum(order[0] == shown[0] for shown, order in answered)
+        self.fair += sum(1 / len(shown) for shown, _ in answered)
+        wins = Counter(pair for _, order in answered for pair in combinations(order, 2))
         for changed, together in _flips(query):
-            flips, pairs = flips + changed, pairs + together
+            self.flips, self.pairs = self.flips + changed, self.pairs + together
         for circular in _triples(wins):
-            cycles, triples = cycles + circular, triples + 1
-    return JudgeHealth(
-        Rate(first, len(ordered)),
-        fair,
-        Rate(flips, pairs),
-        Rate(cycles, triples),
-        Rate(len(batches) - len(ordered), len(batches)),
-    )
+            self.cycles, self.triples = self.cycles + circular, self.triples + 1
+
+    def health(self) -> JudgeHealth:
+        """The rates over the queries so far."""
+        return JudgeHealth(
+            Rate(self.first, self.ordered),
+            self.fair / self.ordered if self.ordered else math.nan,
+            Rate(self.flips, self.pairs),
+            Rate(self.cycles, self.triples),
+            Rate(self.asked - self.ordered, self.asked),
+        )
+
+
+def judge_health(queries: Iterable[Sequence[Batch]]) -> JudgeHealth:
+    """The health of one judge over the batches of many queries, read in one pass (see `HealthCounts.add`)."""
+    counts = HealthCounts()
+    for query in queries:
+        counts.add(query)
+    return counts.health()
 
 
 def _flips(batches: Sequence[Batch]) -> Iterator[tuple[int, int]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -104,7 +104,7 @@ class Tally:
     """What a stage's records say about its judge, gathered while they pass; this one gathers nothing."""
 
     def see(self, record: Record) -> None:
-        """Take notice of one record of the artifact, or of the settled journal."""
+        """Take notice of one record of the artifact, or of the settled journal; both come query by query."""
 
     def summary(self) -> Mapping[str, Any]:
         """Plain values for the manifest; empty where there is nothing to tell."""
@@ -118,12 +118,17 @@ class Stage(ABC, Generic[C, R]):
     VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
     JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
+    BY_QUERY: ClassVar[bool] = True  # a query's records depend on its own inputs alone, so queries may be parted
     Config: ClassVar[type[Settings]]
     Record: ClassVar[type[Record]]
 
     @abstractmethod
     def causes(self, config: C, services: Services) -> dict[str, Any]:
         """What the result depends on besides `config` and the artifacts in `READS`, by readable name."""
+
+    def prepare(self, inputs: Inputs, services: Services) -> None:
+        """Put on the disk what many processes will read, before they all find it missing."""
+        return
 
     def failed(self, record: R) -> bool:
         """Whether a record stands for work that could not be done; such a stage runs again next time."""

@@ -39,6 +39,7 @@ class EmbedConfig(Settings):
 
 class Embed(Stage[EmbedConfig, EmbedRecord]):
     NAME = "embed"
+    BY_QUERY = False  # an embedder's last bits may depend on what else is in the batch
     Config = EmbedConfig
     Record = EmbedRecord
 

@@ -18,7 +18,7 @@ from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, Rank
 from raggs.hashing import hash_value
 from raggs.llm import ask_for
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
-from raggs.ranking.health import Batch, judge_health
+from raggs.ranking.health import Batch, HealthCounts
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes
 from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
@@ -179,14 +179,25 @@ class Batches(Tally):
     """The judge's health by the batches that it ordered."""
 
     def __init__(self) -> None:
-        self._queries: dict[str, list[Batch]] = {}
+        self._counts = HealthCounts()
+        self._qid = ""
+        self._batches: list[Batch] = []
 
     def see(self, record: Record) -> None:
-        if isinstance(record, JournalRecord):
-            self._queries.setdefault(record.qid, []).append((record.shown, record.order))
+        if not isinstance(record, JournalRecord):
+            return
+        if record.qid != self._qid:
+            self._end_query()
+            self._qid = record.qid
+        self._batches.append((record.shown, record.order))
 
     def summary(self) -> Mapping[str, Any]:
-        return judge_health(list(self._queries.values())).summary()
+        self._end_query()
+        return self._counts.health().summary()
+
+    def _end_query(self) -> None:
+        self._counts.add(self._batches)
+        self._batches = []
 
 
 class Rank(Stage[RankConfig, RankRecord]):

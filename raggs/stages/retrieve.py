@@ -49,6 +49,12 @@ class Retrieve(Stage[RetrieveConfig, RetrieveRecord]):
     def causes(self, config: RetrieveConfig, services: Services) -> dict[str, Any]:
         return {"corpus": services.causes("corpus"), **services.causes("retrievers")}
 
+    def prepare(self, inputs: Inputs, services: Services) -> None:
+        """One search by each retriever, which builds its index."""
+        first = list(islice(inputs.read("embed", EmbedRecord), 1))
+        for retriever in services.retrievers.values():
+            list(retriever.search(first))
+
     def run(self, inputs: Inputs, config: RetrieveConfig, services: Services) -> Iterator[RetrieveRecord]:
         total, done = len(services.queries), 0
         queries = inputs.read("embed", EmbedRecord)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -84,6 +87,29 @@ def test_a_kill_costs_one_shard(tmp_path, store, embed):
     assert embed.calls == 4
     undisturbed = build(tmp_path / "other", store, Embedder())
     assert vectors.read_bytes() == undisturbed.vectors.tobytes()
+
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+from raggs.indexes.passages import PassageStore
+from raggs.indexes.vectors import open_vectors
+
+def embed(texts):
+    if "5000" in texts:  # of the second shard
+        os.kill(os.getpid(), signal.SIGKILL)
+    return np.eye(4, dtype=np.float32)[[0] * len(texts)]
+
+open_vectors(Path(sys.argv[1]), "test/1", 4, PassageStore.open(Path(sys.argv[2])), embed)
+"""
+
+
+def test_after_kill_9_only_the_missing_shards_are_embedded(tmp_path, store, embed):
+    done = subprocess.run([sys.executable, "-c", DYING, tmp_path, store.path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    build(tmp_path, store, embed)
+    assert embed.calls == 2, "of three shards, one was done before the kill"
 
 
 @pytest.mark.parametrize("remaining", [0, 10, SHARD * DIMS * 4, SHARD * DIMS * 4 + 1])

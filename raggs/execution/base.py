@@ -1,0 +1,51 @@
+"""What an execution is: it decides where a stage's queries are worked on, never what comes out.
+
+Whatever the execution, one process owns the run: the folder, the manifest, the journal, the answer cache, the budget,
+the rate limits and the keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from raggs.artifacts import Record
+from raggs.settings import Settings
+from raggs.stages.base import Inputs, Services, Stage
+
+
+@dataclass(frozen=True)
+class ExecutionContext:
+    """What an execution may use.
+
+    Attributes:
+        config: the run's configuration as JSON, with absolute paths and without keys.
+        run_shard: works on one shard in another process: ``run_shard(job, number)``, where `job` is a
+            `raggs.execution.shards.Job` as JSON.
+    """
+
+    config: str
+    run_shard: Callable[[str, int], None]
+
+
+class Execution(Protocol):
+    """Runs stages. Built as ``cls(config, context)``; cheap to build."""
+
+    def records(
+        self, stage: Stage[Any, Any], inputs: Inputs, config: Settings, services: Services, folder: Path
+    ) -> Iterator[Record]:
+        """The stage's records, the same and in the same order as `stage.run` gives them.
+
+        Args:
+            folder: of the run; what is needed on the way is put there, and gone at the end.
+
+        Raises:
+            RaggsError: as `stage.run`; or the execution lacks what it needs.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of processes and connections. May be called twice."""
+        ...

@@ -1,0 +1,83 @@
+"""Where the client answers its workers: the one place of a run that asks judges, spends, and writes the journal.
+
+Messages arrive in dask's thread and are worked on in the run's own event loop, where the judge, its budget, its rate
+limits and its cache live. A judge's error that must stop the run stops it here; workers never see it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from raggs.artifacts import JournalRecord
+from raggs.execution.shards import Parts, Pools
+from raggs.llm import ask_for
+from raggs.stages.base import Services
+
+BEAT_S = 30.0
+
+
+class Desk:
+    """Answers for one stage. Made inside the event loop that it works in.
+
+    Args:
+        services: the client's.
+        parts: the queries of each shard.
+        pools: the texts that the judge is shown.
+        say: sends a message down to a mailbox; may block, so it is called from other threads.
+    """
+
+    def __init__(
+        self, services: Services, parts: Parts, pools: Pools, say: Callable[[str, dict[str, Any]], None]
+    ) -> None:
+        self._services = services
+        self._members = parts.members
+        self._pools = pools
+        self._say = say
+        self._mailboxes: set[str] = set()
+        self._inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+
+    def hear(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Take a message; called from dask's thread."""
+        self._loop.call_soon_threadsafe(self._inbox.put_nowait, event[1])
+
+    async def serve(self) -> None:
+        """Answer until cancelled, or until an error must stop the run."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._beat())
+            while True:
+                message = await self._inbox.get()
+                if (note := message.get("note")) is not None:
+                    self._services.journal.append(JournalRecord.model_validate_json(note))
+                else:
+                    self._mailboxes.add(message["mailbox"])
+                    group.create_task(self._reply(message))
+
+    async def close(self, topic: str) -> None:
+        """Tell whoever still works on the stage that nobody waits for it."""
+        for mailbox in self._mailboxes:
+            await asyncio.to_thread(self._say, mailbox, {"closed": topic})
+
+    async def _reply(self, message: Mapping[str, Any]) -> None:
+        answer = await self._answer(message)
+        await asyncio.to_thread(self._say, message["mailbox"], {"id": message["id"], "answer": answer})
+
+    async def _answer(self, message: Mapping[str, Any]) -> Any:
+        if message["ask"] == "hello":
+            qids = self._members[message["shard"]] if message["journal"] else ()
+            return [entry.model_dump_json() for qid in qids for entry in self._services.journal.entries(qid)]
+        qid = message["qid"]
+        ask_for(qid)  # each question is a task of its own, so the call is booked on the query that it is made for
+        query, passages = self._services.queries[qid], self._pools.get(qid, message["passages"])
+        if message["ask"] == "grade":
+            return asdict(await self._services.judge.grade(query, passages[0], sample=message["sample"]))
+        return asdict(await self._services.judge.order(query, passages))
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            for mailbox in list(self._mailboxes):
+                await asyncio.to_thread(self._say, mailbox, {})

@@ -1,0 +1,74 @@
+"""A worker's services: what it has from the client, and that it cannot spend."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import make_project
+
+from raggs.config.load import load_config
+from raggs.config.worker import WorkerServices
+from raggs.errors import BudgetError, PrerequisiteError
+from raggs.execution.shards import Job
+from raggs.llm import Request
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def services(tmp_path: Path, server: LLMServer) -> Iterator[WorkerServices]:
+    embedder = {"type": "litellm", "model": "openai/small", "dims": 4}
+    project = make_project(tmp_path, embed={"embedder": embedder}, llm={"api_base": server.url})
+    job = Job(
+        stage="retrieve",
+        config=load_config(project.config).run.model_dump_json(),
+        folder=tmp_path,
+        passages=None,
+        topic="",
+        asks="somebody",
+        embedder="litellm/openai/small/4/as the client knows it",
+        dims=4,
+        causes={},
+        versions={},
+    )
+    made = WorkerServices(job)
+    yield made
+    made.close()
+
+
+def test_vectors_are_those_of_the_client(services: WorkerServices, server: LLMServer) -> None:
+    embedder = services.embedder
+    assert embedder is not None
+    assert (embedder.identity, embedder.dims) == ("litellm/openai/small/4/as the client knows it", 4)
+    with pytest.raises(PrerequisiteError, match="does not see the vectors"):
+        embedder.embed(["a"])
+    assert server.count == 0
+
+
+def test_no_call_is_made(services: WorkerServices, server: LLMServer) -> None:
+    request = Request(
+        model="ollama/any",
+        messages=(),
+        schema={},
+        schema_name="grade",
+        check=lambda answer: answer,
+        max_output_tokens=1,
+    )
+    with pytest.raises(BudgetError):
+        services.loop.run(services.llm.ask(request))
+    assert server.count == 0
+    assert not services.cache.exists()
+
+
+def test_a_judge_who_is_asked_at_the_client_has_his_name(services: WorkerServices) -> None:
+    assert services.judge.name == "somebody"
+    with pytest.raises(PrerequisiteError, match="no shard is worked on"):
+        asyncio.run(services.judge.order(None, ()))  # type: ignore[arg-type]

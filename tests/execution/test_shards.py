@@ -1,0 +1,89 @@
+"""Shards: a partition that every machine agrees on, and its merge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raggs.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
+from raggs.execution.shards import Job, Pools, merged, shard_folder, shard_inputs, shard_of, split
+from raggs.jsonl import write_records
+from raggs.stages.base import Inputs
+
+READS = ("embed", "retrieve")
+
+
+def job_in(folder: Path) -> Job:
+    return Job(
+        stage="merge",
+        config="",
+        folder=folder,
+        passages=folder,
+        topic="",
+        asks=None,
+        embedder="",
+        dims=0,
+        causes={},
+        versions={},
+    )
+
+
+def embedded(qid: str) -> EmbedRecord:
+    return EmbedRecord(qid=qid, text="a", rewrite="a", bm25_text="a", language="en", embedding=(), embedder="")
+
+
+def hits(qid: str, count: int) -> list[RetrieveRecord]:
+    return [RetrieveRecord(qid=qid, retriever="r", rank=n, doc_id=f"d{n}", score=1 / n) for n in range(1, count + 1)]
+
+
+def test_a_query_has_the_same_shard_on_every_machine() -> None:
+    assert [shard_of(qid, 64) for qid in ("q1", "q2", "é")] == [18, 35, 19]
+
+
+@settings(max_examples=25, deadline=None)
+@given(found=st.dictionaries(st.integers(0, 99).map("q{:02}".format), st.integers(0, 3)), shards=st.integers(1, 7))
+def test_what_is_split_and_merged_is_what_it_was(tmp_path_factory, found: dict[str, int], shards: int) -> None:
+    queries = [embedded(qid) for qid in sorted(found)]
+    records = [record for qid in sorted(found) for record in hits(qid, found[qid])]
+    readers = {"embed": lambda: iter(queries), "retrieve": lambda: iter(records)}
+    with shard_folder(tmp_path_factory.mktemp("run")) as folder:
+        job = job_in(folder)
+        parts = split(job, READS, Inputs(readers), [Query(qid=qid, text="a") for qid in found], shards)
+        members = parts.members
+        assert parts.pools == {}
+        assert sorted(qid for qids in members.values() for qid in qids) == sorted(found)
+        for number, qids in members.items():
+            assert {shard_of(qid, shards) for qid in qids} == {number}
+            part = shard_inputs(job, READS, number)
+            assert [record.qid for record in part.read("embed", EmbedRecord)] == qids
+            write_records(job.output("retrieve", number), part.read("retrieve", RetrieveRecord))
+        whole: list[Record] = list(merged(job, "retrieve", members))
+    assert whole == records
+    assert not folder.exists()
+
+
+def test_what_a_killed_run_left_is_swept_away(tmp_path: Path) -> None:
+    with shard_folder(tmp_path) as folder:
+        pass
+    folder.mkdir()
+    (folder / "3.merge.in.jsonl").write_text("stale")
+    with shard_folder(tmp_path) as again:
+        assert list(again.iterdir()) == []
+
+
+def test_the_texts_of_a_question_are_those_of_the_pool(tmp_path: Path) -> None:
+    records = [
+        MergeRecord(qid=qid, rank=place + 1, doc_id=doc_id, score=0, sources={}, text=f"{qid} says: é {doc_id}")
+        for qid, ids in {"q1": "abc", "q2": "b", "q3": "ca", "q4": "cb"}.items()
+        for place, doc_id in enumerate(ids)
+    ]
+    with shard_folder(tmp_path) as folder:
+        job = job_in(folder)
+        parts = split(job, ("merge",), Inputs({"merge": lambda: iter(records)}), [], 2)
+        assert len(parts.members) == 2
+        pools = Pools(job, parts)
+        for record in records:
+            assert pools.get(record.qid, [record.doc_id]) == [record.passage]
+        assert [passage.doc_id for passage in pools.get("q1", ["c", "a"])] == ["c", "a"]
