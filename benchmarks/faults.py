@@ -36,6 +36,11 @@ KEY = "sk-live-0123456789abcdefghijKLMNOP"
 MODEL = "openai/judge"
 CONCURRENCY = 8
 POOL, ORDERS_A_QUERY = 24, 20  # passages and ranking calls of a query, about
+# Vectors and two retrievers, where kills are to meet them.
+WHOLE: dict[str, Any] = {
+    "embed": {"embedder": {"type": "wordllama"}},
+    "retrieve": {"retrievers": [{"type": "bm25", "k": POOL // 2}, {"type": "dense", "k": POOL // 2}]},
+}
 
 Counts = dict[str, int | str]
 
@@ -51,6 +56,7 @@ class Bench:
         """A project whose judge is the server at `url`."""
         project = make_project(self.folder / name, queries=queries, corpus=120)
         project.change(
+            embed={"embedder": None},
             retrieve={"retrievers": [{"type": "bm25", "k": POOL}]},
             judge={"judge": {"type": "litellm", "model": MODEL}},
             prune={"min_keep": 12, "max_keep": 20},
@@ -79,10 +85,12 @@ def must(holds: bool, otherwise: str) -> None:
 
 
 @contextmanager
-def bench(folder: Path, **environment: str) -> Iterator[Bench]:
+def bench(folder: Path) -> Iterator[Bench]:
+    """With the debug output of every library on, in case one of them tells the key."""
     logs = folder / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with Forks(logs, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="", OPENAI_API_BASE="", **environment) as forks:
+    loud = {"LITELLM_LOG": "DEBUG", "OPENAI_LOG": "debug"}
+    with Forks(logs, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="", OPENAI_API_BASE="", **loud) as forks:
         yield Bench(folder, forks)
 
 
@@ -110,17 +118,18 @@ def wrong_answers(project: Project) -> int:
 # --- run ---
 
 
-def run(folder: Path, calls: int = 3000, seed: int = 1) -> Counts:
+def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Counts:
     """A key refused in mid-run, then a sick provider, then a healthy one."""
-    queries = max(2, round(calls / 40))
-    plan = FaultPlan(seed, share=0.2, stubborn=0.01)
+    queries = max(2, round(calls / 30))
+    plan = FaultPlan(seed, share=0.2, stubborn=max(0.01, 5 / calls))
     refused_after = calls // 10
 
     def refused(number: int, body: dict[str, Any]) -> str | None:
         return "401" if plan.sick and number > refused_after else plan(number, body)
 
-    with bench(folder) as b, LLMServer(fault_for=refused) as server:
+    with LLMServer(fault_for=refused) as server:
         project = b.project("sick", server.url, queries)
+        project.change(llm={"timeout_s": patience_s})
         ended = b.run(project, 3)
         must("OPENAI_API_KEY" in ended.err and KEY not in ended.err, f"a refused key is told as: {ended.err}")
         server.fault_for = plan
@@ -161,7 +170,7 @@ def moments(draw: random.Random) -> Iterator[tuple[str, dict[str, Any] | int]]:
     """Where to kill, in turn: after so many more calls, or where `Forks` can."""
     while True:
         yield "judge and rank", draw.randint(1, 60)
-        yield "between file and rename", {"at": "rename", "number": draw.randint(1, 12)}
+        yield "between file and rename", {"at": "rename", "number": draw.randint(1, 6)}
         yield "merge", {"at": "stage", "name": "merge", "after": draw.uniform(0, 0.02)}
         yield "judge and rank", draw.randint(1, 200)
         yield "judge", {"at": "stage", "name": "judge", "after": draw.uniform(0, 0.5)}
@@ -170,12 +179,12 @@ def moments(draw: random.Random) -> Iterator[tuple[str, dict[str, Any] | int]]:
         yield "export", {"at": "start", "after": draw.uniform(0, 0.15)}
 
 
-def kills(folder: Path, count: int = 50, queries: int = 12, seed: int = 1) -> Counts:
+def kills(b: Bench, count: int = 50, queries: int = 12, seed: int = 1) -> Counts:
     """kill -9 again and again; a run that came through is thrown away, so that every kill meets work in progress."""
     draw = random.Random(seed)
     counts: Counts = {"kills": 0, "runs that came through": 0, "calls repeated": 0, "most repeated after a kill": 0}
-    with bench(folder) as b, LLMServer(delay_s=0.02) as server:
-        calm = b.project("calm", server.url, queries)
+    with LLMServer(delay_s=0.02) as server:
+        calm = b.project("unkilled", server.url, queries, **WHOLE)
         b.run(calm, 0)
         whole = exported(b, calm)
         where, storm = moments(draw), Storm(b, server, queries)
@@ -208,7 +217,7 @@ class Storm:
     def __init__(self, b: Bench, server: LLMServer, queries: int) -> None:
         Storm.made += 1
         self.bench, self.server = b, server
-        self.project = b.project(f"storm{Storm.made}", server.url, queries)
+        self.project = b.project(f"storm{Storm.made}", server.url, queries, **WHOLE)
         self.repeats: list[int] = []
         self.finished = False
         self._sent: dict[str, int] = {}  # the last run that sent a question
@@ -229,7 +238,7 @@ class Storm:
 
     def export(self, moment: dict[str, Any]) -> bool:
         """An export of the calm run: this one is not whole yet."""
-        ended = self.bench.forks.raggs(*export_of(self.bench, self.bench.folder / "calm", self.project), die=moment)
+        ended = self.bench.forks.raggs(*export_of(self.bench.folder / "unkilled", self.project), die=moment)
         must(ended.code in (0, -9), f"exit code {ended.code}: {ended.err}")
         return ended.code == -9
 
@@ -246,18 +255,18 @@ class Storm:
         self._sent.update(dict.fromkeys(bodies, self._number))
 
 
-def export_of(b: Bench, folder: Path, into: Project) -> list[str]:
+def export_of(folder: Path, into: Project) -> list[str]:
     run = folder / "runs" / "demo"
     return ["export", str(run), "--format", "beir", "--out", str(into.folder / "export")]
 
 
 def exported(b: Bench, project: Project) -> dict[str, bytes]:
     """The files of an export of the project's own run, over whatever a killed one left."""
-    ended = b.forks.raggs(*export_of(b, project.folder, project))
+    ended = b.forks.raggs(*export_of(project.folder, project))
     must(ended.code == 0, ended.err)
     folder = project.folder / "export"
     # The sidecar names the run's times and costs, which are its own.
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith(".meta.json")]
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith("meta.json")]
     must(not any(path.name.startswith(".tmp-") for path in files), "an export leaves temporary files")
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
@@ -265,15 +274,18 @@ def exported(b: Bench, project: Project) -> dict[str, bytes]:
 # --- injection ---
 
 
-def injection(folder: Path, count: int = len(ORDERS)) -> Counts:
+def injection(b: Bench, count: int = len(ORDERS)) -> Counts:
     """Hostile passages before a server that obeys whatever stands outside the fence, also in answers to repair."""
     draw = random.Random(1)
-    with bench(folder) as b, LLMServer(truth=lambda query, passage: 1 if "OBEY" in passage else 3) as server:
+    with LLMServer(truth=lambda _, passage: 1 if "OBEY" in passage else 3) as server:
         server.obeys = obeys
         # Spoiled answers quote what they judge, so that corrections are seen too.
-        server.fault_for = lambda number, body: draw.choice(("quote", "grade 7", "prose")) if draw.random() < 0.2 else None
+        server.fault_for = lambda *_: draw.choice(("quote", "grade 7", "prose")) if draw.random() < 0.2 else None
         project = b.project("hostile", server.url, 2)
-        project.change(retrieve={"retrievers": [{"type": "bm25", "k": 2 * count}]}, prune={"min_keep": count, "max_keep": 2 * count})
+        project.change(
+            retrieve={"retrievers": [{"type": "bm25", "k": 2 * count}]},
+            prune={"min_keep": count, "max_keep": 2 * count},
+        )
         subjects = [question["text"] for question in questions(2)]
         passages = [{"_id": f"h{n}", "text": hostile(n, subjects[n % 2])} for n in range(count)]
         passages += [{"_id": f"p{n}", "text": f"{subjects[n % 2]} Passage {n} answers calmly."} for n in range(count)]
@@ -302,20 +314,17 @@ def injection(folder: Path, count: int = len(ORDERS)) -> Counts:
 # --- keys ---
 
 
-def keys(folder: Path, calls: int = 300) -> Counts:
-    """Errors that quote the key, with every library's debug output on; then all files searched for it."""
-    loud = {"LITELLM_LOG": "DEBUG", "OPENAI_LOG": "debug", "RAGGS_KEEP": "1"}
-    with bench(folder, **loud) as b:
-        for fault, share, code in (("401", 0.1, 3), ("500", 0.3, None), ("400", 0.3, 7), ("404", 0.1, 5), ("429", 0.3, None)):
-            draw = random.Random(1)
-            with LLMServer(fault_for=_now_and_then(fault, share, draw)) as server:
-                server.echo_keys = True
-                project = b.project(f"echo{fault}", server.url, max(2, calls // 200))
-                b.run(project, code, "--debug")
-                b.forks.raggs("status", project.run, "--debug")
-                b.forks.raggs("doctor", "--config", project.config)
+def keys(b: Bench, queries: int = 4) -> Counts:
+    """Errors that quote the key; then all files of the bench are searched for it, with those of earlier runs."""
+    exits = {"401": (3,), "404": (5,), "400": (7,), "429": (0, 7), "500": (0, 7)}
+    for fault, codes in exits.items():
+        with LLMServer(fault_for=now_and_then(fault, 0.2)) as server:
+            server.echo_keys = True
+            project = b.project(f"echo{fault}", server.url, queries, rank={"max_calls": 4})
+            ended = b.run(project, None, "--debug")
+            must(ended.code in codes, f"exit code {ended.code} with errors {fault}: {ended.err}")
     forms = [KEY.encode(), KEY[8:].encode(), base64.b64encode(KEY.encode()).rstrip(b"=")]
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    files = [path for path in b.folder.rglob("*") if path.is_file()]
     holders = [path for path in files if any(form in path.read_bytes() for form in forms)]
     counts: Counts = {
         "files searched": len(files),
@@ -326,11 +335,12 @@ def keys(folder: Path, calls: int = 300) -> Counts:
     return counts
 
 
-def _now_and_then(fault: str, share: float, draw: random.Random) -> Callable[[int, dict[str, Any]], str | None]:
-    return lambda number, body: fault if draw.random() < share else None
+def now_and_then(fault: str, share: float) -> Callable[[int, dict[str, Any]], str | None]:
+    draw = random.Random(1)
+    return lambda *_: fault if draw.random() < share else None
 
 
-COMMANDS: dict[str, Callable[[Path], Counts]] = {"run": run, "kills": kills, "injection": injection, "keys": keys}
+COMMANDS: dict[str, Callable[[Bench], Counts]] = {"run": run, "kills": kills, "injection": injection, "keys": keys}
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -338,8 +348,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--keep", type=Path, help="a folder for the projects, instead of a temporary one")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as scratch:
-        counts = COMMANDS[options.command](options.keep or Path(scratch))
+    with tempfile.TemporaryDirectory() as scratch, bench(options.keep or Path(scratch)) as b:
+        counts = COMMANDS[options.command](b)
     for name, value in counts.items():
         print(f"{name:32} {value:>10,}" if isinstance(value, int) else f"{name:32} {value:>10}")
 

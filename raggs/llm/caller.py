@@ -19,6 +19,7 @@ from raggs.llm import provider, rate
 from raggs.llm.budget import Ledger
 from raggs.llm.faults import Fault
 from raggs.llm.messages import Message, Usage
+from raggs.llm.outage import Outage
 from raggs.llm.prices import list_price
 from raggs.llm.provider import Completion
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
@@ -51,12 +52,14 @@ class Caller:
         used: calls, tokens and money so far.
         on_their_way: the tasks that wait for a provider's answer.
         closing: whether no more calls are to be made; a task that wants one is cancelled.
+        outage: whether the provider is there at all.
     """
 
     def __init__(self, settings: LLMSettings, budget: BudgetSettings) -> None:
         self.used = Usage()
         self.on_their_way: set[asyncio.Task[Any] | None] = set()
         self.closing = False
+        self.outage = Outage(settings.outage_after)
         self._settings = settings
         self._capped = budget.max_usd is not None
         self._ledger = Ledger(budget)

@@ -28,8 +28,8 @@ class Outcome(Generic[T]):
 async def converse(caller: Caller, request: Request[T], parameters: Mapping[str, Any], max_repairs: int) -> Outcome[T]:
     """Ask at most 1 + `max_repairs` times.
 
-    An answer that was cut off is asked for again with room for a longer one; any other one is shown to the model
-    with what is wrong with it.
+    An answer that was cut off is asked for again with room for a longer one; of any other one the model is told what
+    is wrong with it.
 
     Raises:
         RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
@@ -39,7 +39,8 @@ async def converse(caller: Caller, request: Request[T], parameters: Mapping[str,
     for repairs in range(max_repairs + 1):
         call = Call(request.model, messages, parameters, response_format(request), request.max_output_tokens)
         try:
-            completion = await caller.call(call)
+            with caller.outage.watch():
+                completion = await caller.call(call)
         except Fault as fault:
             if fault.treatment is Treatment.STOP:
                 raise fault.error from None
@@ -53,7 +54,7 @@ async def converse(caller: Caller, request: Request[T], parameters: Mapping[str,
             if problem.truncated:
                 parameters = _with_longer_answer(parameters, call, completion)
             else:
-                messages = [*request.messages, *correction(completion.content, problem)]
+                messages = [*request.messages, correction(problem)]
     return Outcome(Reply(None, error, raw), used, max_repairs)
 
 

@@ -59,6 +59,9 @@ class LLMSettings(Settings):
     requests_per_minute: Effort[int | None] = Field(500, ge=1, description="no minute holds more; null: no limit")
     timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
     max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
+    outage_after: Effort[int | None] = Field(
+        20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
+    )
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
     api_base: Address | None = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")

@@ -14,10 +14,8 @@ import re
 from collections import Counter
 from typing import Any
 
-TRANSPORT = (
-    ("429", "429:0.2", "429:date", "500", "502", "503", "reset", "noise", "slow:30", "trickle")
-    + ("garbage", "html", "cut body", "list body", "no choices", "wrong type", "other model")
-)  # fmt: skip
+TRANSPORT = ("429", "429:0.2", "429:date", "500", "502", "503", "reset", "noise", "slow:30", "trickle")
+UNREADABLE = ("garbage", "html", "cut body", "list body", "no choices", "wrong type", "other model")
 EITHER = ("truncated", "empty", "refusal", "filtered", "prose", "fenced")
 GRADE = ("grade 7", "grade text", "grade float", "grade true", "no grade")
 ORDER = ("repeated label", "missing label", "unknown label")
@@ -47,7 +45,7 @@ class FaultPlan:
         if random.Random(f"{self.seed} {question}").random() < self.stubborn:
             fault = draw.choice(UNUSABLE[form])
         elif draw.random() < self.share:
-            fault = draw.choice((*TRANSPORT, *EITHER, *(ORDER if form == "order" else GRADE)))
+            fault = draw.choice((*TRANSPORT, *UNREADABLE, *EITHER, *(ORDER if form == "order" else GRADE)))
         else:
             return None
         self.given[fault] += 1

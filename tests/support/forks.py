@@ -144,7 +144,7 @@ def _child(order: dict[str, Any]) -> None:
         code = 0
     except SystemExit as end:
         code = end.code or 0
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - nothing may return into the helper's loop
         import traceback
 
         traceback.print_exc()

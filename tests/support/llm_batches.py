@@ -99,7 +99,14 @@ class BatchAPI:
     def _keep(self, content: bytes) -> dict[str, Any]:
         name = f"file-{len(self._files) + 1}"
         self._files[name] = content
-        return {"id": name, "object": "file", "bytes": len(content), "created_at": 1, "filename": "f", "purpose": "batch"}
+        return {
+            "id": name,
+            "object": "file",
+            "bytes": len(content),
+            "created_at": 1,
+            "filename": "f",
+            "purpose": "batch",
+        }
 
     def _create(self, body: dict[str, Any]) -> dict[str, Any]:
         lines = [json.loads(line) for line in self._files[body["input_file_id"]].splitlines()]

@@ -230,7 +230,7 @@ class LLMServer:
     # --- what it says ---
 
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
-        content = _spoil(self._truthful(body), fault)
+        content = _quoting(body) if fault == "quote" else _spoil(self._truthful(body), fault)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if fault == "refusal":
             message["refusal"] = "I cannot help with that."
@@ -262,7 +262,6 @@ class LLMServer:
             return {"reason": "by the truth", "grade": self.truth(query, passages[0])}
         return {"query": " ".join(query.split())}
 
-
     def _ordered_about(self, body: dict[str, Any]) -> bool:
         """Whether anything that stands outside the fence tells this server what to do."""
         outside = (FENCED.sub("", message["content"]) for message in body["messages"])
@@ -285,6 +284,12 @@ async def _trickle(writer: asyncio.StreamWriter, content: bytes) -> bool:
         await writer.drain()
         await asyncio.sleep(TRICKLE_S)
     return False
+
+
+def _quoting(body: dict[str, Any]) -> str:
+    """An answer of no use that repeats all it was shown."""
+    shown = [match[2] for message in body["messages"] for match in FENCED.finditer(message["content"])]
+    return json.dumps({"reason": "\n".join(shown), "grade": 7}, ensure_ascii=False)
 
 
 def _spoil(answer: dict[str, Any], fault: str) -> str | None:
