@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted
+from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.stages import ORDER
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
@@ -57,10 +57,10 @@ class LiveProgress:
             case StageStarted(stage, reasons):
                 self._began = time.monotonic()
                 self._bars.update(self._task(stage), note=str(reasons[0]))
-            case Building(what, done, total):
+            case Building(what, done, total) | Waiting(what, done, total):
                 running = next(reversed(self._tasks.values()), None)
                 if running is not None:
-                    self._bars.update(running, note=f"building {what}: {done:,}/{total:,}")
+                    self._bars.update(running, note=f"{_doing(event)} {what}: {done:,}/{total:,}")
             case Progress(stage, done, total, usd, calls, cached):
                 rate = done / max(time.monotonic() - self._began, 1e-9)
                 note = money(usd, calls, cached)
@@ -107,9 +107,9 @@ class PlainProgress:
                     left = passed / done * (total - done)
                     spent = money(usd, calls, cached, ", ")
                     self._say(f"{self._number(stage)} {done:,}/{total:,} queries, {left:,.0f} s left{spent}")
-            case Building(what, done, total):
+            case Building(what, done, total) | Waiting(what, done, total):
                 if self._due():
-                    self._say(f"      building {what}: {done:,}/{total:,}")
+                    self._say(f"      {_doing(event)} {what}: {done:,}/{total:,}")
 
     def _due(self) -> bool:
         if time.monotonic() - self._last < PLAIN_INTERVAL:
@@ -125,6 +125,10 @@ class PlainProgress:
     def _say(line: str) -> None:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
+
+
+def _doing(event: Building | Waiting) -> str:
+    return "building" if isinstance(event, Building) else "waiting for"
 
 
 def money(usd: float, calls: int, cached: int, before: str = "") -> str:

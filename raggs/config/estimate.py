@@ -6,7 +6,7 @@ all of its pool and all of its ranking calls, and nothing comes from the cache.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from raggs.artifacts import MergeRecord
@@ -58,7 +58,10 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
 def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Estimate:
     pool, exact = _pool_size(config, services, runner)
     calls = pool * config.judge.samples
-    return _line("judge", config, services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+    line = _line("judge", config, services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+    if config.judge.mode != "batch" or line.usd is None:
+        return line
+    return replace(line, usd=line.usd * config.judge.batch.price, who=f"{line.who}, by batches")
 
 
 def _rank(config: RunConfig, services: RunServices, tokens: int) -> Estimate:

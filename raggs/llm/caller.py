@@ -31,13 +31,15 @@ FREE = Price(input=0, output=0)
 
 @dataclass(frozen=True)
 class Call:
-    """What is sent. `expected_tokens`: the likely length of the answer, for the budget."""
+    """What is sent. `expected_tokens`: the likely length of the answer, for the budget; `key`: of the answer, for
+    batches."""
 
     model: str
     messages: Sequence[Message]
     parameters: Mapping[str, Any]
     response_format: Mapping[str, Any]
     expected_tokens: int
+    key: str = ""
 
     def prompt_tokens(self) -> int:
         """An estimate of what is sent."""
@@ -53,6 +55,7 @@ class Caller:
         on_their_way: the tasks that wait for a provider's answer.
         closing: whether no more calls are to be made; a task that wants one is cancelled.
         outage: whether the provider is there at all.
+        ledger: what was spent and promised.
     """
 
     def __init__(self, settings: LLMSettings, budget: BudgetSettings) -> None:
@@ -62,7 +65,7 @@ class Caller:
         self.outage = Outage(settings.outage_after)
         self._settings = settings
         self._capped = budget.max_usd is not None
-        self._ledger = Ledger(budget)
+        self.ledger = Ledger(budget)
         self._gates: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore, AbstractAsyncContextManager[None]] | None = (
             None
         )
@@ -119,13 +122,13 @@ class Caller:
         if self.closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
-        reserved = price.usd(call.prompt_tokens(), self._expected(call))
-        await self._ledger.reserve(reserved)
+        reserved = price.usd(call.prompt_tokens(), self.expected(call))
+        await self.ledger.reserve(reserved)
         self.used += Usage(calls=1)
         spent, task = 0.0, asyncio.current_task()
         self.on_their_way.add(task)
         try:
-            completion = self._measured(call, await self._ask(call, formatted))
+            completion = self.measured(call, await self._ask(call, formatted))
             sent, received = completion.prompt_tokens or 0, completion.completion_tokens or 0
             spent = price.usd(sent, received)
             self.used += Usage(prompt_tokens=sent, completion_tokens=received, usd=spent)
@@ -133,7 +136,7 @@ class Caller:
             return completion
         finally:
             self.on_their_way.discard(task)
-            self._ledger.settle(reserved, spent)
+            self.ledger.settle(reserved, spent)
 
     async def _ask(self, call: Call, formatted: bool) -> Completion:
         settings = self._settings
@@ -142,13 +145,13 @@ class Caller:
             call.model, call.messages, {**call.parameters, **form}, settings.api_base, settings.timeout_s
         )
 
-    def _expected(self, call: Call) -> int:
+    def expected(self, call: Call) -> int:
         """Tokens to reserve for the answer: the limit where one is sent, else the longest that was seen or foreseen."""
         limits = [call.parameters[name] for name in LIMITS if isinstance(call.parameters.get(name), int)]
         return int(limits[0]) if limits else max(call.expected_tokens, self._longest.get(call.model, 0))
 
     @staticmethod
-    def _measured(call: Call, completion: Completion) -> Completion:
+    def measured(call: Call, completion: Completion) -> Completion:
         """With estimates where the server did not count."""
         return replace(
             completion,

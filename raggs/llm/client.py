@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from raggs.errors import ConfigError
 from raggs.hashing import hash_value
 from raggs.llm.messages import Reply, Request, Usage
 from raggs.llm.prices import list_price, provider_of
-from raggs.llm.settings import BudgetSettings, LLMSettings, Price
+from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 from raggs.llm.tokens import estimate_tokens
 
 # Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 if TYPE_CHECKING:
+    from raggs.llm.batch_caller import BatchCaller
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.conversation import Outcome
@@ -41,10 +43,22 @@ class LLM:
         settings: how to ask.
         budget: what this invocation may spend.
         cache_dir: where answers are kept, made if missing; None keeps none.
+        batch: how patient questions are asked by batches; None: all are asked directly.
+        progress: hears of batches: which, answers there are, answers there will be.
     """
 
-    def __init__(self, settings: LLMSettings, budget: BudgetSettings, cache_dir: Path | None) -> None:
+    def __init__(
+        self,
+        settings: LLMSettings,
+        budget: BudgetSettings,
+        cache_dir: Path | None,
+        batch: BatchSettings | None = None,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
+    ) -> None:
         self.settings = settings
+        self._batch = batch
+        self._progress = progress
+        self._batched: dict[str, BatchCaller] = {}  # by model
         self._budget = budget
         self._cache_dir = cache_dir
         self._used = Usage()
@@ -92,6 +106,20 @@ class LLM:
         """
         self._caller.price(model)
 
+    def require_batches(self, model: str) -> None:
+        """Find out before anything is asked that `model` cannot be asked by batches, if it is to be.
+
+        Raises:
+            ConfigError: its provider has no Batch API of OpenAI's form.
+        """
+        if self._batch is None:
+            return
+        if provider_of(model) != "openai" and self._address(model) is None:
+            raise ConfigError(
+                f"judge.mode: batch needs a Batch API of OpenAI's form, which {provider_of(model)} is not known for",
+                remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
+            )
+
     @staticmethod
     def estimate_tokens(text: str) -> int:
         """A conservative estimate of the tokens in `text` (see `raggs.llm.tokens`)."""
@@ -103,6 +131,9 @@ class LLM:
             from raggs.llm import provider
 
             await self._drain()
+            for batched in self._batched.values():
+                await batched.close()
+            self._batched.clear()
             await provider.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             cache.close()
@@ -147,11 +178,14 @@ class LLM:
     async def _obtain(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Outcome[T]:
         from raggs.llm.conversation import converse
 
-        outcome = await converse(self._caller, request, parameters, self.settings.max_repairs)
+        batched = self._batches(request)
+        outcome = await converse(batched or self._caller, request, parameters, self.settings.max_repairs, key)
         failed = outcome.reply.error is not None
         self._used += Usage(failed=failed, repaired=not failed and outcome.repairs > 0)
         if not failed:
             self._keep(key, request.model, outcome)
+        if batched is not None:
+            batched.forget(key)  # after its answer is kept
         return outcome
 
     def _share(self, outcome: Outcome[T]) -> Reply[T]:
@@ -203,6 +237,20 @@ class LLM:
             )
 
     # --- parts, made when needed ---
+
+    def _batches(self, request: Request[Any]) -> BatchCaller | None:
+        """Who asks by batches, if this question may wait for one."""
+        if not request.patient or self._batch is None or self._cache is None:
+            return None
+        if request.model not in self._batched:
+            from raggs.llm.batch_api import BatchAPI
+            from raggs.llm.batch_caller import BatchCaller
+
+            api = BatchAPI(request.model, self._address(request.model), self.settings.timeout_s)
+            self._batched[request.model] = BatchCaller(
+                self._caller, api, self._cache, self._batch, self.settings, self._progress
+            )
+        return self._batched[request.model]
 
     @cached_property
     def _caller(self) -> Caller:

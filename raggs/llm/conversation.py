@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raggs.llm.answers import Unusable, correction, read_completion
 from raggs.llm.caller import LIMITS, Call, Caller
 from raggs.llm.faults import Fault, Treatment
 from raggs.llm.messages import Message, Reply, Request, Usage
 from raggs.llm.provider import Completion
+
+if TYPE_CHECKING:
+    from raggs.llm.batch_caller import BatchCaller
 
 T = TypeVar("T")
 LONGER = 4  # times the length of an answer that was cut off
@@ -25,7 +28,9 @@ class Outcome(Generic[T]):
     repairs: int
 
 
-async def converse(caller: Caller, request: Request[T], parameters: Mapping[str, Any], max_repairs: int) -> Outcome[T]:
+async def converse(
+    caller: Caller | BatchCaller, request: Request[T], parameters: Mapping[str, Any], max_repairs: int, key: str = ""
+) -> Outcome[T]:
     """Ask at most 1 + `max_repairs` times.
 
     An answer that was cut off is asked for again with room for a longer one; of any other one the model is told what
@@ -37,7 +42,7 @@ async def converse(caller: Caller, request: Request[T], parameters: Mapping[str,
     messages: list[Message] = list(request.messages)
     used, raw, error = Usage(), None, ""
     for repairs in range(max_repairs + 1):
-        call = Call(request.model, messages, parameters, response_format(request), request.max_output_tokens)
+        call = Call(request.model, messages, parameters, response_format(request), request.max_output_tokens, key)
         try:
             with caller.outage.watch():
                 completion = await caller.call(call)
@@ -64,7 +69,7 @@ def response_format(request: Request[Any]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def _cost(caller: Caller, model: str, completion: Completion) -> Usage:
+def _cost(caller: Caller | BatchCaller, model: str, completion: Completion) -> Usage:
     sent, received = completion.prompt_tokens or 0, completion.completion_tokens or 0
     return Usage(prompt_tokens=sent, completion_tokens=received, usd=caller.price(model).usd(sent, received))
 

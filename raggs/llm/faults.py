@@ -47,7 +47,7 @@ _KEY = Rule(
     "the provider refused the key for {model}",
     "set {variable} to a valid key (any text will do for a server that asks for none)",
 )
-_NO_KEY = Rule(
+NO_KEY = Rule(
     Treatment.STOP,
     AuthenticationError,
     "there is no key for {model}",
@@ -69,7 +69,7 @@ _PARAMETER = Rule(
 _BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
 _SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
-_GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
+GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
 _BAD = Rule(Treatment.FAIL, DataError, "the provider rejected the request")
 _LONG = Rule(Treatment.FAIL, DataError, "the request is longer than the model's context")
 _POLICY = Rule(Treatment.FAIL, DataError, "the provider's content policy blocked the request")
@@ -95,8 +95,8 @@ TABLE: Mapping[str, Rule] = {
     "OpenAIError": _DOWN,
     "MockException": _DOWN,
     "OSError": _DOWN,
-    "APIResponseValidationError": _GARBLED,
-    "JSONSchemaValidationError": _GARBLED,
+    "APIResponseValidationError": GARBLED,
+    "JSONSchemaValidationError": GARBLED,
     "BadRequestError": _BAD,
     "InvalidRequestError": _BAD,
     "UnprocessableEntityError": _BAD,
@@ -114,9 +114,9 @@ TABLE: Mapping[str, Rule] = {
 HINTS: Mapping[str, Rule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
-    "missing credentials": _NO_KEY,
-    "api_key client option must be set": _NO_KEY,
-    "api key - ": _NO_KEY,
+    "missing credentials": NO_KEY,
+    "api_key client option must be set": NO_KEY,
+    "api key - ": NO_KEY,
     "api key not valid": _KEY,
     "content_policy_violation": _POLICY,
     "llm provider not provided": _PROVIDER,

@@ -9,15 +9,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from statistics import median_low
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from raggs import judges
 from raggs.artifacts import JudgeRecord, MergeRecord
 from raggs.judges.base import Judgment
+from raggs.llm import BatchSettings
 from raggs.registry import spec_type
-from raggs.settings import PromptName, Settings
+from raggs.settings import Effort, PromptName, Settings
 from raggs.stages.base import Inputs, Services, Stage, run_ordered
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ class JudgeConfig(Settings):
 
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
     prompt: PromptName = Field("grade@1", description="a prompt's name, or the path of a Markdown file")
+    mode: Effort[Literal["direct", "batch"]] = Field(
+        "direct", description="batch: grades by the provider's Batch API, in hours, at about half the price"
+    )
+    batch: Effort[BatchSettings] = BatchSettings()
     samples: int = Field(1, ge=1, description="grades asked for each passage; the lower median counts")
 
 
@@ -53,8 +58,9 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
             by_id = {record.doc_id: record for record in graded}
             return [self._shared(record, by_id) for record in pool]
 
-        # A pool is some dozens of calls, so a few queries at a time keep every slot of the concurrency filled.
-        window = max(4, services.concurrency // 4)
+        # A pool is some dozens of calls, so a few queries at a time keep every slot of the concurrency filled, and
+        # some hundreds fill a batch.
+        window = max(4, config.batch.max_requests // 16 if config.mode == "batch" else services.concurrency // 4)
         pools = inputs.by_query("merge", MergeRecord)
         for done, records in enumerate(run_ordered(services, pools, grade, window=window), start=1):
             yield from records

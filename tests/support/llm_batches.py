@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 Answer = Callable[[dict[str, Any]], "tuple[int, dict[str, Any]] | None"]
 PAGE = 2  # batches on a page of the list, so that a few make several pages
-FIRST_CREATED = 1_700_000_000
+FIRST_CREATED = int(time.time())
 
 
 @dataclass(frozen=True)
