@@ -323,6 +323,13 @@ def keys(b: Bench, queries: int = 4) -> Counts:
             project = b.project(f"echo{fault}", server.url, queries, rank={"max_calls": 4})
             ended = b.run(project, None, "--debug")
             must(ended.code in codes, f"exit code {ended.code} with errors {fault}: {ended.err}")
+    with LLMServer() as server:
+        server.batches.polls = 0
+        project = b.project("batch", server.url, queries, judge={"mode": "batch"})
+        child = b.forks.start("run", "--config", project.config, "--debug")
+        must(child.wait(lambda: bool(server.batches.created)) is None, "the batch did not wait")
+        child.kill()
+        must(any(b.folder.glob("batch/**/batches/*/*.json")), "the batch is not noted")
     forms = [KEY.encode(), KEY[8:].encode(), base64.b64encode(KEY.encode()).rstrip(b"=")]
     files = [path for path in b.folder.rglob("*") if path.is_file()]
     holders = [path for path in files if any(form in path.read_bytes() for form in forms)]

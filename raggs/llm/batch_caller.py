@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from raggs.errors import BudgetError
 from raggs.hashing import hash_value
 from raggs.llm.answers import Unusable, read_completion
 from raggs.llm.batch_api import ENDPOINT, BatchAPI
@@ -75,6 +76,14 @@ class BatchCaller:
                     raise
         return await self._direct.call(call)
 
+    async def _reserve(self, usd: float) -> None:
+        """A budget that is used up stops the run, but not before it has what the budget was enough for."""
+        try:
+            await self._direct.ledger.reserve(usd)
+        except BudgetError:
+            await self._batches.drained()
+            raise
+
     def forget(self, key: str) -> None:
         """The answer to `key` is kept, or there will be none."""
         self._batches.forget(key)
@@ -100,7 +109,7 @@ class BatchCaller:
         promised = await self._batches.holds(call.key)
         reserved, spent = price.usd(call.prompt_tokens(), direct.expected(call)), 0.0
         if not promised:
-            await direct.ledger.reserve(reserved)
+            await self._reserve(reserved)
         try:
             line = line_of(call, ENDPOINT, own_server=self._api.address is not None)
             completion = direct.measured(call, await self._batches.answer(call.key, line))

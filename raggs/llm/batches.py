@@ -116,6 +116,11 @@ class Batches:
             if self._pool.get(key, (b"", None))[1] is future:
                 del self._pool[key]
 
+    async def drained(self) -> None:
+        """Until all that was asked so far is handed out."""
+        while tasks := self._following | ({self._gathering} if self._pool and self._gathering else set()):
+            await asyncio.wait(tasks)
+
     def forget(self, key: str) -> None:
         """The answer to `key` is kept, or there will be none."""
         if (sent := self._sent.pop(key, None)) is not None:

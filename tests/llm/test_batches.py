@@ -14,7 +14,7 @@ from raggs.llm import batches as batches_module
 from raggs.llm.batch_lines import read_line
 from raggs.llm.faults import Fault, Treatment
 
-TEXTS = [f'question {number}' + number * '?' for number in range(6)]
+TEXTS = [f"question {number}" + number * "?" for number in range(6)]
 
 
 @pytest.fixture(autouse=True)
@@ -22,17 +22,16 @@ def _quick(monkeypatch):
     monkeypatch.setattr(batches_module, "QUIET_S", 0.03)
 
 
-def batching(b: Bench, seen: list | None = None, max_usd=5.0, max_repairs=2, **settings) -> LLM:
+def batching(b: Bench, seen: list | None = None, max_usd=5.0, max_calls=1000, **settings) -> LLM:
     """A layer whose patient questions go into batches."""
     llm = LLMSettings(
         api_base=b.server.url,
         prices={MODEL: PRICE},
         requests_per_minute=None,
-        timeout_s=2,
+        timeout_s=20,
         max_attempts=3,
-        max_repairs=max_repairs,
     )
-    budget = BudgetSettings(max_usd=max_usd, max_calls=1000)
+    budget = BudgetSettings(max_usd=max_usd, max_calls=max_calls)
     batch = BatchSettings(**{"poll_s": 0.02, **settings})
     return LLM(llm, budget, b.folder / "llm", batch, lambda *told: None if seen is None else seen.append(told))
 
@@ -42,7 +41,6 @@ def ask(llm, texts=TEXTS, **changes):
 
 
 def values(replies):
-    print([reply.error for reply in replies])
     return [reply.value for reply in replies]
 
 
@@ -85,7 +83,7 @@ def test_the_line_is_the_call_that_would_be_made_directly(bench):
     with bench() as b:
         b.run(ask, batching(b))
         (line,) = [body for body in b.server.requests if "question 3" in json.dumps(body)]
-        direct = b.llm(cached=False)
+        direct = b.llm(cached=False, timeout_s=20)
         b.run(lambda llm: ask(llm, TEXTS[3:4]), direct)
         assert b.server.requests[-1] == line
 
@@ -363,13 +361,22 @@ def test_a_batch_that_is_gone_is_not_paid_again_in_silence(bench):
 
 def test_the_budget_is_kept_and_what_fits_is_done(bench):
     with bench() as b:
-        one = PRICE.usd(60, 300) / 2  # about what is set aside for a question
         with pytest.raises(BudgetError, match="used up"):
-            b.run(ask, batching(b, max_usd=one * 3))
-        asked = b.server.count
-        assert 0 < asked < 6
+            b.run(ask, batching(b, max_calls=4))
+        assert b.server.count == 4
         assert values(b.run(ask, batching(b))) == truth()
         assert b.server.count == 6
+
+
+def test_money_is_set_aside_at_the_price_of_a_batch(bench):
+    with bench() as b:
+        one = PRICE.usd(100, 300) / 2  # some more than is set aside for a question
+        assert values(b.run(ask, batching(b, max_usd=3 * one))) == truth()
+        first, *later = map(len, b.server.batches.submitted)
+        assert first == 3, "the rest waits for what is in flight"
+        assert sum(later) == 3
+        with pytest.raises(BudgetError, match="used up"):
+            b.run(lambda llm: ask(llm, sample=1), batching(b, max_usd=one / 2))
 
 
 def test_a_provider_without_batches_is_refused_beforehand():

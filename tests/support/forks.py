@@ -10,6 +10,7 @@ run of the command line. A child can be told where to die:
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -106,14 +108,9 @@ class Child:
 
 def serve() -> None:
     """Fork for each line on stdin."""
-    import bm25s  # noqa: F401
-    import wordllama  # noqa: F401
-
-    import raggs.cli.app  # noqa: F401
     from raggs.llm import rate
-    from raggs.llm.provider import exceptions
 
-    exceptions()
+    asyncio.run(_warm())
     rate.BACKOFF_S = float(os.environ["RAGGS_TEST_BACKOFF"])
     for line in sys.stdin:
         order = json.loads(line)
@@ -126,6 +123,24 @@ def serve() -> None:
                 _child(order)
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
+
+
+async def _warm() -> None:
+    """Import what a run imports, also what libraries import at their first call."""
+    import bm25s  # noqa: F401
+    import wordllama  # noqa: F401
+
+    import raggs.cli.app
+    import raggs.config.api  # noqa: F401
+    from raggs.llm import provider
+    from raggs.llm.faults import Fault
+
+    with suppress(Fault):
+        await provider.complete("openai/nobody", [{"role": "user", "content": ""}], {}, "http://127.0.0.1:9/v1", 9)
+    await provider.close()
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if others != [name for name in others if name.startswith("asyncio_")]:
+        raise RuntimeError(f"threads that a fork would lose: {others}")
 
 
 def _child(order: dict[str, Any]) -> None:

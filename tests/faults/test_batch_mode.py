@@ -1,0 +1,106 @@
+"""`judge.mode: batch` from the command line: killed while it waits, refused, and with the bytes of direct calls."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from support.fault_plan import FaultPlan
+from support.llm_server import LLMServer
+
+BATCH = {"mode": "batch", "batch": {"poll_s": 0.05}}
+
+
+@pytest.fixture
+def project(b, request):
+    """A project by batches (or with other settings of the judge) at a server; each test's in a folder of its own."""
+
+    def made(server, name, judge=BATCH, **sections):
+        return b.project(f"{request.node.name}/{name}", server.url, 2, judge=judge, **sections)
+
+    return made
+
+
+def graded(project):
+    return project.manifest()["stages"]["judge"]
+
+
+def test_killed_while_waiting_it_resumes_and_nothing_is_submitted_twice(b, project):
+    with LLMServer() as server:
+        direct = project(server, "direct", judge={})
+        b.run(direct, 0)
+        own = project(server, "batch")
+        server.batches.polls = 0
+        for _ in range(3):
+            child = b.forks.start("run", "--config", own.config, "--quiet")
+            polls = server.batches.seen.count("GET /batches/ID")
+            looked = lambda polls=polls: server.batches.seen.count("GET /batches/ID") > polls + 1  # noqa: E731
+            assert child.wait(looked) is None
+            assert child.kill().code == -9
+        assert len(server.batches.submitted) == 1
+        server.batches.polls = 1
+        b.run(own, 0)
+        assert len(server.batches.submitted) == 1, "the batch was submitted again"
+        assert own.artifacts() == direct.artifacts()
+        cost, calls = graded(own)["cost"], graded(direct)["cost"]
+        assert cost["calls"] == calls["calls"] == len(server.batches.submitted[0])
+        assert cost["usd"] == pytest.approx(calls["usd"] / 2)
+
+
+def test_killed_at_any_moment_no_question_is_submitted_twice(b, project):
+    draw = random.Random(3)
+    with LLMServer() as server:
+        server.batches.polls = 3
+        direct, own = project(server, "direct", judge={}), project(server, "batch")
+        b.run(direct, 0)
+        for _ in range(6):
+            moment = {"at": "stage", "name": "judge", "after": draw.uniform(0.2, 1)}
+            b.forks.raggs("run", "--config", own.config, "--quiet", die=moment)
+        b.run(own, 0)
+        assert own.artifacts() == direct.artifacts()
+        keys = [key for batch in server.batches.submitted for key in batch]
+        assert len(keys) == len(set(keys))
+
+
+def test_sick_lines_change_no_grade(b, project):
+    plan = FaultPlan(seed=4, share=0.5)
+    with LLMServer() as server:
+        direct, own = project(server, "direct", judge={}), project(server, "batch")
+        b.run(direct, 0)
+        server.fault_for = plan
+        server.batches.endings = ["expired"]
+        b.run(own, None, "--to", "judge")
+        assert sum(plan.given.values()) > 10
+        plan.sick = False
+        b.run(own, 0)
+        assert own.artifacts() == direct.artifacts()
+
+
+def test_a_refused_key_while_waiting_stops_and_the_next_run_goes_on(b, project):
+    with LLMServer() as server:
+        server.batches.wire_faults["GET /batches/ID"] = ["401"]
+        own = project(server, "batch")
+        ended = b.run(own, 3)
+        assert "OPENAI_API_KEY" in ended.err
+        b.run(own, 0)
+        assert len(server.batches.submitted) == 1
+
+
+def test_the_dry_run_shows_the_price_of_batches(b, project):
+    with LLMServer() as server:
+        usd = []
+        for judge in ({}, BATCH):
+            own = project(server, "p", judge=judge, rank={"max_calls": 0})
+            usd.append(json.loads(b.forks.raggs("run", "--config", own.config, "--dry-run", "--json").out)["usd"])
+        assert server.batches.seen == []
+    assert usd[1] == pytest.approx(usd[0] / 2)
+
+
+def test_progress_tells_the_batch_and_switching_to_batches_changes_nothing(b, project):
+    with LLMServer() as server:
+        own = project(server, "own")
+        b.run(own, 0)
+        own.change(judge={"mode": "direct"})
+        ended = b.forks.raggs("run", "--config", own.config)
+        assert ended.err.count("unchanged") == 6
