@@ -44,13 +44,15 @@ class Forks:
     def __init__(self, folder: Path, backoff_s: float = 0.02, **environment: str) -> None:
         self.folder = folder
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGGS")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", START],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**kept, "OPENBLAS_NUM_THREADS": "1", "RAGGS_TEST_BACKOFF": str(backoff_s), **environment},
-        )
+        with (folder / "helper.err").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**kept, "OPENBLAS_NUM_THREADS": "1", "RAGGS_TEST_BACKOFF": str(backoff_s), **environment},
+            )
         self._number = 0
 
     def __enter__(self) -> Forks:
@@ -77,7 +79,7 @@ class Forks:
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
-            raise RuntimeError("the helper process ended")
+            raise RuntimeError((self.folder / "helper.err").read_text())
         return json.loads(answer)
 
 
