@@ -120,7 +120,7 @@ def wrong_answers(project: Project) -> int:
 
 def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Counts:
     """A key refused in mid-run, then a sick provider, then a healthy one."""
-    queries = max(2, round(calls / 30))
+    queries = max(2, round(calls / 28))
     plan = FaultPlan(seed, share=0.2, stubborn=max(0.01, 5 / calls))
     refused_after = calls // 10
 
@@ -166,17 +166,18 @@ def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Co
 # --- kills ---
 
 
-def moments(draw: random.Random) -> Iterator[tuple[str, dict[str, Any] | int]]:
-    """Where to kill, in turn: after so many more calls, or where `Forks` can."""
-    while True:
-        yield "judge and rank", draw.randint(1, 60)
-        yield "between file and rename", {"at": "rename", "number": draw.randint(1, 6)}
-        yield "merge", {"at": "stage", "name": "merge", "after": draw.uniform(0, 0.02)}
-        yield "judge and rank", draw.randint(1, 200)
-        yield "judge", {"at": "stage", "name": "judge", "after": draw.uniform(0, 0.5)}
-        yield "rank", {"at": "stage", "name": "rank", "after": draw.uniform(0, 0.5)}
-        yield "export", {"at": "rename", "number": draw.randint(1, 4)}
-        yield "export", {"at": "start", "after": draw.uniform(0, 0.15)}
+def moment_of(draw: random.Random, fresh: bool) -> tuple[str, dict[str, Any] | int]:
+    """Where to kill: after so many more calls, or where `Forks` can. Only a `fresh` project still has to merge."""
+    choices: list[tuple[str, dict[str, Any] | int]] = [
+        ("judge and rank", draw.randint(1, 200)),
+        ("judge", {"at": "stage", "name": "judge", "after": draw.uniform(0, 0.5)}),
+        ("rank", {"at": "stage", "name": "rank", "after": draw.uniform(0, 0.5)}),
+        ("between file and rename", {"at": "rename", "number": draw.randint(1, 6)}),
+        ("export", {"at": "rename", "number": draw.randint(1, 4)}),
+        ("export", {"at": "start", "after": draw.uniform(0, 0.15)}),
+    ]
+    merge = {"at": "stage", "name": "merge", "after": draw.uniform(0, 0.01)}
+    return ("merge", merge) if fresh and draw.random() < 0.7 else draw.choice(choices)
 
 
 def kills(b: Bench, count: int = 50, queries: int = 12, seed: int = 1) -> Counts:
@@ -187,9 +188,9 @@ def kills(b: Bench, count: int = 50, queries: int = 12, seed: int = 1) -> Counts
         calm = b.project("unkilled", server.url, queries, **WHOLE)
         b.run(calm, 0)
         whole = exported(b, calm)
-        where, storm = moments(draw), Storm(b, server, queries)
+        storm = Storm(b, server, queries)
         while int(counts["kills"]) < count:
-            name, moment = next(where)
+            name, moment = moment_of(draw, fresh=not storm.repeats)
             killed = storm.export(moment) if name == "export" else storm.run(moment)
             counts["kills"] = int(counts["kills"]) + killed
             counts[f"  {name}"] = int(counts.get(f"  {name}", 0)) + killed
