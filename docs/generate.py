@@ -14,9 +14,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from raggs.artifacts import ARTIFACTS, Source, artifact_file
+from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
-from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock
 
 PAGE = Path(__file__).parent / "artifacts.md"

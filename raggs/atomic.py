@@ -52,7 +52,8 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Delete temporary files that a killed process left in `folder`."""
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Delete temporary files that a killed process left in `folder`, of one target or of all."""
     for path in folder.glob(f"{PREFIX}*"):
-        path.unlink(missing_ok=True)
+        if path.name.endswith(f"-{name}" if name else ""):
+            path.unlink(missing_ok=True)

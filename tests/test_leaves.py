@@ -107,6 +107,7 @@ def test_a_killed_write_leaves_the_old_file_and_a_leftover_that_can_be_removed(t
     assert done.returncode == -9
     assert target.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 2
+    remove_leftovers(tmp_path / "none")
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted
+from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.stages import ORDER
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
@@ -79,6 +79,8 @@ class LiveProgress:
                     self._bars.update(self._task(self._stage), note=f"building {what}: {done:,}/{total:,}")
                 else:
                     self._bars.update(self._task(what), completed=done, total=total or None, rate=pace)
+            case Waiting(what, done, total):
+                self._bars.update(self._task(self._stage), note=f"waiting for {what}: {done:,}/{total:,}")
             case Progress(stage, done, total, usd, calls, cached):
                 rate = done / max(time.monotonic() - self._began, 1e-9)
                 note = money(usd, calls, cached)
@@ -133,6 +135,9 @@ class PlainProgress:
                 if self._due():
                     count = f"{done:,}/{total:,}" if total else f"{done:,}"  # a reader does not know its end
                     self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate})")
+            case Waiting(what, done, total):
+                if self._due():
+                    self._say(f"      waiting for {what}: {done:,}/{total:,}")
 
     def _due(self) -> bool:
         if time.monotonic() - self._last < PLAIN_INTERVAL:

@@ -23,7 +23,7 @@ from raggs.indexes.passages import Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM, CallLedger
 from raggs.manifests.models import Cost
-from raggs.pipeline.events import Building, Listener, Notice, Progress, silent
+from raggs.pipeline.events import Building, Listener, Notice, Progress, Waiting, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
 from raggs.registry import adapter_causes
@@ -241,7 +241,9 @@ class RunServices:
 
     @cached_property
     def llm(self) -> LLM:
-        return LLM(self.config.llm, self.config.budget, self.cache / "llm", self._ledger)
+        judge = self.config.judge
+        batch = judge.batch if judge.mode == "batch" else None
+        return LLM(self.config.llm, self.config.budget, self.cache / "llm", self._ledger, batch, self._waiting)
 
     def _some(self, corpus: Corpus) -> Iterator[Passage]:
         """The passages of a corpus that has any."""
@@ -270,6 +272,9 @@ class RunServices:
         if self.embedder is None:
             raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
         return self.embedder.embed(texts)
+
+    def _waiting(self, what: str, done: int, total: int) -> None:
+        self._listen(Waiting(what, done, total))
 
     def building(self, what: str, done: int, total: int) -> None:
         """Tell the listener how far something is that is made once."""

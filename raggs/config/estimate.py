@@ -7,7 +7,8 @@ all of its pool and all of its ranking calls, and nothing comes from the cache. 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from raggs.artifacts import MergeRecord
@@ -74,7 +75,15 @@ def _embeddings(config: RunConfig, services: RunServices, question: int, passage
 def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Iterator[Estimate]:
     pool, exact = _pool_size(config, services, runner)
     calls, exact = pool * config.judge.samples, exact and config.judge.stop_after is None
-    return _lines("judge", services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+    lines = _lines("judge", services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+    return map(partial(_by_batches, config.judge.batch.price), lines) if config.judge.mode == "batch" else lines
+
+
+def _by_batches(share: float, line: Estimate) -> Estimate:
+    """The line of a model at the price of its batches; a judge that nobody pays sends none."""
+    if not line.input_tokens:
+        return line
+    return replace(line, usd=None if line.usd is None else line.usd * share, who=f"{line.who}, by batches")
 
 
 def _rank(config: RunConfig, services: RunServices, tokens: int) -> Iterator[Estimate]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.atomic import atomic_writer
+from raggs.atomic import atomic_writer, remove_leftovers
 from raggs.errors import ProviderError
 from raggs.exporters.base import Golden
 
@@ -38,6 +38,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     count = 0
     with _disk(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent, path.name)  # of an export that was killed
         with atomic_writer(path) as file:
             for line in lines:
                 file.write(line.encode() + b"\n")

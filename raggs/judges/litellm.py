@@ -59,8 +59,10 @@ class LiteLLMJudge(Adapter):
         """Find out before the first call whether the budget can be kept.
 
         Raises:
-            ConfigError: the model's price is unknown while `budget.max_usd` is set.
+            ConfigError: the model's price is unknown while `budget.max_usd` is set, or batches are wanted of a
+                provider that has none of the known form.
         """
+        self._llm.require_batches(self.config.model)
         self._llm.require_price(self.config.model)
 
     def causes(self, task: Task) -> dict[str, Any]:
@@ -87,6 +89,7 @@ class LiteLLMJudge(Adapter):
                 check=check_grade,
                 sample=sample,
                 max_output_tokens=GRADE_TOKENS,
+                patient=True,
                 parameters=self.config.parameters,
             )
         )

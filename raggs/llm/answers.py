@@ -65,11 +65,13 @@ def read_text(raw: str, check: Callable[[Any], T]) -> T:
         raise Unusable(str(error)) from None
 
 
-def correction(raw: str, problem: Unusable) -> list[Message]:
-    """What to add to the conversation after `raw`, so that the next answer is better."""
-    said: list[Message] = [{"role": "assistant", "content": raw}] if raw.strip() else []
+def correction(problem: Unusable) -> Message:
+    """What to add to the conversation, so that the next answer is better.
+
+    The answer itself is not shown again: it may quote a passage, whose orders would then stand outside the fence.
+    """
     asked = f"Your answer cannot be used: {problem}. Answer again: one JSON object of the form asked for, nothing else."
-    return [*said, {"role": "user", "content": asked}]
+    return {"role": "user", "content": asked}
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from raggs.llm.calls import Call
 from raggs.llm.faults import Fault
 from raggs.llm.ledger import Trace
 from raggs.llm.messages import Usage
+from raggs.llm.outage import Outage
 from raggs.llm.prices import list_price
 from raggs.llm.provider import Answer
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
@@ -35,15 +36,16 @@ class Caller:
         used: calls, tokens and money so far.
         on_their_way: the tasks that wait for a provider's answer.
         closing: whether no more calls are to be made; a task that wants one is cancelled.
+        purse: what was spent and promised.
     """
 
     def __init__(self, settings: LLMSettings, budget: BudgetSettings) -> None:
         self.used = Usage()
         self.on_their_way: set[asyncio.Task[Any] | None] = set()
         self.closing = False
+        self.purse = Purse(budget)
         self._settings = settings
         self._capped = budget.max_usd is not None
-        self._purse = Purse(budget)
         self._retries = AsyncRetrying(
             retry=retry_if_exception(rate.worth_retrying),
             stop=stop_after_attempt(settings.max_attempts),
@@ -53,6 +55,7 @@ class Caller:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._throttles: dict[str, rate.Throttle] = {}  # by model: so do providers limit
+        self._outages: dict[str, Outage] = {}  # by model: those of another provider may well answer
         self._prices: dict[str, Price] = {}
         self._without_format: set[str] = set()  # models whose server does not know structured output
         self._longest: dict[str, int] = {}  # tokens of the longest answer so far, by model
@@ -78,35 +81,40 @@ class Caller:
         """One answer, with tokens told or estimated; `trace` learns what it took.
 
         Raises:
-            Fault: the provider failed to the end.
+            Fault: the provider failed to the end, or has for so many calls that it must be gone.
             BudgetError: no calls or no money left.
             ConfigError: the price is needed and unknown.
         """
         self.price(call.model)
         self._be_in_this_loop()
+        outage = self._outages.setdefault(call.model, Outage(self._settings.outage_after))
         async with self._slots:
-            formatted = call.model not in self._without_format
-            try:
-                return await self._persist(call, trace, formatted)
-            except Fault as fault:
-                if not (formatted and fault.about_format):
-                    raise
-                self._without_format.add(call.model)
-                return await self._persist(call, trace, formatted=False)
+            with outage.watch():
+                return await self._ask(call, trace)
+
+    async def _ask(self, call: Call[A], trace: Trace) -> A:
+        formatted = call.model not in self._without_format
+        try:
+            return await self._persist(call, trace, formatted)
+        except Fault as fault:
+            if not (formatted and fault.about_format):
+                raise
+            self._without_format.add(call.model)
+            return await self._persist(call, trace, formatted=False)
 
     async def _persist(self, call: Call[A], trace: Trace, formatted: bool) -> A:
         answer: A = await self._retries.copy()(self._attempt, call, trace, formatted)
         return answer
 
     async def _attempt(self, call: Call[A], trace: Trace, formatted: bool) -> A:
-        answer_tokens = call.answer_tokens(self._longest.get(call.model, 0))
+        answer_tokens = self.expected(call)
         throttle, tokens = self._throttle(call.model), call.prompt_tokens + answer_tokens
         tickets = await throttle.turn(tokens)
         if self.closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
         reserved = price.usd(call.prompt_tokens, answer_tokens)
-        await self._purse.reserve(reserved)
+        await self.purse.reserve(reserved)
         self.used += Usage(calls=1)
         spent, task = 0.0, asyncio.current_task()
         self.on_their_way.add(task)
@@ -114,7 +122,7 @@ class Caller:
         try:
             answer = await call.send(self._settings, formatted=formatted)
             throttle.answered(tickets, answer.headers, tokens)
-            spent = self._account(call.model, answer, price, trace)
+            spent = self.account(call.model, answer, price, trace)
             return answer
         except Fault as fault:
             throttle.refused(tickets, fault, tokens)
@@ -122,9 +130,13 @@ class Caller:
         finally:
             trace.end()
             self.on_their_way.discard(task)
-            self._purse.settle(reserved, spent)
+            self.purse.settle(reserved, spent)
 
-    def _account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
+    def expected(self, call: Call[Any]) -> int:
+        """Tokens to reserve for the answer."""
+        return call.answer_tokens(self._longest.get(call.model, 0))
+
+    def account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
         """Note what an answer took; returns its cost in USD."""
         sent, received = answer.prompt_tokens or 0, answer.completion_tokens or 0
         usage = Usage(prompt_tokens=sent, completion_tokens=received, usd=price.usd(sent, received))

@@ -46,11 +46,13 @@ class Call(ABC, Generic[A]):
 
 @dataclass(frozen=True)
 class ChatCall(Call[Completion]):
-    """A conversation. `expected_tokens`: the likely length of the answer, for the budget."""
+    """A conversation. `expected_tokens`: the likely length of the answer, for the budget; `key`: of the answer in the
+    cache, for batches."""
 
     messages: Sequence[Message]
     response_format: Mapping[str, Any]
     expected_tokens: int
+    key: str = ""
 
     @cached_property
     def prompt_tokens(self) -> int:
@@ -67,6 +69,10 @@ class ChatCall(Call[Completion]):
         found = await provider.complete(
             self.model, self.messages, {**self.parameters, **form}, settings.api_base, settings.timeout_s
         )
+        return self.measured(found)
+
+    def measured(self, found: Completion) -> Completion:
+        """With estimates where the server did not count."""
         return replace(
             found,
             prompt_tokens=found.prompt_tokens or self.prompt_tokens,

@@ -8,20 +8,22 @@ unknown model) is raised; all else is told in the reply, and the run goes on.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from raggs.errors import ConfigError
 from raggs.hashing import hash_value
 from raggs.llm.ledger import CallLedger
 from raggs.llm.messages import EmbedRequest, Reply, Request, Usage
 from raggs.llm.prices import address_of, list_price, provider_of
-from raggs.llm.settings import BudgetSettings, LLMSettings, Price
+from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 from raggs.llm.tokens import estimate_tokens
 
 # Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 if TYPE_CHECKING:
+    from raggs.llm.batch_caller import BatchCaller
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.conversation import Outcome
@@ -43,6 +45,8 @@ class LLM:
         budget: what this invocation may spend.
         cache_dir: where answers are kept, made if missing; None keeps none.
         ledger: where each call is booked; without one, nowhere.
+        batch: how patient questions are asked by batches; None: all are asked directly.
+        progress: hears of batches: which, answers there are, answers there will be.
     """
 
     def __init__(
@@ -51,8 +55,13 @@ class LLM:
         budget: BudgetSettings,
         cache_dir: Path | None,
         ledger: CallLedger | None = None,
+        batch: BatchSettings | None = None,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> None:
         self.settings = settings
+        self._batch = batch
+        self._progress = progress
+        self._batched: dict[str, BatchCaller] = {}  # by model
         self._budget = budget
         self._cache_dir = cache_dir
         self._ledger = ledger or CallLedger()
@@ -125,6 +134,20 @@ class LLM:
         """
         self._caller.price(model)
 
+    def require_batches(self, model: str) -> None:
+        """Find out before anything is asked that `model` cannot be asked by batches, if it is to be.
+
+        Raises:
+            ConfigError: its provider has no Batch API of OpenAI's form.
+        """
+        if self._batch is None:
+            return
+        if provider_of(model) != "openai" and address_of(model, self.settings.api_base) is None:
+            raise ConfigError(
+                f"judge.mode: batch needs a Batch API of OpenAI's form, which {provider_of(model)} is not known for",
+                remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
+            )
+
     @staticmethod
     def estimate_tokens(text: str) -> int:
         """A conservative estimate of the tokens in `text` (see `raggs.llm.tokens`)."""
@@ -136,6 +159,9 @@ class LLM:
             from raggs.llm import provider
 
             await self._drain()
+            for batched in self._batched.values():
+                await batched.close()
+            self._batched.clear()
             await provider.close()
         self._ledger.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
@@ -181,11 +207,15 @@ class LLM:
     async def _obtain(self, key: str, request: Request[T], parameters: Mapping[str, Any]) -> Outcome[T]:
         from raggs.llm.conversation import converse
 
-        outcome = await converse(self._caller, self._ledger, request, parameters, self.settings.max_repairs)
+        batched = self._batches(request)
+        asked = batched or self._caller
+        outcome = await converse(asked, self._ledger, request, parameters, self.settings.max_repairs, key)
         failed = outcome.reply.error is not None
         self._used += Usage(failed=failed, repaired=not failed and outcome.repairs > 0)
         if not failed:
             self._keep(key, request.model, outcome)
+        if batched is not None:
+            batched.forget(key)  # after its answer is kept
         return outcome
 
     def _share(self, outcome: Outcome[T], request: Request[T]) -> Reply[T]:
@@ -236,6 +266,21 @@ class LLM:
             )
 
     # --- parts, made when needed ---
+
+    def _batches(self, request: Request[Any]) -> BatchCaller | None:
+        """Who asks by batches, if this question may wait for one."""
+        if not request.patient or self._batch is None or self._cache is None:
+            return None
+        if request.model not in self._batched:
+            from raggs.llm.batch_api import BatchAPI
+            from raggs.llm.batch_caller import BatchCaller
+
+            address = address_of(request.model, self.settings.api_base)
+            api = BatchAPI(request.model, address, self.settings.timeout_s)
+            self._batched[request.model] = BatchCaller(
+                self._caller, api, self._cache, self._ledger, self._batch, self.settings, self._progress
+            )
+        return self._batched[request.model]
 
     @cached_property
     def _caller(self) -> Caller:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from raggs.llm.answers import Unusable, correction, read_completion
 from raggs.llm.caller import Caller
@@ -13,6 +13,9 @@ from raggs.llm.faults import Fault, Treatment
 from raggs.llm.ledger import CallLedger
 from raggs.llm.messages import Message, Reply, Request, Usage
 from raggs.llm.provider import Completion
+
+if TYPE_CHECKING:
+    from raggs.llm.batch_caller import BatchCaller
 
 T = TypeVar("T")
 LONGER = 4  # times the length of an answer that was cut off
@@ -28,12 +31,17 @@ class Outcome(Generic[T]):
 
 
 async def converse(
-    caller: Caller, ledger: CallLedger, request: Request[T], parameters: Mapping[str, Any], max_repairs: int
+    caller: Caller | BatchCaller,
+    ledger: CallLedger,
+    request: Request[T],
+    parameters: Mapping[str, Any],
+    max_repairs: int,
+    key: str,
 ) -> Outcome[T]:
     """Ask at most 1 + `max_repairs` times.
 
-    An answer that was cut off is asked for again with room for a longer one; any other one is shown to the model
-    with what is wrong with it.
+    An answer that was cut off is asked for again with room for a longer one; of any other one the model is told what
+    is wrong with it. `key`: of the answer in the cache, for batches.
 
     Raises:
         RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
@@ -41,7 +49,7 @@ async def converse(
     messages: list[Message] = list(request.messages)
     used, raw, error, form = Usage(), None, "", response_format(request)
     for repairs in range(max_repairs + 1):
-        call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens)
+        call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens, key)
         with ledger.call(request.model, request.schema_name) as trace:
             try:
                 completion = await caller.call(call, trace)
@@ -59,7 +67,7 @@ async def converse(
                 if problem.truncated:
                     parameters = _with_longer_answer(parameters, call, completion)
                 else:
-                    messages = [*request.messages, *correction(completion.content, problem)]
+                    messages = [*request.messages, correction(problem)]
                 continue
             trace.outcome = "answered"
             return Outcome(Reply(value, None, raw), used, repairs)

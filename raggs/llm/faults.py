@@ -46,7 +46,7 @@ _KEY = Rule(
     "the provider refused the key for {model}",
     "set {variable} to a valid key (any text will do for a server that asks for none)",
 )
-_NO_KEY = Rule(
+NO_KEY = Rule(
     Treatment.STOP,
     AuthenticationError,
     "there is no key for {model}",
@@ -68,7 +68,7 @@ _PARAMETER = Rule(
 BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
 _SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
-_GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
+GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
 _BAD = Rule(Treatment.FAIL, DataError, "the provider rejected the request")
 _LONG = Rule(Treatment.FAIL, DataError, "the request is longer than the model's context")
 _POLICY = Rule(Treatment.FAIL, DataError, "the provider's content policy blocked the request")
@@ -96,9 +96,9 @@ TABLE: Mapping[str, Rule] = {
     "OSError": _DOWN,
     "ClientError": _DOWN,  # aiohttp's
     "Refused": _DOWN,  # of raggs.llm.wire, which goes by its status
-    "Garbled": _GARBLED,
-    "APIResponseValidationError": _GARBLED,
-    "JSONSchemaValidationError": _GARBLED,
+    "Garbled": GARBLED,
+    "APIResponseValidationError": GARBLED,
+    "JSONSchemaValidationError": GARBLED,
     "BadRequestError": _BAD,
     "InvalidRequestError": _BAD,
     "UnprocessableEntityError": _BAD,
@@ -116,9 +116,9 @@ TABLE: Mapping[str, Rule] = {
 HINTS: Mapping[str, Rule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
-    "missing credentials": _NO_KEY,
-    "api_key client option must be set": _NO_KEY,
-    "api key - ": _NO_KEY,
+    "missing credentials": NO_KEY,
+    "api_key client option must be set": NO_KEY,
+    "api key - ": NO_KEY,
     "api key not valid": _KEY,
     "content_policy_violation": _POLICY,
     "content_filter": _POLICY,

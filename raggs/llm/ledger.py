@@ -44,7 +44,7 @@ class LedgerLine(BaseModel):
     stage: str
     qid: str = Field(description="empty where a call serves several queries")
     model: str
-    task: str = Field(description="grade, order, rewrite, embed")
+    task: str = Field(description="grade, order, rewrite, embed; batch: an answer that nobody waited for any more")
     outcome: Outcome = Field(description="unusable: paid, but not of the form asked for; failed: without an answer")
     attempts: int = Field(0, ge=0, description="requests sent, retries included")
     cached: int = Field(0, ge=0, description="answers that cost nothing")
@@ -52,7 +52,7 @@ class LedgerLine(BaseModel):
     completion_tokens: int = Field(0, ge=0)
     usd: float = Field(0.0, ge=0)
     saved_usd: float = Field(0.0, ge=0, description="what the cached answers had cost")
-    latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt")
+    latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt; the wait for a batch")
 
 
 @dataclass
@@ -73,6 +73,11 @@ class Trace:
     def end(self) -> None:
         """The attempt is over."""
         self.latency_s = time.perf_counter() - self._began
+
+    def add(self, waited_s: float) -> None:
+        """A batch has answered one line; who stops waiting books nothing, since a later run will."""
+        self.attempts += 1
+        self.latency_s = waited_s
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Request(Generic[T]):
             wrong with it ("the grade must be a whole number from 1 to 5").
         sample: distinguishes repeated asks of the same question.
         max_output_tokens: the expected length of an answer, for the budget; no limit is sent to the model.
+        patient: whether the answer may take hours, so that a batch can give it.
         parameters: more completion parameters, over those of the settings.
     """
 
@@ -33,6 +34,7 @@ class Request(Generic[T]):
     check: Callable[[Any], T]
     sample: int = 0
     max_output_tokens: int = 300
+    patient: bool = False
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 

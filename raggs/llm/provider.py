@@ -62,6 +62,11 @@ async def complete(
         answer, headers = await _post("chat/completions", model, sent, api_base, timeout_s)
     else:
         answer, headers = await _litellm("acompletion", model, sent, api_base, timeout_s)
+    return completion_of(answer, headers)
+
+
+def completion_of(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Completion:
+    """What a model said, from the JSON of a chat completion; empty where it says nothing."""
     choice = _first(answer.get("choices"))
     message = _object(choice.get("message"))
     special = _object(message.get("provider_specific_fields"))

@@ -5,7 +5,7 @@ Only `api_base`, `max_repairs` and `parameters` can change what comes out; the r
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -47,6 +47,10 @@ class Price(Settings):
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
+    def times(self, share: float) -> Price:
+        """A share of this price."""
+        return Price(input=share * self.input, output=share * self.output)
+
     def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
         """The cost of one call in USD. Discounts for prompts the provider remembers are ignored: an upper bound."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
@@ -62,10 +66,26 @@ class LLMSettings(Settings):
     tokens_per_minute: Effort[int | None] = Field(None, ge=1, description="of each model, questions and answers")
     timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
     max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
+    outage_after: Effort[int | None] = Field(
+        20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
+    )
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
     api_base: Address | None = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")
     parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
+
+
+class BatchSettings(Settings):
+    """How a provider's Batch API is used: slower, at about half the price."""
+
+    max_requests: Effort[int] = Field(20_000, ge=1, description="questions in one batch")
+    poll_s: Effort[float] = Field(60, gt=0, description="longest pause in seconds between two looks at a batch")
+    deadline_h: Effort[float] = Field(25, gt=0, description="hours until a batch is cancelled; what it has is kept")
+    rounds: Effort[int] = Field(3, ge=1, description="batches that a question may go into when its line fails")
+    fallback: Effort[Literal["batch", "direct"]] = Field(
+        "batch", description="who is asked what a batch left open: the next batch, or direct calls at full price"
+    )
+    price: Effort[float] = Field(0.5, ge=0, le=1, description="share of the model's price that a batch costs")
 
 
 class BudgetSettings(Settings):

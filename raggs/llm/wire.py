@@ -74,7 +74,7 @@ async def post(
         Refused, Garbled, TimeoutError, aiohttp.ClientError: see the module.
     """
     address = address_of(model, api_base)
-    content = json.dumps(_named(body, own_server=address is not None) | {"model": _name(model)})
+    content = json.dumps(named(body, own_server=address is not None) | {"model": _name(model)})
     url = f"{(address or HOME).rstrip('/')}/{path}"
     session, trusted, proxy = await _session(), _trusted() if url.startswith("https:") else True, _proxy(url)
     async with asyncio.timeout(timeout_s):
@@ -104,7 +104,7 @@ def _name(model: str) -> str:
     return rest if slash and head == PROVIDER else model
 
 
-def _named(body: Mapping[str, Any], *, own_server: bool) -> dict[str, Any]:
+def named(body: Mapping[str, Any], *, own_server: bool) -> dict[str, Any]:
     """OpenAI's newer models know only the newer name of the limit; other servers may know only the older one."""
     sent = dict(body)
     if not own_server and "max_tokens" in sent:

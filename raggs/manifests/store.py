@@ -146,6 +146,7 @@ class RunStore:
             ) from error
         try:
             remove_leftovers(self.folder)
+            remove_leftovers(self.folder / SUMS)
             yield
         finally:
             lock.release()

@@ -45,6 +45,15 @@ class Building:
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """Answers that someone else is working on, such as a provider's batch."""
+
+    what: str
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
 class StageFinished:
     stage: str
     lock: StageLock
@@ -58,7 +67,7 @@ class Notice:
     message: str
 
 
-Event = Notice | StageSkipped | StageStarted | Progress | Building | StageFinished
+Event = Notice | StageSkipped | StageStarted | Progress | Building | Waiting | StageFinished
 Listener = Callable[[Event], None]
 
 

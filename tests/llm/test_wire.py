@@ -61,8 +61,8 @@ def test_embeddings_are_another_mode():
 
 
 def test_openai_itself_is_told_the_newer_name_of_the_limit():
-    assert wire._named({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
-    assert wire._named({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
+    assert wire.named({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
+    assert wire.named({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
 
 
 def test_the_address_may_come_from_the_environment(bench, monkeypatch):

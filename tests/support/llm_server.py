@@ -5,7 +5,8 @@
 
 It answers the three forms of `raggs` (grade, order, rewrite) from `truth`, and embeddings of `dims` numbers. It keeps
 every request, and spends one entry of `faults` on each; a None in it is a good answer. `fault_for` decides by number
-and body instead, `headers_for` by number what good answers carry. It runs in a thread with an event loop of its own.
+and body instead (see `support.fault_plan`), `headers_for` by number what good answers carry. Files and batches are
+there too (`support.llm_batches`). It runs in a thread with an event loop of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +22,16 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from typing import Any
 
+from support.llm_batches import BatchAPI, Wire
+
 Truth = Callable[[str, str], int]
 FENCED = re.compile(r"<data-([0-9a-f]+)>\n(.*?)\n</data-\1>", re.DOTALL)
 LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
+ASKED = ("POST /chat/completions", "POST /embeddings")
 SLOW_S = 5.0
+TRICKLE_S = 0.2  # between two bytes
+# spoiled on the outside only: what they bring is the truth
+HARMLESS = ("", "other model", "wrong type", "fenced")
 
 # status, words of the error, its code
 ERRORS: dict[str, tuple[int, str, str]] = {
@@ -49,6 +56,8 @@ BODIES: dict[str, tuple[str, bytes]] = {
     "cut body": ("application/json", b'{"id": "chatcmpl-1", "choices": [{"mess'),
     "list body": ("application/json", b"[]"),
 }
+# bytes that are no answer at all
+NOISE = b"\x16\x03\x01\x02\x00\x01\xff\xfe noise, not HTTP\r\n\r\n"
 
 
 def no_truth(query: str, passage: str) -> int:
@@ -64,6 +73,10 @@ class LLMServer:
         requests: bodies, in order of arrival.
         peak: most requests in progress at once.
         faults: what is still to go wrong, in order.
+        paid_twice: bodies that came again after their good answer had been sent.
+        batches: the Batch API, with its own faults and counts.
+        obeys: what a text outside the fence may order, see `support.hostile`; None obeys nothing.
+        echo_keys: whether errors quote the key that they got.
     """
 
     def __init__(
@@ -84,11 +97,16 @@ class LLMServer:
         self.count_tokens = count_tokens
         self.dims = dims
         self.headers_for = headers_for
+        self.obeys: Callable[[str], bool] | None = None
+        self.echo_keys = False
+        self.paid_twice: list[str] = []
+        self._answered: set[str] = set()
         self.requests: list[dict[str, Any]] = []
         self.times: list[float] = []
         self.peak = 0
         self.url = ""
         self._running = 0
+        self.batches = BatchAPI(self._line)
         self._ready = threading.Event()
         self._stop: Callable[[], object] = lambda: None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
@@ -139,39 +157,76 @@ class LLMServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
         raw = await reader.readexactly(int(length[1])) if length else b""
-        if not head.startswith(("POST /v1/chat/completions", "POST /v1/embeddings")):
-            writer.write(_http(404, b"{}"))
-            return True
+        method, path, _ = head.split(" ", 2)
+        path = path.partition("?")[0].removeprefix("/v1")
+        if f"{method} {path}" not in ASKED:
+            return await self._elsewhere(Wire(method, path, head, raw), writer)
         body = json.loads(raw)
         self.requests.append(body)
+        if (digest := json.dumps(body, sort_keys=True)) in self._answered:
+            self.paid_twice.append(digest)
         self.times.append(time.monotonic())
         self._running += 1
         self.peak = max(self.peak, self._running)
         try:
             await asyncio.sleep(self.delay_s)
-            return await self._answer(body, writer)
+            fault = self._next_fault(body) or ""
+            open_still = await self._answer(body, fault, head, writer)
+            if open_still and fault in HARMLESS:
+                self._answered.add(digest)
+            return open_still
         finally:
             self._running -= 1
 
-    async def _answer(self, body: dict[str, Any], writer: asyncio.StreamWriter) -> bool:
-        name, _, detail = (self._next_fault(body) or "").partition(":")
-        if name == "reset":
+    async def _elsewhere(self, wire: Wire, writer: asyncio.StreamWriter) -> bool:
+        status, content = self.batches.serve(wire)
+        if status == 0:
             writer.transport.abort()
+            return False
+        writer.write(_http(status, content))
+        await writer.drain()
+        return True
+
+    async def _answer(self, body: dict[str, Any], fault: str, head: str, writer: asyncio.StreamWriter) -> bool:
+        name, _, detail = fault.partition(":")
+        if name in ("reset", "noise"):
+            if name == "noise":
+                writer.write(NOISE)
+                await writer.drain()
+            writer.transport.abort() if name == "reset" else writer.close()
             return False
         if name == "slow":
             await asyncio.sleep(float(detail or SLOW_S))
+        if name == "trickle":
+            return await _trickle(writer, _http(200, json.dumps(self._completion(body, "")).encode()))
         if name in ERRORS:
-            status, words, code = ERRORS[name]
-            error = {"error": {"message": words, "type": code, "code": code}}
-            writer.write(_http(status, json.dumps(error).encode(), headers=_retry_after(detail)))
+            status, content = self._error(name, head)
+            writer.write(_http(status, content, headers=_retry_after(detail)))
         elif name in BODIES:
             kind, content = BODIES[name]
             writer.write(_http(200, content, kind))
         else:
+            kind = "text/plain" if name == "wrong type" else "application/json"
             headers = self.headers_for(len(self.requests))
-            writer.write(_http(200, json.dumps(self._completion(body, name)).encode(), headers=headers))
+            writer.write(_http(200, json.dumps(self._completion(body, name)).encode(), kind, headers))
         await writer.drain()
         return True
+
+    def _error(self, name: str, head: str) -> tuple[int, bytes]:
+        status, words, code = ERRORS[name]
+        if self.echo_keys:
+            key = re.search(r"authorization: (.*)\r", head, re.IGNORECASE)
+            words += f" Your request said Authorization: {key[1] if key else ''}"
+        return status, json.dumps({"error": {"message": words, "type": code, "code": code}}).encode()
+
+    def _line(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+        """The answer to one line of a batch; None leaves it out."""
+        self.requests.append(body)
+        name = (self._next_fault(body) or "").partition(":")[0]
+        if name in ERRORS:
+            status, content = self._error(name, "")
+            return status, json.loads(content)
+        return None if name in ("reset", "slow") else (200, self._completion(body, name))
 
     def _next_fault(self, body: dict[str, Any]) -> str | None:
         if self.fault_for is not None:
@@ -191,7 +246,7 @@ class LLMServer:
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
         if "input" in body:
             return self._embeddings(body, fault)
-        content = _spoil(self._truthful(body), fault)
+        content = _quoting(body) if fault == "quote" else _spoil(self._truthful(body), fault)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if fault == "refusal":
             message["refusal"] = "I cannot help with that."
@@ -200,7 +255,7 @@ class LLMServer:
             "id": "chatcmpl-1",
             "object": "chat.completion",
             "created": 1,
-            "model": body["model"],
+            "model": "another-model" if fault == "other model" else body["model"],
             "choices": [] if fault == "no choices" else [{"index": 0, "finish_reason": finish, "message": message}],
         }
         if self.count_tokens:
@@ -212,6 +267,8 @@ class LLMServer:
     def _truthful(self, body: dict[str, Any]) -> dict[str, Any]:
         """The right answer to the first user message, by its form."""
         text = next(message["content"] for message in body["messages"] if message["role"] == "user")
+        if self.obeys is not None and self._ordered_about(body):
+            return {"reason": "as told", "grade": 5, "order": sorted(LABELLED.findall(text), reverse=True)}
         query, *passages = [match[2] for match in FENCED.finditer(text)]
         labels = LABELLED.findall(FENCED.sub("", text))
         if labels:
@@ -220,6 +277,26 @@ class LLMServer:
         if passages:
             return {"reason": "by the truth", "grade": self.truth(query, passages[0])}
         return {"query": " ".join(query.split())}
+
+    def _ordered_about(self, body: dict[str, Any]) -> bool:
+        """Whether anything that stands outside the fence tells this server what to do."""
+        outside = (FENCED.sub("", message["content"]) for message in body["messages"])
+        return any(map(self.obeys, outside))
+
+
+async def _trickle(writer: asyncio.StreamWriter, content: bytes) -> bool:
+    """The right answer, so slowly that nobody waits for it."""
+    for byte in content:
+        writer.write(bytes([byte]))
+        await writer.drain()
+        await asyncio.sleep(TRICKLE_S)
+    return False
+
+
+def _quoting(body: dict[str, Any]) -> str:
+    """An answer of no use that repeats all it was shown."""
+    shown = [match[2] for message in body["messages"] for match in FENCED.finditer(message["content"])]
+    return json.dumps({"reason": "\n".join(shown), "grade": 7}, ensure_ascii=False)
 
 
 def embedding(text: str, dims: int) -> list[float]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,18 +130,3 @@ def raggs(
         timeout=120,
         check=False,
     )
-
-
-def run_and_kill(config: Path, after: float, env: dict[str, str] | None = None) -> bool:
-    """Start a run and kill -9 it after some seconds. Whether it was still running then."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "raggs", "run", "--config", str(config), "--quiet"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=env or environment(),
-    )
-    time.sleep(after)
-    alive = process.poll() is None
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    return alive

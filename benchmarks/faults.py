@@ -1,0 +1,366 @@
+"""What a run survives: a provider that fails, kill -9, hostile passages, and errors that quote the key.
+
+python benchmarks/faults.py run          3,000 calls, a fifth of them spoiled
+python benchmarks/faults.py kills        50 kills at random moments
+python benchmarks/faults.py injection    30 hostile passages
+python benchmarks/faults.py keys         all files of all these runs, searched for the key
+
+Everything is real (the command line, processes, sockets, signals) but the provider, which is a server on this
+machine. Each command prints its counts and ends with exit code 1 if one of them is not what it must be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import random
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.fault_plan import FaultPlan
+from support.forks import Ended, Forks
+from support.hostile import ORDERS, hostile, obeys
+from support.llm_server import FENCED, LLMServer, no_truth
+from support.project import Project, make_project, questions, write_lines
+
+KEY = "sk-live-0123456789abcdefghijKLMNOP"
+MODEL = "openai/judge"
+CONCURRENCY = 8
+POOL, ORDERS_A_QUERY = 24, 20  # passages and ranking calls of a query, about
+# Vectors and two retrievers, where kills are to meet them.
+WHOLE: dict[str, Any] = {
+    "embed": {"embedder": {"type": "wordllama"}},
+    "retrieve": {"retrievers": [{"type": "bm25", "k": POOL // 2}, {"type": "dense", "k": POOL // 2}]},
+}
+
+Counts = dict[str, int | str]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A scratch folder and a way to run commands in it."""
+
+    folder: Path
+    forks: Forks
+
+    def project(self, name: str, url: str, queries: int, **sections: Any) -> Project:
+        """A project whose judge is the server at `url`."""
+        project = make_project(self.folder / name, queries=queries, corpus=120)
+        project.change(
+            embed={"embedder": None},
+            retrieve={"retrievers": [{"type": "bm25", "k": POOL}]},
+            judge={"judge": {"type": "litellm", "model": MODEL}},
+            prune={"min_keep": 12, "max_keep": 20},
+            rank={"top": 10, "max_calls": ORDERS_A_QUERY},
+            llm={
+                "api_base": url,
+                "prices": {MODEL: {"input": 1.0, "output": 2.0}},
+                "requests_per_minute": None,
+                "concurrency": CONCURRENCY,
+                "timeout_s": 3,
+            },
+        )
+        project.change(**sections)
+        return project
+
+    def run(self, project: Project, code: int | None, *more: object) -> Ended:
+        ended = self.forks.raggs("run", "--config", project.config, "--quiet", *more)
+        must(code is None or ended.code == code, f"exit code {ended.code} instead of {code}: {ended.err}")
+        return ended
+
+
+def must(holds: bool, otherwise: str) -> None:
+    """Raises SystemExit with `otherwise` unless it holds."""
+    if not holds:
+        raise SystemExit(f"FAILED: {otherwise}")
+
+
+@contextmanager
+def bench(folder: Path) -> Iterator[Bench]:
+    """With the debug output of every library on, in case one of them tells the key."""
+    logs = folder / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    loud = {"LITELLM_LOG": "DEBUG", "OPENAI_LOG": "debug"}
+    with Forks(logs, OPENAI_API_KEY=KEY, OPENAI_BASE_URL="", OPENAI_API_BASE="", **loud) as forks:
+        yield Bench(folder, forks)
+
+
+def rows(project: Project, artifact: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project.run / f"{artifact}.jsonl").read_text().splitlines()]
+
+
+def wrong_answers(project: Project) -> int:
+    """Grades and orders that are not the server's truth; what is recorded as failed, with a reason, is not wrong."""
+    texts = {question["_id"]: question["text"] for question in questions(500)}
+    truth = {
+        (row["qid"], row["doc_id"]): no_truth(texts[row["qid"]], f"{row['title']}\n{row['text']}")
+        for row in rows(project, "merge")
+    }
+    wrong = 0
+    for row in rows(project, "judge"):
+        right = truth[row["qid"], row["doc_id"]] == row["grade"]
+        wrong += not (right or (row["grade"] is None and row["error"]))
+    for entry in rows(project, "rank.journal"):
+        grades = [truth[entry["qid"], doc_id] for doc_id in entry["order"] or ()]
+        wrong += grades != sorted(grades, reverse=True) or (not grades and not entry["error"])
+    return wrong
+
+
+# --- run ---
+
+
+def run(b: Bench, calls: int = 3000, seed: int = 1, patience_s: float = 3) -> Counts:
+    """A key refused in mid-run, then a sick provider, then a healthy one."""
+    queries = max(2, round(calls / 28))
+    plan = FaultPlan(seed, share=0.2, stubborn=max(0.01, 5 / calls))
+    refused_after = calls // 10
+
+    def refused(number: int, body: dict[str, Any]) -> str | None:
+        return "401" if plan.sick and number > refused_after else plan(number, body)
+
+    with LLMServer(fault_for=refused) as server:
+        project = b.project("sick", server.url, queries)
+        project.change(llm={"timeout_s": patience_s})
+        ended = b.run(project, 3)
+        must("OPENAI_API_KEY" in ended.err and KEY not in ended.err, f"a refused key is told as: {ended.err}")
+        server.fault_for = plan
+        ended = b.run(project, 7)
+        manifest = project.manifest()["stages"]
+        lost = [row["qid"] for row in rows(project, "judge") if row["grade"] is None]
+        lost += [entry["qid"] for entry in rows(project, "rank.journal") if entry["order"] is None]
+        must(any(qid in ended.err for qid in lost), f"what failed is not named: {ended.err}")
+        sick_calls, wrong = server.count, wrong_answers(project)
+        plan.sick = False
+        b.run(project, 0)
+        healing = server.count - sick_calls
+        wrong += wrong_answers(project)
+        twice = len(server.paid_twice)
+        calm = b.project("calm", server.url, queries)
+        b.run(calm, 0)
+        same = calm.artifacts() == project.artifacts()
+        must(b.forks.raggs("audit", project.run).code == 0, "the audit finds a lie")
+    counts: Counts = {
+        "calls of the sick runs": sick_calls,
+        "faults given": sum(plan.given.values()),
+        "kinds of faults": len(plan.given),
+        "recorded as failed": sum(lock["failed"] for lock in manifest.values()),
+        "wrong grades or orders": wrong,
+        "paid twice after success": twice,
+        "calls of the healing run": healing,
+        "failed after healing": sum(lock["failed"] for lock in project.manifest()["stages"].values()),
+        "bytes as undisturbed": "yes" if same else "NO",
+    }
+    must(wrong == 0 and twice == 0 and same and len(lost) > 0, str(counts))
+    return counts
+
+
+# --- kills ---
+
+
+def moment_of(draw: random.Random, fresh: bool) -> tuple[str, dict[str, Any] | int]:
+    """Where to kill: after so many more calls, or where `Forks` can. Only a `fresh` project still has to merge."""
+    choices: list[tuple[str, dict[str, Any] | int]] = [
+        ("judge and rank", draw.randint(1, 200)),
+        ("judge", {"at": "stage", "name": "judge", "after": draw.uniform(0, 0.5)}),
+        ("rank", {"at": "stage", "name": "rank", "after": draw.uniform(0, 0.5)}),
+        ("between file and rename", {"at": "rename", "number": draw.randint(1, 6)}),
+        ("export", {"at": "rename", "number": draw.randint(1, 4)}),
+        ("export", {"at": "start", "after": draw.uniform(0, 0.15)}),
+    ]
+    merge = {"at": "stage", "name": "merge", "after": draw.uniform(0, 0.01)}
+    return ("merge", merge) if fresh and draw.random() < 0.7 else draw.choice(choices)
+
+
+def kills(b: Bench, count: int = 50, queries: int = 12, seed: int = 1) -> Counts:
+    """kill -9 again and again; a run that came through is thrown away, so that every kill meets work in progress."""
+    draw = random.Random(seed)
+    counts: Counts = {"kills": 0, "runs that came through": 0, "calls repeated": 0, "most repeated after a kill": 0}
+    with LLMServer(delay_s=0.02) as server:
+        calm = b.project("unkilled", server.url, queries, **WHOLE)
+        b.run(calm, 0)
+        whole = exported(b, calm)
+        storm = Storm(b, server, queries)
+        while int(counts["kills"]) < count:
+            name, moment = moment_of(draw, fresh=not storm.repeats)
+            killed = storm.export(moment) if name == "export" else storm.run(moment)
+            counts["kills"] = int(counts["kills"]) + killed
+            counts[f"  {name}"] = int(counts.get(f"  {name}", 0)) + killed
+            if storm.finished or int(counts["kills"]) == count:
+                storm.finish()
+                must(storm.project.artifacts() == calm.artifacts(), f"other bytes in {storm.project.folder}")
+                must(exported(b, storm.project) == whole, f"other exported bytes in {storm.project.folder}")
+                must(b.forks.raggs("audit", storm.project.run).code == 0, "the audit finds a lie")
+                counts["runs that came through"] = int(counts["runs that came through"]) + 1
+                counts["calls repeated"] = int(counts["calls repeated"]) + sum(storm.repeats)
+                most = max(int(counts["most repeated after a kill"]), *storm.repeats, 0)
+                counts["most repeated after a kill"] = most
+                storm = Storm(b, server, queries)
+    most = int(counts["most repeated after a kill"])
+    counts["calls in flight at once"] = server.peak
+    must(most <= CONCURRENCY, f"{most} calls paid again after one kill, {CONCURRENCY} may be in flight")
+    return counts
+
+
+class Storm:
+    """A project under kills. `repeats`: calls repeated after each kill."""
+
+    made = 0
+
+    def __init__(self, b: Bench, server: LLMServer, queries: int) -> None:
+        Storm.made += 1
+        self.bench, self.server = b, server
+        self.project = b.project(f"storm{Storm.made}", server.url, queries, **WHOLE)
+        self.repeats: list[int] = []
+        self.finished = False
+        self._sent: dict[str, int] = {}  # the last run that sent a question
+        self._number = 0
+        self._seen = server.count
+
+    def run(self, moment: dict[str, Any] | int) -> bool:
+        """Whether the kill met a run in progress."""
+        die = moment if isinstance(moment, dict) else None
+        child = self.bench.forks.start("run", "--config", self.project.config, "--quiet", die=die)
+        start = self.server.count
+        ended = child.wait() if die else child.wait(lambda: self.server.count >= start + moment)
+        ended = ended or child.kill()
+        must(ended.code in (0, -9), f"exit code {ended.code}: {ended.err}")
+        self._count()
+        self.finished = ended.code == 0
+        return not self.finished
+
+    def export(self, moment: dict[str, Any]) -> bool:
+        """An export of the calm run: this one is not whole yet."""
+        ended = self.bench.forks.raggs(*export_of(self.bench.folder / "unkilled", self.project), die=moment)
+        must(ended.code in (0, -9), f"exit code {ended.code}: {ended.err}")
+        return ended.code == -9
+
+    def finish(self) -> None:
+        self.bench.run(self.project, 0)
+        self._count()
+
+    def _count(self) -> None:
+        """How many of the latest run's calls some earlier run had sent."""
+        bodies = [json.dumps(body, sort_keys=True) for body in self.server.requests[self._seen :]]
+        self._seen += len(bodies)
+        self.repeats.append(sum(body in self._sent for body in bodies))
+        self._number += 1
+        self._sent.update(dict.fromkeys(bodies, self._number))
+
+
+def export_of(folder: Path, into: Project) -> list[str]:
+    run = folder / "runs" / "demo"
+    return ["export", str(run), "--format", "beir", "--out", str(into.folder / "export")]
+
+
+def exported(b: Bench, project: Project) -> dict[str, bytes]:
+    """The files of an export of the project's own run, over whatever a killed one left."""
+    ended = b.forks.raggs(*export_of(project.folder, project))
+    must(ended.code == 0, ended.err)
+    folder = project.folder / "export"
+    # The sidecar names the run's times and costs, which are its own.
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.endswith("meta.json")]
+    must(not any(path.name.startswith(".tmp-") for path in files), "an export leaves temporary files")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+# --- injection ---
+
+
+def injection(b: Bench, count: int = len(ORDERS)) -> Counts:
+    """Hostile passages before a server that obeys whatever stands outside the fence, also in answers to repair."""
+    draw = random.Random(1)
+    with LLMServer(truth=lambda _, passage: 1 if "OBEY" in passage else 3) as server:
+        server.obeys = obeys
+        # Spoiled answers quote what they judge, so that corrections are seen too.
+        server.fault_for = lambda *_: draw.choice(("quote", "grade 7", "prose")) if draw.random() < 0.2 else None
+        project = b.project("hostile", server.url, 2)
+        project.change(
+            retrieve={"retrievers": [{"type": "bm25", "k": 2 * count}]},
+            prune={"min_keep": count, "max_keep": 2 * count},
+        )
+        subjects = [question["text"] for question in questions(2)]
+        passages = [{"_id": f"h{n}", "text": hostile(n, subjects[n % 2])} for n in range(count)]
+        passages += [{"_id": f"p{n}", "text": f"{subjects[n % 2]} Passage {n} answers calmly."} for n in range(count)]
+        write_lines(project.folder / "corpus.jsonl", passages)
+        b.run(project, None)
+        grades = [row["grade"] for row in rows(project, "judge") if row["doc_id"].startswith("h")]
+        bodies = list(server.requests)
+    leaks = sum(obeys(FENCED.sub("", message["content"])) for body in bodies for message in body["messages"])
+    shown = {match for body in bodies for match in re.findall(r"OBEY \d+", json.dumps(body))}
+    bare = [re.sub(r"</?data-[0-9a-f]+>", "---", message["content"]) for body in bodies for message in body["messages"]]
+    counts: Counts = {
+        "hostile passages": count,
+        "shown to the server": len(shown),
+        "prompts on the wire": len(bodies),
+        "of them corrections": sum(len(body["messages"]) > 2 for body in bodies),
+        "orders outside the fence": leaks,
+        "hostile grades": len(grades),
+        "grades that obey": sum(grade not in (1, None) for grade in grades),
+        "orders seen were there no fence": sum(map(obeys, bare)),
+    }
+    must(leaks == 0 and counts["grades that obey"] == 0 and len(shown) == count, str(counts))
+    must(int(counts["orders seen were there no fence"]) > 0, "the server would not have noticed an order")
+    return counts
+
+
+# --- keys ---
+
+
+def keys(b: Bench, queries: int = 4) -> Counts:
+    """Errors that quote the key; then all files of the bench are searched for it, with those of earlier runs."""
+    exits = {"401": (3,), "404": (5,), "400": (7,), "429": (0, 7), "500": (0, 7)}
+    for fault, codes in exits.items():
+        with LLMServer(fault_for=now_and_then(fault, 0.2)) as server:
+            server.echo_keys = True
+            project = b.project(f"echo{fault}", server.url, queries, rank={"max_calls": 4})
+            ended = b.run(project, None, "--debug")
+            must(ended.code in codes, f"exit code {ended.code} with errors {fault}: {ended.err}")
+    with LLMServer() as server:
+        server.batches.polls = 0
+        project = b.project("batch", server.url, queries, judge={"mode": "batch"})
+        child = b.forks.start("run", "--config", project.config, "--debug")
+        must(child.wait(lambda: bool(server.batches.created)) is None, "the batch did not wait")
+        child.kill()
+        must(any(b.folder.glob("batch/**/batches/*/*.json")), "the batch is not noted")
+    forms = [KEY.encode(), KEY[8:].encode(), base64.b64encode(KEY.encode()).rstrip(b"=")]
+    files = [path for path in b.folder.rglob("*") if path.is_file()]
+    holders = [path for path in files if any(form in path.read_bytes() for form in forms)]
+    counts: Counts = {
+        "files searched": len(files),
+        "bytes": sum(path.stat().st_size for path in files),
+        "files with the key": len(holders),
+    }
+    must(not holders and len(files) > 20, f"{counts}: {', '.join(map(str, holders))}")
+    return counts
+
+
+def now_and_then(fault: str, share: float) -> Callable[[int, dict[str, Any]], str | None]:
+    draw = random.Random(1)
+    return lambda *_: fault if draw.random() < share else None
+
+
+COMMANDS: dict[str, Callable[[Bench], Counts]] = {"run": run, "kills": kills, "injection": injection, "keys": keys}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--keep", type=Path, help="a folder for the projects, instead of a temporary one")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch, bench(options.keep or Path(scratch)) as b:
+        counts = COMMANDS[options.command](b)
+    for name, value in counts.items():
+        print(f"{name:32} {value:>10,}" if isinstance(value, int) else f"{name:32} {value:>10}")
+
+
+if __name__ == "__main__":
+    main()

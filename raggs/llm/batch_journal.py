@@ -1,0 +1,83 @@
+"""Which questions lie in which batch, on disk: so that a killed run waits for the batch it sent and sends no other.
+
+One small file for each batch, written whole and flushed before the batch is sent, again when the provider has named
+it, and deleted when every answer is in the cache or asked for anew. One process at a time holds the folder.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from raggs.atomic import remove_leftovers, write_atomic
+from raggs.errors import BusyError, ProviderError
+
+LOCK = ".lock"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A batch: our token for it, when it was sent (seconds of the epoch), its keys, the provider's id once known."""
+
+    token: str
+    since: float
+    keys: tuple[str, ...]
+    batch_id: str | None = None
+
+
+class BatchJournal:
+    """The entries in `folder`, which is made and locked.
+
+    Raises:
+        BusyError: another process waits for batches of the same model in this workspace.
+        ProviderError: the folder cannot be used.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._lock = FileLock(folder / LOCK, timeout=0)
+            self._lock.acquire()
+        except Timeout:
+            raise BusyError(
+                "another raggs run waits for batches of this model", where=folder, remedy="wait for it to end"
+            ) from None
+        except OSError as error:
+            raise ProviderError(
+                f"cannot be used ({error.strerror})", where=folder, remedy="check the folder's permissions"
+            ) from None
+        remove_leftovers(folder)
+
+    def entries(self) -> list[Entry]:
+        """All entries, the oldest first.
+
+        Raises:
+            ProviderError: one is damaged.
+        """
+        return sorted(map(self._read, self.folder.glob("*.json")), key=lambda entry: entry.since)
+
+    def put(self, entry: Entry) -> None:
+        write_atomic(self.path(entry.token), json.dumps(asdict(entry)).encode())
+
+    def drop(self, token: str) -> None:
+        self.path(token).unlink(missing_ok=True)
+
+    def path(self, token: str) -> Path:
+        return self.folder / f"{token}.json"
+
+    def close(self) -> None:
+        self._lock.release()
+
+    @staticmethod
+    def _read(path: Path) -> Entry:
+        try:
+            found = json.loads(path.read_bytes())
+            return Entry(str(found["token"]), float(found["since"]), tuple(map(str, found["keys"])), found["batch_id"])
+        except (OSError, ValueError, TypeError, KeyError):
+            raise ProviderError(
+                "this note of a batch is damaged", where=path, remedy="delete it; its questions are then asked again"
+            ) from None

@@ -1,0 +1,311 @@
+"""Questions answered by a provider's batches: gathered, sent once, followed to their end, handed out.
+
+Invariants: a batch is in the journal before it is sent, so a killed run looks for it and waits for it; a question lies
+in one open batch at most; an entry leaves the journal only when each of its answers is kept or asked for anew. Nothing
+here judges an answer: that is the asker's business, as with direct calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+
+from raggs.errors import ProviderError, RaggsError
+from raggs.llm import rate
+from raggs.llm.batch_api import BatchAPI, State
+from raggs.llm.batch_journal import BatchJournal, Entry
+from raggs.llm.batch_lines import UNANSWERED, read_line, unanswered
+from raggs.llm.faults import Fault, Rule, Treatment
+from raggs.llm.provider import Completion
+from raggs.llm.settings import BatchSettings
+
+T = TypeVar("T")
+
+QUIET_S = 0.5  # when nothing more is asked for so long, all who can ask have asked
+FIRST_POLL_S = 1.0
+SLOWER = 1.5  # each pause between polls over the one before
+MAX_BYTES = 150_000_000  # providers take 200 MB
+CANCELLING_S = 3600.0  # how long a cancelled batch may take to end
+KEPT = "the batch is noted: run again to go on with it"
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass
+class Sent:
+    """A batch on its way. `open`: keys whose answer is neither kept nor asked for anew."""
+
+    entry: Entry
+    open: set[str]
+    waiting: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
+    collected: bool = False
+    followed: bool = False
+
+
+class Batches:
+    """The batches of one model.
+
+    Args:
+        api: the provider's endpoints.
+        folder: where the journal lies.
+        settings: how many questions, how long, how often.
+        attempts: tries of each request to the endpoints.
+        progress: hears the batch, the answers there are, and how many there will be.
+        spare: takes an answer that nobody waits for, to keep it.
+    """
+
+    def __init__(
+        self,
+        api: BatchAPI,
+        folder: Path,
+        settings: BatchSettings,
+        attempts: int,
+        progress: Progress,
+        spare: Callable[[str, Completion], None],
+    ) -> None:
+        self._api = api
+        self._folder = folder
+        self._settings = settings
+        self._attempts = attempts
+        self._progress = progress
+        self._spare = spare
+        self._opening = asyncio.Lock()
+        self._journal: BatchJournal | None = None
+        self._sent: dict[str, Sent] = {}  # by key
+        self._pool: dict[str, tuple[bytes, asyncio.Future[Completion]]] = {}
+        self._pooled_bytes = 0
+        self._asked = 0
+        self._gathering: asyncio.Task[None] | None = None
+        self._following: set[asyncio.Task[None]] = set()
+
+    async def holds(self, key: str) -> bool:
+        """Whether a batch that was sent will answer `key`.
+
+        Raises:
+            Fault: the provider cannot be asked what became of a batch.
+            BusyError, ProviderError: the journal cannot be used.
+        """
+        await self._open()
+        return (sent := self._sent.get(key)) is not None and not sent.collected
+
+    async def answer(self, key: str, line: bytes) -> Completion:
+        """What a batch says to `key`: one that was sent already, else the next one, with `line`.
+
+        Raises:
+            Fault: there is no answer.
+        """
+        future: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+        if await self.holds(key):
+            sent = self._sent[key]
+            sent.waiting[key] = future
+            if not sent.followed:
+                self._start(sent, b"")
+        else:
+            self._put(key, line, future)
+        try:
+            return await future
+        finally:
+            if self._pool.get(key, (b"", None))[1] is future:
+                del self._pool[key]
+
+    async def drained(self) -> None:
+        """Until all that was asked so far is handed out."""
+        while tasks := self._following | ({self._gathering} if self._pool and self._gathering else set()):
+            await asyncio.wait(tasks)
+
+    def forget(self, key: str) -> None:
+        """The answer to `key` is kept, or there will be none."""
+        if (sent := self._sent.pop(key, None)) is not None:
+            self._close_key(sent, key)
+
+    async def close(self) -> None:
+        """Stop following; the batches go on at the provider, and the journal knows them."""
+        tasks = self._following | ({self._gathering} if self._gathering else set())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._api.close()
+        if self._journal is not None:
+            self._journal.close()
+
+    # --- gathering ---
+
+    def _put(self, key: str, line: bytes, future: asyncio.Future[Completion]) -> None:
+        full = self._pooled_bytes + len(line) > MAX_BYTES or len(self._pool) >= self._settings.max_requests
+        if self._pool and full:
+            self._send()
+        self._pool[key] = (line, future)
+        self._pooled_bytes += len(line)
+        self._asked += 1
+        if self._gathering is None or self._gathering.done():
+            self._gathering = asyncio.ensure_future(self._gather())
+
+    async def _gather(self) -> None:
+        """Send what was asked once nobody asks more."""
+        seen = -1
+        while seen != self._asked:
+            seen = self._asked
+            await asyncio.sleep(QUIET_S)
+        if self._pool:
+            self._send()
+
+    def _send(self) -> None:
+        pool, self._pool, self._pooled_bytes = self._pool, {}, 0
+        keys = tuple(sorted(pool))
+        sent = Sent(Entry(secrets.token_hex(16), time.time(), keys), set(keys))
+        sent.waiting = {key: future for key, (_, future) in pool.items()}
+        content = b"".join(pool[key][0] for key in keys)
+        self._start(sent, content)
+
+    def _start(self, sent: Sent, content: bytes) -> None:
+        sent.followed = True
+        task = asyncio.ensure_future(self._follow(sent, content))
+        self._following.add(task)
+        task.add_done_callback(partial(self._followed, sent))
+
+    def _followed(self, sent: Sent, task: asyncio.Task[None]) -> None:
+        """Whatever ended the following is told to all who wait."""
+        self._following.discard(task)
+        if task.cancelled() or (error := task.exception()) is None:
+            return
+        told = _stopping(error) if isinstance(error, Fault | RaggsError) else error
+        for future in sent.waiting.values():
+            if not future.done():
+                future.set_exception(told)
+
+    # --- one batch ---
+
+    async def _follow(self, sent: Sent, content: bytes) -> None:
+        """From wherever a batch stands to its end."""
+        if sent.entry.batch_id is None:
+            self._note(sent)
+            await self._submit(sent, content)
+        state = await self._end(sent)
+        self._hand_out(sent, state, await self._lines(state))
+
+    def _note(self, sent: Sent) -> None:
+        """Write the journal first; whatever earlier batches said to these keys was of no use."""
+        self._known.put(sent.entry)
+        for key in sent.entry.keys:
+            self.forget(key)
+            self._sent[key] = sent
+
+    async def _submit(self, sent: Sent, content: bytes) -> None:
+        token, since = sent.entry.token, sent.entry.since
+        name = f"raggs-{token}"
+        file_id = await self._persist(lambda: self._api.upload(name, content))
+        tried = False
+
+        async def create() -> str:
+            nonlocal tried
+            # The answer to an earlier try may have been lost on its way.
+            found = await self._api.find(token, since) if tried else None
+            tried = True
+            return found or await self._api.create(file_id, token)
+
+        self._named(sent, await self._persist(create))
+
+    def _named(self, sent: Sent, batch_id: str) -> None:
+        sent.entry = replace(sent.entry, batch_id=batch_id)
+        self._known.put(sent.entry)
+
+    async def _end(self, sent: Sent) -> State:
+        """Poll until the batch has ended; past the deadline it is cancelled, and what it has is taken."""
+        batch_id, pause, cancelled = str(sent.entry.batch_id), min(FIRST_POLL_S, self._settings.poll_s), False
+        deadline = sent.entry.since + self._settings.deadline_h * 3600
+        while not (state := await self._persist(lambda: self._api.state(batch_id))).ended:
+            self._progress(f"batch {batch_id}", state.done, state.total or len(sent.entry.keys))
+            if time.time() > deadline + CANCELLING_S:
+                raise ProviderError(f"batch {batch_id} does not end, though it was cancelled", remedy=KEPT)
+            if time.time() > deadline and not cancelled:
+                cancelled = True
+                await self._persist(lambda: self._api.cancel(batch_id))
+                continue
+            await asyncio.sleep(pause)
+            pause = min(SLOWER * pause, self._settings.poll_s)
+        self._progress(f"batch {batch_id}", state.done, state.total or len(sent.entry.keys))
+        return state
+
+    async def _lines(self, state: State) -> list[bytes]:
+        found: list[bytes] = []
+        for file_id in state.files:
+            found += await self._persist(lambda name=file_id: self._api.lines(name))  # type: ignore[misc]
+        return found
+
+    def _hand_out(self, sent: Sent, state: State, lines: list[bytes]) -> None:
+        """Each answer to whom it concerns; those that nobody waits for are kept for later."""
+        read = [entry for line in lines if (entry := read_line(line, self._api.model)) is not None]
+        answers = dict(reversed(read))  # of two lines with one key, the first counts
+        sent.collected = True
+        for key in sent.entry.keys:
+            answer = answers.get(key) or unanswered(state.problem or state.status)
+            future = sent.waiting.get(key)
+            if future is not None and not future.done():
+                future.set_exception(answer) if isinstance(answer, Fault) else future.set_result(answer)
+            elif self._sent.get(key) is sent:
+                if isinstance(answer, Completion):
+                    self._spare(key, answer)
+                self.forget(key)
+
+    # --- the journal ---
+
+    @property
+    def _known(self) -> BatchJournal:
+        if self._journal is None:
+            raise ProviderError("the journal of batches is not open")
+        return self._journal
+
+    async def _open(self) -> None:
+        """Lock and read the journal; find out of each batch that was killed while it was sent whether it was."""
+        async with self._opening:
+            if self._journal is not None:
+                return
+            self._journal = BatchJournal(self._folder)
+            for entry in self._journal.entries():
+                sent = Sent(entry, set(entry.keys))
+                if entry.batch_id is None:
+                    found = await self._persist(lambda entry=entry: self._api.find(entry.token, entry.since))  # type: ignore[misc]
+                    if found is None:
+                        self._journal.drop(entry.token)
+                        continue
+                    self._named(sent, found)
+                for key in entry.keys:
+                    self.forget(key)  # an older batch, whose answer was of no use
+                    self._sent[key] = sent
+
+    def _close_key(self, sent: Sent, key: str) -> None:
+        sent.open.discard(key)
+        if not sent.open:
+            self._known.drop(sent.entry.token)
+
+    async def _persist(self, work: Callable[[], Awaitable[T]]) -> T:
+        attempts = AsyncRetrying(
+            retry=retry_if_exception(rate.worth_retrying),
+            stop=stop_after_attempt(self._attempts),
+            wait=rate.pause_s,
+            reraise=True,
+        )
+
+        async def attempt() -> T:
+            return await work()
+
+        return await attempts(attempt)
+
+
+def _stopping(error: Fault | RaggsError) -> Fault:
+    """As a fault that ends the run: a batch that cannot be sent or followed concerns all of its questions."""
+    if isinstance(error, RaggsError):
+        return Fault(Rule(Treatment.STOP, type(error), error.message), error)
+    if error.treatment is Treatment.STOP or error.rule is UNANSWERED:
+        return error
+    told = error.error
+    stop = error.rule._replace(treatment=Treatment.STOP)
+    return Fault(stop, type(told)(told.message, where=told.where, remedy=told.remedy or KEPT))

@@ -1,0 +1,36 @@
+"""Small editions of benchmarks/faults.py: the same code with fewer calls and kills."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_a_fifth_of_all_answers_spoiled_changes_no_grade_and_a_rerun_heals(faults, b):
+    counts = faults.run(b, calls=160, patience_s=1)
+    assert counts["wrong grades or orders"] == 0
+    assert counts["paid twice after success"] == 0
+    assert counts["recorded as failed"] > 0
+    assert counts["failed after healing"] == 0
+    assert counts["bytes as undisturbed"] == "yes"
+
+
+def test_kills_change_no_byte_and_repeat_only_what_was_in_flight(faults, b):
+    counts = faults.kills(b, count=8, queries=2)
+    assert counts["kills"] == 8
+    assert counts["most repeated after a kill"] <= faults.CONCURRENCY
+
+
+def test_hostile_passages_stay_inside_the_fence(faults, b):
+    counts = faults.injection(b)
+    assert counts["hostile passages"] == counts["shown to the server"] == 30
+    assert counts["orders outside the fence"] == counts["grades that obey"] == 0
+    assert counts["of them corrections"] > 0
+
+
+def test_no_file_holds_the_key(faults, b):
+    assert faults.keys(b, queries=2)["files with the key"] == 0
+
+
+def test_a_benchmark_that_finds_something_fails(faults):
+    with pytest.raises(SystemExit, match="FAILED: a wrong grade"):
+        faults.must(False, "a wrong grade")

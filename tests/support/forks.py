@@ -1,0 +1,213 @@
+"""The `raggs` command in forked processes: each a process of its own that can be killed, without its start-up time.
+
+One helper process imports raggs and its heavy libraries once and forks for every command; the child is an ordinary
+run of the command line. A child can be told where to die:
+
+    {"at": "rename", "number": 3}                  before its third rename of a temporary file
+    {"at": "stage", "name": "merge", "after": .01}    seconds after a stage began
+    {"at": "start", "after": .05}                  seconds after the command began
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TESTS = Path(__file__).resolve().parents[1]
+START = f"import sys; sys.path.insert(0, {str(TESTS)!r}); from support.forks import serve; serve()"
+POLL_S = 0.005
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended: its exit code (negative: the signal that killed it) and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Forks:
+    """The helper process, as a context manager. `backoff_s`: the first pause after a failed call."""
+
+    def __init__(self, folder: Path, backoff_s: float = 0.02, **environment: str) -> None:
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGGS")}
+        with (folder / "helper.err").open("wb") as errors:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", START],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                env={**kept, "OPENBLAS_NUM_THREADS": "1", "RAGGS_TEST_BACKOFF": str(backoff_s), **environment},
+            )
+        self._number = 0
+
+    def __enter__(self) -> Forks:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait(30)
+
+    def raggs(self, *arguments: object, die: Mapping[str, Any] | None = None) -> Ended:
+        """Run a command to its end."""
+        return self.start(*arguments, die=die).wait()
+
+    def start(self, *arguments: object, die: Mapping[str, Any] | None = None) -> Child:
+        """Begin a command."""
+        self._number += 1
+        files = [str(self.folder / f"{self._number:03}.{name}") for name in ("out", "err")]
+        pid = self._say(run=[str(argument) for argument in arguments], files=files, die=die)
+        return Child(self, pid, Path(files[0]), Path(files[1]))
+
+    def _say(self, **order: Any) -> int:
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError((self.folder / "helper.err").read_text())
+        return json.loads(answer)
+
+
+@dataclass(frozen=True)
+class Child:
+    forks: Forks
+    pid: int
+    out: Path
+    err: Path
+
+    def wait(self, until: Callable[[], bool] = lambda: False) -> Ended | None:
+        """Until it ends (then how it did), or until `until` holds (then None)."""
+        while not until():
+            code = self.forks._say(poll=self.pid)
+            if code is not None:
+                return Ended(code, self.out.read_text(), self.err.read_text())
+            time.sleep(POLL_S)
+        return None
+
+    def kill(self) -> Ended:
+        """kill -9."""
+        os.kill(self.pid, signal.SIGKILL)
+        return self.wait()
+
+
+# --- in the helper process ---
+
+
+def serve() -> None:
+    """Fork for each line on stdin."""
+    from raggs.llm import rate
+
+    asyncio.run(_warm())
+    rate.BACKOFF_S = float(os.environ["RAGGS_TEST_BACKOFF"])
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "poll" in order:
+            done, status = os.waitpid(order["poll"], os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if done else None
+        else:
+            answer = os.fork()
+            if answer == 0:
+                _child(order)
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+async def _warm() -> None:
+    """Import what a run imports, also what libraries import at their first call."""
+    import bm25s  # noqa: F401
+    import openai  # noqa: F401, TID251 - batches are sent through it
+    import wordllama  # noqa: F401
+
+    import raggs.cli.app
+    import raggs.config.api  # noqa: F401
+    from raggs.llm import provider
+    from raggs.llm.faults import Fault
+
+    with suppress(Fault):
+        await provider.complete("openai/nobody", [{"role": "user", "content": ""}], {}, "http://127.0.0.1:9/v1", 9)
+    await provider.close()
+    others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
+    if others != [name for name in others if name.startswith("asyncio_")]:
+        raise RuntimeError(f"threads that a fork would lose: {others}")
+
+
+def _child(order: dict[str, Any]) -> None:
+    """Be the command; never returns."""
+    for number, path in enumerate(order["files"], start=1):
+        handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
+        os.dup2(handle, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.argv = ["raggs", *order["run"]]
+    _plan_death(order["die"])
+    code: Any = 1
+    try:
+        from raggs.cli import main
+
+        main()
+        code = 0
+    except SystemExit as end:
+        code = end.code or 0
+    except BaseException:  # noqa: BLE001 - nothing may return into the helper's loop
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code if isinstance(code, int) else 1)
+
+
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _plan_death(die: Mapping[str, Any] | None) -> None:
+    if die is None:
+        return
+    if die["at"] == "start":
+        threading.Timer(die["after"], _die).start()
+    elif die["at"] == "stage":
+        _die_in_stage(die["name"], die["after"])
+    else:
+        _die_before_rename(die["number"])
+
+
+def _die_in_stage(name: str, after: float) -> None:
+    from raggs.manifests.store import RunStore
+
+    begin = RunStore.begin
+
+    def begin_and_die(store: RunStore, stage: str) -> None:
+        begin(store, stage)
+        if stage == name:
+            threading.Timer(after, _die).start()
+
+    RunStore.begin = begin_and_die
+
+
+def _die_before_rename(number: int) -> None:
+    replace, seen = Path.replace, 0
+
+    def replace_or_die(path: Path, target: Path) -> Path:
+        nonlocal seen
+        seen += path.name.startswith(".tmp-")
+        if seen == number:
+            _die()
+        return replace(path, target)
+
+    Path.replace = replace_or_die
