@@ -30,7 +30,7 @@ from raggs.seeds import generator
 STUDY_EVERY = 4  # calls between two looks at the judge: its sharpness and its echo
 FIRST_SHARPNESS = 2.0
 DRAWS = 2000  # of the posterior, for ranks and membership
-HIGHEST_SLIP = 0.5
+HIGHEST_SLIP = 0.9
 FULL_TOP = 20  # the top that the stopping threshold is stated for
 
 
@@ -41,7 +41,7 @@ class BayesRanker(RoundRanker):
 
     Args:
         sigma: spread of the utilities around the grade that a passage deserves, in grades, > 0.
-        slip: chance that a given grade is one off the deserved one, 0 to 0.5.
+        slip: chance that a given grade is one off the deserved one, 0 to 0.9.
         inversions: ends the ranking when fewer inversions than this are expected inside a top of 20, >= 0; for
             smaller tops and pools in proportion to the pairs. 0 never ends it.
         stability: calls without a change of the ordered top that end the ranking; 0 never does.
@@ -64,7 +64,7 @@ class BayesRanker(RoundRanker):
         batch_size: int = 5,
         seed: int = 1,
         max_calls: int = 80,
-        sigma: float = 0.45,
+        sigma: float = 0.55,
         slip: float = 0.25,
         inversions: float = 12.0,
         stability: int = 0,

@@ -1,7 +1,7 @@
-"""What a grade tells of a utility: most grades are deserved, some are one off, a few are two off.
+"""What a grade tells of a utility: most grades are deserved, some are one off.
 
-A utility is normal around the grade that its passage deserves, and that is the given grade or one near it. How
-likely the others are depends on the pool: where most passages deserve a 1, many a given 2 is one of them. The
+A utility is normal around the grade that its passage deserves, and that is the given grade or a neighbour of it. How
+likely the neighbours are depends on the pool: where most passages deserve a 1, many a given 2 is one of them. The
 shares of the deserved grades are estimated from the given ones, which are those shares blurred by the slips
 (deconvolution by expectation-maximisation: Richardson 1972, Lucy 1974).
 """
@@ -18,20 +18,20 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 LEVELS = np.arange(LOWEST, HIGHEST + 1)
-OFF = np.arange(-2.0, 3.0)
+OFF = np.arange(-1.0, 2.0)
 STEPS = 20  # of the deconvolution: fully converged, it would make peaks of chance
 SEEN = 0.5  # passages of each level that are taken for seen before any is
-UNGRADED = 3.0  # the prior of an ungraded passage is this many times as wide as one around a deserved grade
+UNGRADED = 2.5  # the prior of an ungraded passage is this many times as wide as one around a deserved grade
 
 
 def grade_prior(grades: Floats, graded: Bools, sigma: float, slip: float) -> Mixture:
-    """The prior of the utilities: normals around the grade and those near it.
+    """The prior of the utilities: normals around the grade and its neighbours.
 
     Args:
         grades: shape (size,), 1 to 5; for ungraded passages where they start.
         graded: shape (size,): which were given by the judge.
         sigma: spread of the utilities around the deserved grade, in grades.
-        slip: chance that a given grade is one off, 0 to 0.5; two off with half its square.
+        slip: chance that a given grade is one off, 0 to 0.9.
     """
     centres, chances = grades[:, None] + OFF, slip_chances(slip)
     likely = np.where((centres >= LOWEST) & (centres <= HIGHEST), chances, 0.0)
@@ -45,8 +45,7 @@ def grade_prior(grades: Floats, graded: Bools, sigma: float, slip: float) -> Mix
 
 def slip_chances(slip: float) -> Floats:
     """The chance of each slip in `OFF`."""
-    far = slip**2 / 4
-    return np.array([far, slip / 2, 1 - slip - 2 * far, slip / 2, far])
+    return np.array([slip / 2, 1 - slip, slip / 2])
 
 
 def deserved_shares(grades: Floats, slip: float) -> Floats:

@@ -2,7 +2,7 @@
 
 The likelihood of judged orders wants normal priors. Each mixture is stood in for by the normal factor that gives the
 marginal posterior the mean and the variance that the mixture would give it (expectation propagation: Minka 2001).
-The factors depend on the posterior that they lead to; refined before each new answer, they lag behind by little.
+The factors depend on the posterior that they lead to; warm-started, one refinement after each answer is enough.
 
 Functions of their arguments alone: the factors travel with the posterior that was fitted with them.
 """
@@ -20,6 +20,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FLATTEST = 0.3  # least precision of a factor: between two modes the exact one would be negative
+ROUGH = 2  # Newton steps before the factors are refined
+SETTLE = 3  # refinements after the sharpness has changed
 LOOSEST = 1e-4  # least precision of what the answers say of an item; an item never shown has none
 
 
@@ -58,9 +60,10 @@ class Mixture:
 
 
 def fit_mixture(mixture: Mixture, orders: Ints, weights: Floats, sharpness: float, start: Posterior) -> Posterior:
-    """The posterior for one sharpness, its factors refined from `start`; arguments as `posterior.fit`."""
-    factors, _ = refine(mixture, start)
-    return fit(factors, orders, weights, sharpness, start.mean)
+    """The posterior for one sharpness, from the factors and the mean of `start`; arguments as `posterior.fit`."""
+    rough = fit(start.prior, orders, weights, sharpness, start.mean, steps=ROUGH)
+    factors, _ = refine(mixture, rough)
+    return fit(factors, orders, weights, sharpness, rough.mean)
 
 
 def refine(mixture: Mixture, posterior: Posterior) -> tuple[Prior, float]:
@@ -77,12 +80,12 @@ def refine(mixture: Mixture, posterior: Posterior) -> tuple[Prior, float]:
 def sharpen(mixture: Mixture, orders: Ints, weights: Floats, current: Posterior) -> Posterior:
     """The fit of best evidence among the current sharpness and its neighbours on the grid."""
     place = SHARPNESS.index(current.sharpness)
-    fits = [current]
-    for near in (place - 1, place + 1):
-        if 0 <= near < len(SHARPNESS):
-            rough = fit_mixture(mixture, orders, weights, SHARPNESS[near], current)
-            fits.append(fit_mixture(mixture, orders, weights, SHARPNESS[near], rough))
-    return max(fits, key=lambda candidate: candidate.evidence + refine(mixture, candidate)[1])
+    around = [SHARPNESS[near] for near in (place - 1, place + 1) if 0 <= near < len(SHARPNESS)]
+    fits = [current, *(fit_mixture(mixture, orders, weights, sharpness, current) for sharpness in around)]
+    best = max(fits, key=lambda candidate: candidate.evidence + refine(mixture, candidate)[1])
+    for _ in range(0 if best is current else SETTLE):  # a leap of the sharpness leaves the factors behind
+        best = fit_mixture(mixture, orders, weights, best.sharpness, best)
+    return best
 
 
 def _log_normal(distance: Floats, variance: Floats) -> Floats:

@@ -87,12 +87,12 @@ def pick_chances(scores: Floats, tails: Floats) -> Floats:
     return np.asarray(np.exp(stages))
 
 
-def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Floats) -> Posterior:
-    """The posterior for one sharpness, by damped Newton steps from `start`."""
+def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
+    """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
     from scipy.linalg import lapack  # late: naming an engine needs no scipy
 
     x = start
-    for _ in range(STEPS):
+    for _ in range(steps):
         loglik, slope, curvature = derivatives(x, orders, weights, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
         factor, _ = lapack.dpotrf(curvature, lower=1)
