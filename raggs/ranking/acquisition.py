@@ -25,10 +25,11 @@ Ints = npt.NDArray[np.int64]
 STARTS = 3  # pairs that batches grow from
 STARTS_EACH = 2  # start pairs that may share an item
 FAR = 500.0  # beyond this difference of scores the exponential is 0 or would overflow
+OPENNESS = 1.25  # power of 4 P (1 - P) in the weight of a pair
 THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
 
 
-OUTSIDE, BOUNDARY = 0.05, 0.35  # interest of a pair with no item, or just one, in the top; with both: 1
+OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top; with both: 1
 
 
 class Planner:
@@ -71,7 +72,7 @@ class Planner:
         np.fill_diagonal(variances, 1.0)
         wins = normal_cdf(self._gaps / np.sqrt(variances))
         inside = inside_chances(self.mean, np.sqrt(spread), self.top)
-        weights = pair_interest(inside) * np.sqrt(4 * wins * (1 - wins)) / variances
+        weights = pair_interest(inside) * (4 * wins * (1 - wins)) ** OPENNESS / variances
         np.fill_diagonal(weights, 0.0)
         laplacian = -weights
         np.fill_diagonal(laplacian, weights.sum(axis=1))

@@ -14,20 +14,23 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import Ranking
-from raggs.ranking.posterior import Posterior, Prior, fit, sharpen
+from raggs.ranking.grades import grade_prior
+from raggs.ranking.mixture import fit_mixture, sharpen
+from raggs.ranking.posterior import Posterior
 from raggs.ranking.rounds import Floats, Ints, RoundRanker
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
-UNGRADED = 2.0  # the prior of an ungraded passage is this many times as wide
 STUDY_EVERY = 4  # calls between two looks at the judge: its sharpness and its echo
 FIRST_SHARPNESS = 2.0
 DRAWS = 2000  # of the posterior, for ranks and membership
+HIGHEST_SLIP = 0.9
 FULL_TOP = 20  # the top that the stopping threshold is stated for
 
 
@@ -37,7 +40,8 @@ class BayesRanker(RoundRanker):
     Common arguments as `raggs.ranking.make_ranker`.
 
     Args:
-        sigma: spread of the utilities around the grades, in grades, > 0.
+        sigma: spread of the utilities around the grade that a passage deserves, in grades, > 0.
+        slip: chance that a given grade is one off the deserved one, 0 to 0.9.
         inversions: ends the ranking when fewer inversions than this are expected inside a top of 20, >= 0; for
             smaller tops and pools in proportion to the pairs. 0 never ends it.
         stability: calls without a change of the ordered top that end the ranking; 0 never does.
@@ -49,7 +53,7 @@ class BayesRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -60,7 +64,8 @@ class BayesRanker(RoundRanker):
         batch_size: int = 5,
         seed: int = 1,
         max_calls: int = 80,
-        sigma: float = 0.7,
+        sigma: float = 0.55,
+        slip: float = 0.25,
         inversions: float = 12.0,
         stability: int = 0,
         repeats: float = 0.05,
@@ -68,19 +73,19 @@ class BayesRanker(RoundRanker):
         echo: float | None = None,
     ) -> None:
         super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
-        _check_options(sigma, inversions, stability, repeats, z, 0.0 if echo is None else echo)
+        _check_options(sigma, slip, inversions, stability, repeats, z, 0.0 if echo is None else echo)
         self.stability, self.repeats = stability, repeats
         self.echo = 0.0 if echo is None else echo
         self._echo_known = echo is not None
         head = min(top, FULL_TOP, len(self.ids))
         self.inversions = inversions * math.comb(head, 2) / math.comb(FULL_TOP, 2)
-        spread = np.where(self._ungraded(ids, grades), UNGRADED * sigma, sigma)
-        self._prior = Prior(self.prior, 1.0 / spread**2)
-        self._posterior = Posterior(self.prior, np.diag(spread**2), FIRST_SHARPNESS, 0.0)
+        self._mixture = grade_prior(self.prior, self._graded(ids, grades), sigma, slip)
+        prior = self._mixture.normal()
+        self._posterior = Posterior(prior.mean, np.diag(1.0 / prior.precision), FIRST_SHARPNESS, 0.0, prior)
         self._orders: list[Ints] = []
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
-        self._order = self._pairs.graph.order(self.prior.tolist())
+        self._order = self._pairs.graph.order(prior.mean.tolist())
         self._expected = math.inf
         self._stable = 0
 
@@ -129,9 +134,9 @@ class BayesRanker(RoundRanker):
     def _refit(self) -> None:
         orders = np.array(self._orders)
         weights = echoes.weights(self._pairs.shown, orders, self.echo)
-        posterior = fit(self._prior, orders, weights, self._posterior.sharpness, self._posterior.mean)
+        posterior = fit_mixture(self._mixture, orders, weights, self._posterior.sharpness, self._posterior)
         if self.calls % STUDY_EVERY == 0:
-            posterior = sharpen(self._prior, orders, weights, posterior)
+            posterior = sharpen(self._mixture, orders, weights, posterior)
             if not self._echo_known:
                 self.echo = echoes.estimate(self._pairs.wins, posterior)
         self._posterior = posterior
@@ -183,17 +188,19 @@ class BayesRanker(RoundRanker):
             echo=self.echo,
         )
 
-    def _ungraded(self, ids: Sequence[str], grades: Sequence[float | None]) -> list[bool]:
-        """Which of the sorted ids have no grade."""
-        none = {name for name, grade in zip(ids, grades, strict=True) if grade is None or math.isnan(grade)}
-        return [name in none for name in self.ids]
+    def _graded(self, ids: Sequence[str], grades: Sequence[float | None]) -> npt.NDArray[np.bool_]:
+        """Which of the sorted ids have a grade."""
+        by_id = dict(zip(ids, grades, strict=True))
+        return np.array([grade is not None and not math.isnan(grade) for grade in map(by_id.__getitem__, self.ids)])
 
     def _exposures(self) -> Ints:
         shown = np.array(self._orders, dtype=np.int64).ravel()
         return np.bincount(shown, minlength=len(self.ids))
 
 
-def _check_options(sigma: float, inversions: float, stability: int, repeats: float, z: float, echo: float) -> None:
+def _check_options(
+    sigma: float, slip: float, inversions: float, stability: int, repeats: float, z: float, echo: float
+) -> None:
     for what, value in (("sigma", sigma), ("z", z)):
         if not (value > 0 and math.isfinite(value)):
             raise ValueError(f"{what} must be a finite number above 0, not {value}")
@@ -201,6 +208,7 @@ def _check_options(sigma: float, inversions: float, stability: int, repeats: flo
         raise ValueError(f"inversions must be a finite number from 0, not {inversions}")
     if stability < 0:
         raise ValueError(f"stability must be at least 0, not {stability}")
-    for what, share, most in (("repeats", repeats, 0.5), ("echo", echo, echoes.HIGHEST_ECHO)):
+    shares = (("slip", slip, HIGHEST_SLIP), ("repeats", repeats, 0.5), ("echo", echo, echoes.HIGHEST_ECHO))
+    for what, share, most in shares:
         if not 0 <= share <= most:
             raise ValueError(f"{what} must lie in 0 to {most:g}, not {share}")

@@ -4,6 +4,8 @@ The correlation `echo` of a judge's errors on two showings of a pair makes n sho
 independent ones, and never more than 1 / echo (Kish's design effect). Orders weigh as much as their pairs on
 average. The correlation is estimated from the pairs that were shown more than once: by how much their wins depart
 from what the posterior expects, beyond what independent errors and the fit itself explain (method of moments).
+What chance could explain as well is taken for chance (shrinkage: James and Stein 1961), so that a judge of independent
+errors pays next to nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 HIGHEST_ECHO = 0.9
-FOLLOWED = 2.0  # the fit follows part of the errors that it is compared with: the bare moments find about half
+FOLLOWED = 2.75  # the fit follows part of the errors that it is compared with: the bare moments find a third to a half
+TOLD = 0.5  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
 DOUBT = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
 
 
@@ -47,6 +50,8 @@ def estimate(wins: Ints, posterior: Posterior) -> float:
     variance = n * chance * (1.0 - chance)
     spread = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
     fitted = (variance * posterior.sharpness) ** 2 * spread
-    excess = (wins[first, second] - n * chance) ** 2 - variance + fitted
+    excess = float(((wins[first, second] - n * chance) ** 2 - variance + fitted).sum())
+    chancy = float((2 * variance**2 + variance * (1 - 6 * chance * (1 - chance))).sum())  # of binomial squares
+    told = max(0.0, 1.0 - TOLD**2 * chancy / excess**2) if excess > 0 else 0.0
     most = float(((n - 1) * variance).sum())
-    return float(np.clip(FOLLOWED * excess.sum() / (most + DOUBT), 0.0, HIGHEST_ECHO))
+    return float(np.clip(told * FOLLOWED * excess / (most + DOUBT), 0.0, HIGHEST_ECHO))

@@ -2,7 +2,7 @@
 
 Utilities x have a Gaussian prior around the grades; a judge of sharpness b orders a batch by Plackett-Luce with
 scores b x. The log-posterior is strictly concave, so Newton's method finds its only maximum from anywhere; the
-curvature there gives the joint covariance (Laplace). The sharpness itself is chosen by its evidence on a grid.
+curvature there gives the joint covariance (Laplace).
 
 Nothing is updated in place: the fit is a function of the orders, the prior, b and the starting point.
 """
@@ -41,12 +41,14 @@ class Posterior:
         covariance: the inverse of the curvature there, shape (size, size).
         sharpness: the b it was fitted with.
         evidence: log of b's evidence with its prior, up to a constant; comparable between fits of the same orders.
+        prior: of the fit.
     """
 
     mean: Floats
     covariance: Floats
     sharpness: float
     evidence: float
+    prior: Prior
 
 
 def derivatives(utilities: Floats, orders: Ints, weights: Floats, sharpness: float) -> tuple[float, Floats, Floats]:
@@ -85,12 +87,12 @@ def pick_chances(scores: Floats, tails: Floats) -> Floats:
     return np.asarray(np.exp(stages))
 
 
-def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Floats) -> Posterior:
-    """The posterior for one sharpness, by damped Newton steps from `start`."""
+def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
+    """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
     from scipy.linalg import lapack  # late: naming an engine needs no scipy
 
     x = start
-    for _ in range(STEPS):
+    for _ in range(steps):
         loglik, slope, curvature = derivatives(x, orders, weights, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
         factor, _ = lapack.dpotrf(curvature, lower=1)
@@ -103,13 +105,6 @@ def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Fl
     covariance = np.tril(inverse) + np.tril(inverse, k=-1).T
     misfit = float((prior.precision * (x - prior.mean) ** 2).sum()) / 2
     surprise = (np.log(sharpness / TYPICAL_SHARPNESS) / SHARPNESS_SPREAD) ** 2 / 2
-    evidence = loglik - misfit - float(np.log(factor.diagonal()).sum()) - surprise
-    return Posterior(x, covariance, sharpness, evidence)
-
-
-def sharpen(prior: Prior, orders: Ints, weights: Floats, current: Posterior) -> Posterior:
-    """The fit of best evidence among the current sharpness and its neighbours on the grid."""
-    place = SHARPNESS.index(current.sharpness)
-    around = [SHARPNESS[near] for near in (place - 1, place + 1) if 0 <= near < len(SHARPNESS)]
-    fits = [current, *(fit(prior, orders, weights, sharpness, current.mean) for sharpness in around)]
-    return max(fits, key=lambda candidate: candidate.evidence)
+    volume = float(np.log(factor.diagonal()).sum() - np.log(prior.precision).sum() / 2)
+    evidence = loglik - misfit - volume - surprise
+    return Posterior(x, covariance, sharpness, evidence, prior)

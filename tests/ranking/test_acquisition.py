@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.ranking import confidence, pl
-from raggs.ranking.acquisition import BOUNDARY, OUTSIDE, Planner, inside_chances, pair_interest
-from raggs.ranking.posterior import Posterior
+from raggs.ranking.acquisition import BOUNDARY, OPENNESS, OUTSIDE, Planner, inside_chances, pair_interest
+from raggs.ranking.posterior import Posterior, Prior
 from raggs.seeds import generator
 
 
@@ -16,7 +16,11 @@ def planner(size, seed=0, top=5, worth=1.0) -> Planner:
     mean = rng.normal(3, 1, size)
     root = rng.normal(0, 0.3, (size, size))
     covariance = root @ root.T / size + 0.2 * np.eye(size)
-    return Planner(Posterior(mean, covariance, 2.0, 0.0), np.full((size, size), worth) - np.diag([worth] * size), top)
+    return Planner(
+        Posterior(mean, covariance, 2.0, 0.0, Prior(mean, np.full(size, 2.0))),
+        np.full((size, size), worth) - np.diag([worth] * size),
+        top,
+    )
 
 
 def expected_information(plan, batch) -> np.ndarray:
@@ -46,7 +50,7 @@ def test_the_gain_is_the_drop_of_the_weighted_variances(seed):
     variances = spread[:, None] + spread - 2 * plan.covariance
     np.fill_diagonal(variances, 1)
     p = confidence.normal_cdf((plan.mean[:, None] - plan.mean) / np.sqrt(variances))
-    weights = pair_interest(inside_chances(plan.mean, np.sqrt(spread), 3)) * np.sqrt(4 * p * (1 - p)) / variances
+    weights = pair_interest(inside_chances(plan.mean, np.sqrt(spread), 3)) * (4 * p * (1 - p)) ** OPENNESS / variances
     stakes, _ = plan._stakes()
     gain = plan._gains(batch[None], stakes)[0]
     plan.expect(batch)

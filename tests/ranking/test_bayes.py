@@ -46,6 +46,7 @@ def check(ranking, size) -> None:
     ("options", "complaint"),
     [
         ({"sigma": 0}, "sigma must be a finite number above 0"),
+        ({"slip": 1.0}, "slip must lie in 0 to 0.9"),
         ({"z": math.inf}, "z must be a finite number above 0"),
         ({"inversions": -1}, "inversions must be a finite number from 0"),
         ({"stability": -1}, "stability must be at least 0"),
@@ -228,8 +229,8 @@ def test_odd_grades(grades):
 
 
 def test_the_ungraded_are_less_certain():
-    ranking = bayes(["a", "b", "c"], [4, None, 2], max_calls=0).ranking()
-    assert dict(zip(ranking.order, ranking.sigma, strict=True)) == pytest.approx({"a": 0.7, "b": 1.4, "c": 0.7})
+    ranking = bayes(["a", "b", "c"], [4, None, 2], max_calls=0, sigma=0.5, slip=0.0).ranking()
+    assert dict(zip(ranking.order, ranking.sigma, strict=True)) == pytest.approx({"a": 0.5, "b": 1.25, "c": 0.5})
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 21])

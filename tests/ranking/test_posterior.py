@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from raggs.ranking import pl
-from raggs.ranking.posterior import SHARPNESS, Prior, derivatives, fit, sharpen
+from raggs.ranking.posterior import SHARPNESS, Prior, derivatives, fit
 from raggs.seeds import generator
 
 SIZE = 7
@@ -89,18 +89,6 @@ def test_with_much_data_the_map_is_the_maximum_likelihood_of_choix():
     theirs = choix.opt_rankings(12, [tuple(order) for order in orders.tolist()])
     np.testing.assert_allclose(ours - ours.mean(), theirs - theirs.mean(), atol=2e-3)
     np.testing.assert_allclose(ours - ours.mean(), utilities - utilities.mean(), atol=0.35)
-
-
-@pytest.mark.parametrize("truth", [0.75, 2.0, 6.0])
-def test_the_sharpness_is_found_by_its_evidence(truth):
-    rng = generator(2, "sharpness", truth)
-    grades = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], size=30)
-    orders = simulate(grades + rng.normal(0, 0.7, 30), 150, truth, rng)
-    prior, weights = Prior(grades, np.full(30, 1 / 0.7**2)), np.ones(150)
-    found = fit(prior, orders, weights, 2.0, grades)
-    for _ in SHARPNESS:
-        found = sharpen(prior, orders, weights, found)
-    assert abs(SHARPNESS.index(found.sharpness) - SHARPNESS.index(truth)) <= 1
 
 
 @settings(max_examples=20)

@@ -161,7 +161,7 @@ def test_answers_fold_in_the_rounds_order_whatever_comes_first(engine):
 
 
 @given(seed=st.integers(0, 50), shuffle=st.randoms(use_true_random=False))
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 def test_the_listing_of_the_pool_has_no_influence(engine, seed, shuffle):
     world = make_world(seed, size=12)
     rankings = []
