@@ -90,7 +90,7 @@ def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
         "merge": {"depth": POOL},
         "judge": {"judge": {"type": "litellm", "model": MODEL}},
         "prune": {"min_keep": POOL, "max_keep": POOL},
-        "rank": {"max_calls": BATCHES},
+        "rank": {"max_calls": BATCHES, "options": {"inversions": 0}},  # every query asks all of its calls
         "budget": {"max_usd": None},
         "llm": {"concurrency": concurrency, "requests_per_minute": None, "api_base": url},
     }
