@@ -130,6 +130,24 @@ class Qrels:
         docs = IdColumn.of(chain.from_iterable(labels[qid] for qid in qids))
         return cls(qids, query, grades, docs, scale or usual_scale(grades.tolist()))
 
+    @classmethod
+    def from_columns(
+        cls, qids: Sequence[str], doc_ids: Sequence[str], grades: ArrayLike, scale: Scale | None = None
+    ) -> Qrels:
+        """The columns of three sequences of equal length, a label each, in any order."""
+        grade = np.asarray(grades)
+        if not len(qids) == len(doc_ids) == len(grade):
+            raise DataError(f"{len(qids)} queries, {len(doc_ids)} passages and {len(grade)} grades do not make rows")
+        if (wrong := np.flatnonzero(grade != np.rint(grade))).size:
+            raise _no_whole_number(qids[wrong[0]], grade[wrong[0]])
+        names = tuple(sorted(set(qids)))
+        numbers = {qid: number for number, qid in enumerate(names)}
+        query = np.fromiter((numbers[qid] for qid in qids), dtype=np.int64, count=len(qids))
+        order = np.argsort(query, kind="stable")
+        whole = grade[order].astype(np.int64)
+        docs = IdColumn.of(doc_ids[row] for row in order.tolist())
+        return cls(names, query[order], whole, docs, scale or usual_scale(np.unique(whole).tolist()))
+
     @cached_property
     def keys(self) -> Keys:
         """A key for each (query, passage)."""
@@ -233,5 +251,9 @@ def _stands_twice(qid: str, doc_id: str) -> DataError:
 
 def _whole(grade: float, qid: str) -> int:
     if not float(grade).is_integer():
-        raise DataError(f"query {qid}: grade {grade} is not a whole number", remedy="grades are whole numbers")
+        raise _no_whole_number(qid, grade)
     return int(grade)
+
+
+def _no_whole_number(qid: str, grade: float) -> DataError:
+    return DataError(f"query {qid}: grade {grade} is not a whole number", remedy="grades are whole numbers")

@@ -10,7 +10,6 @@ import numpy as np
 
 from raggs.errors import DataError
 from raggs.metrics.columns import Qrels, Scale, usual_scale
-from raggs.metrics.ids import IdColumn
 from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
 from raggs.readers.trecqrels import quick_labels
 from raggs.trec import INTEGER, Label, read_qrels
@@ -59,12 +58,7 @@ def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
             line=wrong.line or None,
             remedy="correct it, or name the scale, e.g. --scale 0-7",
         )
-    qids = tuple(sorted({label.qid for label in labels}))
-    numbers = {qid: number for number, qid in enumerate(qids)}
-    query = np.array([numbers[label.qid] for label in labels], dtype=np.int64)
-    order = np.argsort(query, kind="stable")
-    docs = IdColumn.of(labels[row].doc_id for row in order.tolist())
-    return Qrels(qids, query[order], grades[order], docs, known)
+    return Qrels.from_columns([one.qid for one in labels], [one.doc_id for one in labels], grades, known)
 
 
 def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> Scale:

@@ -117,3 +117,13 @@ def test_three_columns_make_the_same_run():
 def test_facets_are_numbered_and_the_unknown_is_minus_one():
     judged = Qrels.of({"q": {"a": 5, "b": 4, "c": 3}})
     assert judged.facets({"c": "x", "a": "y", "other": "z"}).tolist() == [1, -1, 0]
+
+
+def test_labels_as_three_columns_are_those_of_the_dictionary():
+    labels = {"q2": {"b": 5, "a": 1}, "q1": {"a": -1}}
+    made = Qrels.from_columns(["q2", "q1", "q2"], ["b", "a", "a"], [5, -1, 1])
+    assert (made.qids, made.grade.tolist(), made.scale) == (("q1", "q2"), [-1, 5, 1], Qrels.of(labels).scale)
+    assert np.array_equal(made.keys, Qrels.of(labels).keys)
+    for columns in ((["q"], ["a", "b"], [1, 2]), (["q"], ["a"], [1.5]), (["q"], ["a"], [np.nan]), (["q"], ["a"], [7])):
+        with pytest.raises(DataError):
+            Qrels.from_columns(*columns)
