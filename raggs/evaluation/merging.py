@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from raggs.evaluation.models import Report, ScorePart
-from raggs.evaluation.report import Options, make_report
+from raggs.evaluation.models import Report
+from raggs.evaluation.report import Options, hits_of, make_report, score_part
 from raggs.evaluation.sources import Golden, System
 from raggs.metrics.columns import Floats
+from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.names import Named
 from raggs.metrics.stats import bootstrap_means
 
@@ -26,13 +28,13 @@ def merged_by_cutoff(
     for named in options.measures:  # of several cutoffs of a measure the first is that of samples without their own
         labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
-    whole = make_report(golden, [system], options)
+    whole, hits = make_report(golden, [system], options), hits_of(golden, system, options)
     for own, names in cutoffs.items():
         moved = {label: _moved(named, own) for label, named in labels.items()}
-        report = make_report(golden, [system], replace(options, measures=list(moved.values())))
+        found = measure_hits(hits, list(moved.values())).per_query
         for label, named in moved.items():
-            column = report.per_query[system.name][named.name]
-            values.setdefault(label, {}).update({name: column[name] for name in names if name in column})
+            column = found[named.name]
+            values.setdefault(label, {}).update({name: column[name] for name in names if math.isfinite(column[name])})
     return _joined(whole, system, values, {label: named.higher for label, named in labels.items()})
 
 
@@ -42,15 +44,7 @@ def _joined(
     qids = sorted({qid for column in values.values() for qid in column})
     matrix: Floats = np.array([[column.get(qid, np.nan) for qid in qids] for column in values.values()], dtype=float)
     intervals = bootstrap_means(matrix, confidence=whole.confidence, seed=whole.seed)
-    scores = {
-        name: ScorePart(
-            mean=None if np.isnan(one.mean) else one.mean,
-            low=None if np.isnan(one.low) else one.low,
-            high=None if np.isnan(one.high) else one.high,
-            valid=one.count,
-        )
-        for name, one in zip(values, intervals, strict=True)
-    }
+    scores = {name: score_part(one) for name, one in zip(values, intervals, strict=True)}
     part = whole.systems[0].model_copy(update={"scores": scores, "ties": ()})
     return whole.model_copy(
         update={

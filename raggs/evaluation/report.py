@@ -67,7 +67,7 @@ def make_report(golden: Golden, systems: Sequence[System], options: Options) -> 
         DataError: no query in common, or a measure that the labels do not allow.
         UsageError: no baseline of that name.
     """
-    hits = {system.name: _hits(golden, system, options) for system in systems}
+    hits = {system.name: hits_of(golden, system, options) for system in systems}
     if options.baseline is not None and options.baseline not in hits:
         raise UsageError(f"no system is called {options.baseline}", remedy=f"known: {', '.join(hits)}")
     found = {
@@ -93,7 +93,12 @@ def make_report(golden: Golden, systems: Sequence[System], options: Options) -> 
     )
 
 
-def _hits(golden: Golden, system: System, options: Options) -> Hits:
+def hits_of(golden: Golden, system: System, options: Options) -> Hits:
+    """Where a system put the judged passages, with all that `options` say of its lists.
+
+    Raises:
+        DataError: no query in common.
+    """
     hits = find_hits(golden.qrels, system.run, options.ties)
     if not hits.returned.any():
         raise DataError(
@@ -155,16 +160,18 @@ def _system(golden: Golden, system: System, hits: Hits, found: Evaluation, optio
 
 
 def _score(hits: Hits, named: Named, interval: Interval, bounded: bool) -> ScorePart:
-    ends: Sequence[Number] = (None, None)
-    if bounded:
-        ends = [_mean(values) for values in bounds(hits, named)]
+    return score_part(interval, *(map(_mean, bounds(hits, named)) if bounded else ()))
+
+
+def score_part(interval: Interval, lowest: Number = None, highest: Number = None) -> ScorePart:
+    """A mean with its interval, and with its holes filled where that was asked for."""
     return ScorePart(
         mean=_number(interval.mean),
         low=_number(interval.low),
         high=_number(interval.high),
         valid=interval.count,
-        lowest=ends[0],
-        highest=ends[1],
+        lowest=lowest,
+        highest=highest,
     )
 
 
@@ -177,14 +184,14 @@ def _ties(hits: Hits, measures: Sequence[Named]) -> list[TiePart]:
         least, most = (replace(named, mode=mode).values(hits) for mode in ("min", "max"))
         moved = int((most - least > 0).sum())
         if moved:
-            expected, bias = (replace(named, mode=mode).values(hits) for mode in ("E", "bias"))
+            expected = replace(named, mode="E").values(hits)
             found.append(
                 TiePart(
                     measure=named.name,
                     expected=_mean(expected),
                     least=_mean(least),
                     most=_mean(most),
-                    bias=_mean(bias),
+                    bias=_mean(named.values(hits) - expected),
                     queries=moved,
                 )
             )

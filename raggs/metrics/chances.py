@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Floats, Ints
-from raggs.metrics.hits import Hits, per_query
+from raggs.metrics.hits import Hits, group_starts, per_query
 
 Mask = NDArray[np.bool_]
 
@@ -35,9 +35,7 @@ def relevant_groups(hits: Hits, good: Mask, k: int) -> Groups:
     """The groups with at least one row of `good` (shape (n,))."""
     order = np.lexsort((hits.start[good], hits.query[good]))
     query, start, size = (column[good][order] for column in (hits.query, hits.start, hits.size))
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
-    rows = np.flatnonzero(first)
+    rows = group_starts(query, start)
     held = np.diff(np.append(rows, len(order)))
     query, start, size = query[rows], start[rows], size[rows]
     return Groups(query, start, size, held, np.clip(k - start, 0, size))

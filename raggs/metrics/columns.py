@@ -156,9 +156,13 @@ class Qrels:
     @cached_property
     def counts(self) -> Ints:
         """Shape (queries, grades): how many passages of each grade were judged."""
-        judged = self.grade >= 0
-        cells = self.query[judged] * self.scale.size + self.grade[judged] - self.scale.low
-        return np.bincount(cells, minlength=len(self.qids) * self.scale.size).reshape(len(self.qids), self.scale.size)
+        return self.counted(np.flatnonzero(self.grade >= 0))
+
+    def counted(self, rows: Ints) -> Ints:
+        """Shape (queries, grades): how many of some judged passages, by their rows here, have each grade."""
+        shape = len(self.qids), self.scale.size
+        cells = self.query[rows] * self.scale.size + self.grade[rows] - self.scale.low
+        return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     def relabelled(self, grade: Ints) -> Qrels:
         """The same passages with other grades, shape (m,)."""

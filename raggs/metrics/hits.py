@@ -122,7 +122,7 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
         rows, query, score = rows[order], query[order], score[order]
     length = np.bincount(query, minlength=len(qrels.qids))
     offset = np.concatenate([[0], np.cumsum(length)[:-1]])
-    groups = _group_starts(query, score)
+    groups = group_starts(query, score)
     sizes = np.diff(np.append(groups, len(rows)))
 
     place, item = _judged(qrels, pair_keys(query, run.doc_keys[rows]))
@@ -169,10 +169,10 @@ def _order(query: Ints, score: Floats) -> Ints | None:
     return order
 
 
-def _group_starts(query: Ints, score: Floats) -> Ints:
-    """The first rows of all tie groups."""
+def group_starts(query: Ints, place: Ints | Floats) -> Ints:
+    """The first rows of all groups of equal query and place (or score), among sorted rows."""
     changed = np.ones(len(query), dtype=bool)
-    changed[1:] = (query[1:] != query[:-1]) | (score[1:] != score[:-1])
+    changed[1:] = (query[1:] != query[:-1]) | (place[1:] != place[:-1])
     return np.flatnonzero(changed)
 
 
@@ -212,7 +212,5 @@ def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: 
 
 def _run_starts(query: Ints, start: Ints) -> Ints:
     """For each row of sorted rows, the first row of its tie group."""
-    changed = np.ones(len(query), dtype=bool)
-    changed[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
-    firsts = np.flatnonzero(changed)
+    firsts = group_starts(query, start)
     return np.repeat(firsts, np.diff(np.append(firsts, len(query))))

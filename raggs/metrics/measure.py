@@ -62,16 +62,13 @@ class Measure(ABC):
         Raises:
             DataError: they are.
         """
-        if self.GOLDEN and not hits.qrels.scale.golden:
-            scale = hits.qrels.scale
+        scale, rel = hits.qrels.scale, self.params.get("rel")
+        if self.GOLDEN and not scale.golden:
             raise DataError(
                 f"{self.NAME} is defined on grades 1 to 5, and these labels are on {scale.low} to {scale.high}",
                 remedy="choose ndcg, recall, map, ..., or judge on the scale 1 to 5",
             )
-
-        rel = self.params.get("rel")
-        if rel is not None and not hits.qrels.scale.low < rel <= hits.qrels.scale.high:
-            scale = hits.qrels.scale
+        if rel is not None and not scale.low < rel <= scale.high:
             raise DataError(f"rel={rel:g} divides nothing on the scale {scale.low} to {scale.high}")
 
     @abstractmethod

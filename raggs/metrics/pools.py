@@ -113,9 +113,7 @@ def _draws(held: list[int], size: int, slots: int) -> tuple[Floats, Ints]:
 
 
 def _counts(hits: Hits, rows: Ints) -> Ints:
-    size = hits.qrels.scale.size
-    cells = hits.query[rows] * size + hits.grade[rows] - hits.qrels.scale.low
-    return np.bincount(cells, minlength=len(hits.length) * size).reshape(len(hits.length), size)
+    return hits.qrels.counted(hits.item[rows])
 
 
 def _row(table: Floats, query: int) -> Floats:

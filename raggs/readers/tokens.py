@@ -8,15 +8,18 @@ read it. So a fast way and a slow one give the same columns, and an error always
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from raggs.metrics.columns import Floats, Ints
-from raggs.metrics.ids import WORD, Bytes
+from raggs.metrics.ids import WORD, Bytes, IdColumn
 
+CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
+QUERY, DOC = 0, 2  # columns, in qrels as in runs
 WIDEST = 256  # bytes of an id or number; wider ones are odd
 EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the nearest double (Clinger 1990)
 DIGITS = 18  # more may overflow
@@ -26,8 +29,40 @@ TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])  # ex
 Buffer = NDArray[np.uint8]
 
 
+N = TypeVar("N", np.int64, np.float64)
+
+
 class OddError(Exception):
     """The fast way is not sure."""
+
+
+class Table(NamedTuple, Generic[N]):
+    """The rows of a file: its queries in the order of their first sight; each row's query, passage and number."""
+
+    known: list[bytes]
+    query: Ints
+    docs: IdColumn
+    number: NDArray[N]
+
+
+def read_table(path: Path, columns: int, place: int, parse: Callable[[Bytes], NDArray[N]]) -> Table[N]:
+    """A file of `columns` columns (or a ``.gz`` of one), whose numbers stand in column `place`.
+
+    Raises:
+        OddError: it is odd, or holds nothing.
+        OSError, EOFError, zlib.error: it cannot be read.
+    """
+    known: dict[bytes, int] = {}
+    queries, docs, found = [], [], []
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        for chunk in chunks(file, CHUNK):
+            buffer, starts, ends = tokens(chunk, columns)
+            queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
+            docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
+            found.append(parse(ids(buffer, starts[:, place], ends[:, place])))
+    if not queries:
+        raise OddError
+    return Table(list(known), np.concatenate(queries), IdColumn(docs), np.concatenate(found))
 
 
 def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +10,9 @@ import numpy as np
 
 from raggs.metrics.columns import Ints
 from raggs.metrics.ids import Bytes, IdColumn
-from raggs.readers.tokens import OddError, chunks, ids, numbered, numbers, tokens
+from raggs.readers.tokens import OddError, numbers, read_table
 
-CHUNK = 1 << 22
-COLUMNS = 4
-QUERY, DOC, GRADE = 0, 2, 3
+COLUMNS, GRADE = 4, 3
 DIGITS = 9  # more are no grade
 
 
@@ -31,7 +28,7 @@ class Labels(NamedTuple):
 def quick_labels(path: Path) -> Labels | None:
     """The labels in a file, or in a ``.gz`` of one; None where it is odd, empty or cannot be read."""
     try:
-        known, query, grade, docs = _columns(path)
+        known, query, docs, grade = read_table(path, COLUMNS, GRADE, _grades)
     except (OddError, OSError, EOFError, zlib.error):
         return None
     query = _places(known)[query]
@@ -39,21 +36,6 @@ def quick_labels(path: Path) -> Labels | None:
     return Labels(
         tuple(name.decode() for name in sorted(known)), query[order], grade[order], IdColumn([docs.take(order)])
     )
-
-
-def _columns(path: Path) -> tuple[list[bytes], Ints, Ints, IdColumn]:
-    """The queries in the order of the file, and of each label the number of its query, its grade and its passage."""
-    known: dict[bytes, int] = {}
-    queries, docs, grades = [], [], []
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        for chunk in chunks(file, CHUNK):
-            buffer, starts, ends = tokens(chunk, COLUMNS)
-            queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
-            docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
-            grades.append(_grades(ids(buffer, starts[:, GRADE], ends[:, GRADE])))
-    if not queries:
-        raise OddError
-    return list(known), np.concatenate(queries), np.concatenate(grades), IdColumn(docs)
 
 
 def _grades(texts: Bytes) -> Ints:

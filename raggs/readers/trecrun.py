@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from array import array
 from pathlib import Path
@@ -10,13 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from raggs.metrics.columns import Run
-from raggs.metrics.ids import IdColumn
-from raggs.readers.tokens import OddError, chunks, ids, numbered, numbers, tokens
+from raggs.readers.tokens import OddError, numbers, read_table
 from raggs.trec import read_run
 
-CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
-COLUMNS = 6
-QUERY, DOC, SCORE = 0, 2, 4
+COLUMNS, SCORE = 6, 4
 
 
 def read_trec_run(path: Path) -> Run:
@@ -41,18 +37,8 @@ def _slow(path: Path) -> Run:
 
 
 def _fast(path: Path) -> Run:
-    known: dict[bytes, int] = {}
-    queries, docs, scores = [], [], []
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        for chunk in chunks(file, CHUNK):
-            buffer, starts, ends = tokens(chunk, COLUMNS)
-            queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
-            docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
-            scores.append(numbers(ids(buffer, starts[:, SCORE], ends[:, SCORE])))
-    if not queries:
-        return Run((), np.empty(0, np.int64), np.empty(0), IdColumn(()))
-    qids = tuple(name.decode() for name in known)
-    run = Run(qids, np.concatenate(queries), np.concatenate(scores), IdColumn(docs))
+    found = read_table(path, COLUMNS, SCORE, numbers)
+    run = Run(tuple(name.decode() for name in found.known), found.query, found.number, found.docs)
     if run.twice() is not None:
         raise OddError
     return run

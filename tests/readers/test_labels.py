@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from raggs.errors import DataError, RaggsError
 from raggs.metrics.columns import Scale
-from raggs.readers import labels, trecqrels
+from raggs.readers import labels, tokens
 from raggs.readers.labels import read_judgments, read_labels
 from raggs.trec import Label
 
@@ -45,7 +45,7 @@ def test_the_fast_way_and_the_slow_one_agree(tmp_path_factory, judged, form, chu
     path = tmp_path_factory.mktemp("labels") / "qrels"
     path.write_text("".join(form.format(qid, doc_id, grade) for (qid, doc_id), grade in judged.items()))
     scale = Scale.of(0, 5)
-    with patch.object(trecqrels, "CHUNK", chunk):
+    with patch.object(tokens, "CHUNK", chunk):
         found = outcome(path, scale)
     assert found == slowly(path, scale)
     if not any(qid.startswith("#") for qid, _ in judged):

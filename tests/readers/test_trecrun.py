@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, NotFoundError
-from raggs.readers import trecrun
+from raggs.readers import tokens, trecrun
 from raggs.readers.trecrun import read_trec_run
 from raggs.trec import read_run
 
@@ -83,7 +83,7 @@ def only_fast(monkeypatch):
 @files_are_shared
 @given(contents(IDS), st.sampled_from(["run.trec", "run.gz"]), st.sampled_from([7, 64, 1 << 22]))
 def test_equals_the_plain_reader(tmp_path, monkeypatch, content, name, chunk):
-    monkeypatch.setattr(trecrun, "CHUNK", chunk)
+    monkeypatch.setattr(tokens, "CHUNK", chunk)
     path = write(tmp_path, content, name)
     try:
         expected = plain(path)
@@ -112,7 +112,7 @@ def test_scores_are_the_nearest_doubles(tmp_path, only_fast, scores):
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
 @pytest.mark.parametrize("chunk", [1, 40, 1 << 22])
 def test_usual_files_go_the_fast_way(tmp_path, monkeypatch, only_fast, gap, end, chunk):
-    monkeypatch.setattr(trecrun, "CHUNK", chunk)
+    monkeypatch.setattr(tokens, "CHUNK", chunk)
     table = [(f"q{n // 4}", f"doc-{n}" * (n + 1), n / 7) for n in range(11)]
     text = end.join(gap.join((qid, "Q0", doc, "1", repr(score), "tag")) for qid, doc, score in table)
     same(rows(read_trec_run(write(tmp_path, text))), table)
@@ -159,7 +159,7 @@ def test_a_file_without_rows_is_an_empty_run(tmp_path, content):
 )
 @pytest.mark.parametrize("chunk", [5, 1 << 22])
 def test_errors_name_file_and_line(tmp_path, monkeypatch, content, line, message, chunk):
-    monkeypatch.setattr(trecrun, "CHUNK", chunk)
+    monkeypatch.setattr(tokens, "CHUNK", chunk)
     path = write(tmp_path, content)
     with pytest.raises(DataError) as caught:
         read_trec_run(path)
