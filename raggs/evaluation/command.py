@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,8 +15,7 @@ from raggs.evaluation.report import Options, make_report
 from raggs.evaluation.sources import open_golden, open_systems
 from raggs.jsonl import raw_lines
 from raggs.metrics.columns import Scale
-from raggs.metrics.measures import ALIASES, MEASURES
-from raggs.metrics.names import Named, parse_measure, split_names
+from raggs.metrics.names import at_cutoffs, needs_cutoff, parse_measure, split_names
 
 DEFAULT_CUTOFF = 10
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
@@ -118,12 +117,11 @@ def _options(asked: Request, usual: tuple[str, ...], default_k: int) -> Options:
     cutoffs = _cutoffs(asked.cutoffs)
     if asked.measures:
         names = split_names(asked.measures)
-        cut = asked.samples is not None  # a sample always has a cutoff
-        wanted = [
-            one for name in names for one in _at(name, cutoffs or ([default_k] if cut or _needs_cutoff(name) else []))
-        ]
+        always = asked.samples is not None  # a sample always has a cutoff
+        usual_ks = {name: [default_k] if always or needs_cutoff(name) else [] for name in names}
+        wanted = [one for name in names for one in at_cutoffs(name, cutoffs or usual_ks[name])]
     else:
-        wanted = [one for name in usual for one in _at(name, cutoffs or [default_k])]
+        wanted = [one for name in usual for one in at_cutoffs(name, cutoffs or [default_k])]
     shown = sorted({named.measure.k for named in wanted if named.measure.k}) or [default_k]
     wanted += [parse_measure(gates.parse_limit(limit)[0]) for limit in asked.fail_under]
     wanted += [parse_measure(f"holes@{k}") for k in shown]
@@ -143,20 +141,6 @@ def _options(asked: Request, usual: tuple[str, ...], default_k: int) -> Options:
         facets={} if asked.facets is None else {key: value for _, key, value in _pairs(asked.facets, FACET)},
         correct=None if asked.correct is None else _flags(asked.correct),
     )
-
-
-def _at(name: str, cutoffs: Sequence[int]) -> list[Named]:
-    """A measure at some cutoffs, unless it names its own; without any, as it stands."""
-    if "@" in name or not cutoffs:
-        return [parse_measure(name)]
-    inside = name.rstrip().endswith("]")
-    return [parse_measure(f"{name.rstrip()[:-1]}@{k}]" if inside else f"{name.strip()}@{k}") for k in cutoffs]
-
-
-def _needs_cutoff(name: str) -> bool:
-    stem = name.strip().rstrip("]").rpartition("[")[2].partition("(")[0].strip().lower()
-    kind = MEASURES.get(ALIASES.get(stem, stem))
-    return kind is not None and kind.CUTOFF == "needed"
 
 
 def _cutoffs(text: str) -> list[int]:

@@ -115,6 +115,26 @@ def split_names(text: str) -> list[str]:
     return [part.strip() for part in OUTSIDE.split(text) if part.strip()]
 
 
+def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[Named]:
+    """The measure that `text` names at some cutoffs, unless it names its own; without any, as it stands.
+
+    Raises:
+        UsageError: as `parse_measure`.
+    """
+    if "@" in text or not cutoffs:
+        return [parse_measure(text)]
+    inner, end = (text.rstrip()[:-1], "]") if text.rstrip().endswith("]") else (text.strip(), "")
+    return [parse_measure(f"{inner}@{k}{end}") for k in cutoffs]
+
+
+def needs_cutoff(text: str) -> bool:
+    """Whether the measure that `text` names is defined at a cutoff only; False where there is no such measure."""
+    wrapped = WRAPPED.fullmatch(text.strip())
+    found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
+    kind = MEASURES.get(_known(found[1])) if found else None
+    return kind is not None and kind.CUTOFF == "needed"
+
+
 class ByMeasure(Mapping[str, V]):
     """Values by measure, found under any spelling of its name.
 
@@ -144,13 +164,17 @@ class ByMeasure(Mapping[str, V]):
 
 
 def _kind(name: str) -> type[Measure]:
-    lowered = name.lower()
-    known = ALIASES.get(lowered, lowered)
+    known = _known(name)
     if known not in MEASURES:
-        close = nearest(lowered, [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)])  # "r" is near to all
+        close = nearest(known, [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)])  # "r" is near to all
         hint = f"did you mean {close!r}? " if close else ""
         raise UsageError(f"unknown measure {name!r}", remedy=f"{hint}see: raggs list measures")
     return MEASURES[known]
+
+
+def _known(name: str) -> str:
+    """The name under which `MEASURES` would have it."""
+    return ALIASES.get(name.lower(), name.lower())
 
 
 def _params(kind: type[Measure], text: str) -> dict[str, float]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raggs.errors import UsageError
 from raggs.metrics import parse_measure
 from raggs.metrics.measures import ALIASES, MEASURES
-from raggs.metrics.names import LIMITS, WHOLE, ByMeasure, parse_measures
+from raggs.metrics.names import LIMITS, WHOLE, ByMeasure, at_cutoffs, needs_cutoff, parse_measures
 
 
 @st.composite
@@ -131,3 +131,22 @@ def test_values_are_found_under_any_spelling():
     assert "recall@6" not in found
     with pytest.raises(KeyError):
         found["nonsense@5"]
+
+
+def test_cutoffs_are_given_to_names_without_one():
+    assert [named.name for named in at_cutoffs("E[P(rel=2)]", [5, 10])] == [
+        "E[precision(rel=2)@5]",
+        "E[precision(rel=2)@10]",
+    ]
+    assert [named.name for named in at_cutoffs("ndcg@3", [5])] == ["ndcg@3"]
+    assert [named.name for named in at_cutoffs("map", [])] == ["map"]
+    asked = {
+        "ra_nwg": True,
+        "E[ P ]": True,
+        "harm()": True,
+        "ndcg": False,
+        "min[AP]": False,
+        "nothing": False,
+        "[": False,
+    }
+    assert {name: needs_cutoff(name) for name in asked} == asked
