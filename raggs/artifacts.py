@@ -181,6 +181,15 @@ class RankRecord(Record):
     locks_out: tuple[str, ...] = Field((), description="passages locked below it")
     locks_in: tuple[str, ...] = Field((), description="passages locked above it")
     duplicate_of: str | None = None
+    expected_inversions: float | None = Field(
+        None, ge=0, description="of the query: wrongly ordered pairs expected inside its top"
+    )
+    sharpness: float | None = Field(
+        None, gt=0, description="of the judge on this query, as estimated: 3 tells a grade apart 19 times in 20"
+    )
+    echo: float | None = Field(
+        None, ge=0, le=1, description="of the judge on this query, as estimated: how far it repeats its own errors"
+    )
 
 
 class JournalRecord(Record):

@@ -56,11 +56,17 @@ def _agreement(found: Mapping[str, Any]) -> str:
 
 
 def _orders(health: Mapping[str, Any]) -> Iterator[Line]:
-    flips = "" if health["flips"]["rate"] is None else f", {health['flips']['rate']:.0%} of pairs flip when asked again"
+    flips, sharpness = health["flips"]["rate"], health.get("sharpness")
+    turned = "" if flips is None else f", {flips:.0%} of close pairs flip when asked again"
     yield (
-        f"judge: first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%}){flips}, "
+        f"judge: first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%}){turned}, "
         f"{health['cycles']['count']:,} circles, {health['invalid']['count']:,} batches without an order",
         False,
     )
+    if health.get("expected_inversions") is not None:
+        sharpness = (
+            "" if health.get("sharpness") is None else f"; the judge's sharpness is about {health['sharpness']:.1f}"
+        )
+        yield f"order: {health['expected_inversions']:.1f} wrongly ordered pairs expected in a top{sharpness}", False
     for warning in health["warnings"]:
         yield f"warning: {warning}", True

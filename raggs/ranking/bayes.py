@@ -53,7 +53,7 @@ class BayesRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 2
+    VERSION: ClassVar[int] = 3
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class BayesRanker(RoundRanker):
         batch_size: int = 5,
         seed: int = 1,
         max_calls: int = 80,
-        sigma: float = 0.55,
+        sigma: float = 0.5,
         slip: float = 0.25,
         inversions: float = 12.0,
         stability: int = 0,
@@ -95,17 +95,13 @@ class BayesRanker(RoundRanker):
         return self._posterior
 
     @one_blas_thread
-    def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
+    def _choose(self, count: int, _rng: np.random.Generator) -> list[Ints]:
         worth = echoes.worth(self._pairs.shown, self.echo)
         planner = Planner(self._posterior, worth, self.top)
         batches = []
         for slot in range(count):
-            if self._audits(self.calls + self.skipped + slot):
-                batch = self._again(rng)
-                planner.expect(batch)
-            else:
-                batch = planner.pick(self.size)
-            batches.append(batch)
+            audit = self._audits(self.calls + self.skipped + slot)
+            batches.append(self._again(planner) if audit else planner.pick(self.size))
         return batches
 
     def _audits(self, asked: int) -> bool:
@@ -113,10 +109,10 @@ class BayesRanker(RoundRanker):
         due = math.floor((asked + 1) * self.repeats)
         return due > math.floor(asked * self.repeats) and len(self._repeated) < len(self._orders)
 
-    def _again(self, rng: np.random.Generator) -> Ints:
-        """A judged batch that was not audited yet."""
+    def _again(self, planner: Planner) -> Ints:
+        """The judged batch that another look teaches most about, of those not audited yet."""
         fresh = [call for call in range(len(self._orders)) if call not in self._repeated]
-        call = fresh[int(rng.integers(len(fresh)))]
+        call = fresh[planner.pick_among(np.array([self._orders[call] for call in fresh]))]
         self._repeated.add(call)
         return self._orders[call]
 

@@ -20,7 +20,7 @@ Ints = npt.NDArray[np.int64]
 
 HIGHEST_ECHO = 0.9
 FOLLOWED = 2.75  # the fit follows part of the errors that it is compared with: the bare moments find a third to a half
-TOLD = 0.5  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
+TOLD = 1.0  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
 DOUBT = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
 
 

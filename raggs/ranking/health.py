@@ -3,9 +3,12 @@
 - First-position rate: how often the passage shown first wins. A judge that reads fairly wins there once in m, the
   size of the batch; presentation is shuffled, so nothing else can tilt it.
 - Flip rate: where the same passages were shown again in another order, the share of their pairs that changed places.
-  Only whole repeated batches count: pairs that an engine chooses to show again are the close ones.
+  An engine asks again what it doubts most, so these are close pairs: a sound judge turns a third or more of them, one
+  that guesses turns half.
 - Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
 - Invalid rate: of the batches asked, how many came back without an order.
+- Sharpness and echo: what the engine that learned from the orders found out about the judge, where it does. An echo far
+  from 0 is a misfit: repeated pairs agree with each other more than a judge of independent errors would.
 
 Intervals are Wilson's score intervals (Wilson, 1927) at 95 %; a rate over nothing is NaN with the interval 0 to 1.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 Z95 = 1.959964
@@ -23,8 +26,9 @@ Batch = tuple[Sequence[str], Sequence[str] | None]
 
 TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
 INVALID = 0.05
-FLIPS = 0.35
+FLIPS = 0.45  # of close pairs; 0.5 is a coin
 CYCLES = 0.10
+ECHO = 0.2
 
 
 @dataclass(frozen=True)
@@ -51,7 +55,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class JudgeHealth:
-    """Four rates over all batches of a run.
+    """Four rates over all batches of a run, and three means over its queries.
 
     Attributes:
         first: batches won by the passage shown first, of those ordered.
@@ -59,6 +63,9 @@ class JudgeHealth:
         flips: pairs that changed places when the same passages were shown again, of all pairs of such batches.
         cycles: triples that go round, of those whose pairs all have a majority.
         invalid: batches without an order, of those asked.
+        sharpness: the geometric mean of the estimates; None where no engine made one, as for the next.
+        echo: the mean correlation of the judge's errors when it meets a pair again.
+        expected_inversions: the mean number of wrongly ordered pairs expected inside the top.
     """
 
     first: Rate
@@ -66,6 +73,9 @@ class JudgeHealth:
     flips: Rate
     cycles: Rate
     invalid: Rate
+    sharpness: float | None = None
+    echo: float | None = None
+    expected_inversions: float | None = None
 
     def summary(self) -> dict[str, object]:
         """Plain values for a manifest: each rate with its interval and counts, null where there is nothing to rate."""
@@ -80,6 +90,9 @@ class JudgeHealth:
             for name, rate in rates.items()
         }
         found["fair_first"] = None if math.isnan(self.fair_first) else round(self.fair_first, 4)
+        for name in ("sharpness", "echo", "expected_inversions"):
+            value = getattr(self, name)
+            found[name] = None if value is None else round(value, 4)
         found["warnings"] = self.warnings()
         return found
 
@@ -90,12 +103,31 @@ class JudgeHealth:
             share, fair = self.first.value, self.fair_first
             found.append(f"the passage shown first wins {share:.0%} of the batches, {fair:.0%} would be fair")
         if self.flips.interval[0] > FLIPS:
-            found.append(f"{self.flips.value:.0%} of the pairs change places when shown again")
+            found.append(f"{self.flips.value:.0%} of the pairs change places when shown again; a coin turns half")
         if self.cycles.interval[0] > CYCLES:
             found.append(f"{self.cycles.value:.0%} of triples go round in a circle")
         if self.invalid.interval[0] > INVALID:
             found.append(f"{self.invalid.value:.0%} of the batches came back without an order")
+        if self.echo is not None and self.echo > ECHO:
+            found.append(
+                f"the judge repeats its own errors (echo {self.echo:.2f}): asking it again teaches little, and ranks "
+                "are less sure than their intervals say"
+            )
         return found
+
+
+@dataclass
+class _Mean:
+    total: float = 0.0
+    count: int = 0
+
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self.total, self.count = self.total + value, self.count + 1
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.count if self.count else None
 
 
 @dataclass
@@ -110,6 +142,15 @@ class HealthCounts:
     pairs: int = 0
     cycles: int = 0
     triples: int = 0
+    sharpness: _Mean = field(default_factory=_Mean)
+    echo: _Mean = field(default_factory=_Mean)
+    inversions: _Mean = field(default_factory=_Mean)
+
+    def fit(self, sharpness: float | None, echo: float | None, inversions: float | None) -> None:
+        """Take in what an engine found out on one query; None where it does not tell."""
+        self.sharpness.add(None if sharpness is None else math.log(sharpness))
+        self.echo.add(echo)
+        self.inversions.add(inversions)
 
     def add(self, query: Sequence[Batch]) -> None:
         """Count all batches of one query: passages in the order shown, and best first (None where the judge failed)."""
@@ -126,12 +167,16 @@ class HealthCounts:
 
     def health(self) -> JudgeHealth:
         """The rates over the queries so far."""
+        sharpness = self.sharpness.value
         return JudgeHealth(
             Rate(self.first, self.ordered),
             self.fair / self.ordered if self.ordered else math.nan,
             Rate(self.flips, self.pairs),
             Rate(self.cycles, self.triples),
             Rate(self.asked - self.ordered, self.asked),
+            None if sharpness is None else math.exp(sharpness),
+            self.echo.value,
+            self.inversions.value,
         )
 
 

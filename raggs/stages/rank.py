@@ -172,11 +172,14 @@ def rank_records(task: Task, ranking: Ranking | None) -> Iterator[RankRecord]:
                 locks_out=tuple(sorted(below.get(doc_id, ()))),
                 locks_in=tuple(sorted(above.get(doc_id, ()))),
                 duplicate_of=None if member == doc_id else doc_id,
+                expected_inversions=ranking.expected_inversions,
+                sharpness=ranking.sharpness,
+                echo=ranking.echo,
             )
 
 
 class Batches(Tally):
-    """The judge's health by the batches that it ordered."""
+    """The judge's health by the batches that it ordered, and by what the engine found out about it."""
 
     def __init__(self) -> None:
         self._counts = HealthCounts()
@@ -184,6 +187,8 @@ class Batches(Tally):
         self._batches: list[Batch] = []
 
     def see(self, record: Record) -> None:
+        if isinstance(record, RankRecord) and record.rank == 1:
+            self._counts.fit(record.sharpness, record.echo, record.expected_inversions)
         if not isinstance(record, JournalRecord):
             return
         if record.qid != self._qid:
@@ -202,6 +207,7 @@ class Batches(Tally):
 
 class Rank(Stage[RankConfig, RankRecord]):
     NAME = "rank"
+    VERSION = 2
     READS = ("merge", "prune")
     JOURNAL = "rank.journal"
     Config = RankConfig

@@ -88,3 +88,15 @@ def test_chances_to_be_inside_fill_the_top(size, top, seed):
 def test_interest_by_place():
     interest = pair_interest(np.array([1.0, 1.0, 0.0, 0.0]))
     assert interest[0, 1] == 1 and interest[1, 2] == pytest.approx(BOUNDARY) and interest[2, 3] == OUTSIDE
+
+
+@given(seed=st.integers(0, 50))
+def test_of_given_batches_the_one_that_teaches_most_is_picked(seed):
+    plan, other = planner(9, seed), planner(9, seed)
+    draw = generator(seed, "batches")
+    batches = np.array([draw.choice(9, 4, replace=False) for _ in range(6)])
+    stakes, _ = plan._stakes()
+    best = int(np.argmax(plan._gains(batches, stakes)))
+    assert plan.pick_among(batches) == best
+    other.expect(batches[best])
+    np.testing.assert_array_equal(plan.covariance, other.covariance)

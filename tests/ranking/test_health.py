@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from raggs.ranking.health import Rate, judge_health
+from raggs.ranking.health import HealthCounts, Rate, judge_health
 
 ABC = ("a", "b", "c")
 
@@ -72,3 +72,20 @@ def test_a_judge_that_often_fails_is_found_out() -> None:
         [batches(lambda shown, draw: None if draw.random() < 0.2 else tuple(sorted(shown)))]
     ).warnings()
     assert any("without an order" in warning for warning in warnings)
+
+
+def test_what_the_engine_found_out_is_averaged_over_the_queries_that_tell() -> None:
+    counts = HealthCounts()
+    counts.fit(2.0, 0.0, 4.0)
+    counts.fit(8.0, 0.1, 8.0)
+    counts.fit(None, None, None)
+    health = counts.health()
+    assert (health.sharpness, health.echo, health.expected_inversions) == pytest.approx((4.0, 0.05, 6.0))
+    assert health.warnings() == []
+    assert HealthCounts().health().summary()["sharpness"] is None
+
+
+def test_a_judge_that_repeats_its_errors_is_found_out() -> None:
+    counts = HealthCounts()
+    counts.fit(3.0, 0.7, 4.0)
+    assert any("repeats its own errors (echo 0.70)" in warning for warning in counts.health().warnings())
