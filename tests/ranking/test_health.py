@@ -63,7 +63,7 @@ def test_a_judge_that_answers_in_the_order_shown_is_found_out() -> None:
 
 
 def test_a_judge_that_guesses_is_found_out() -> None:
-    warnings = judge_health([batches(lambda shown, draw: tuple(draw.permutation(shown)))]).warnings()
+    warnings = judge_health([batches(lambda shown, draw: tuple(draw.permutation(shown)), 800)]).warnings()
     assert any("change places" in warning for warning in warnings)
 
 
