@@ -190,6 +190,11 @@ class RankRecord(Record):
     echo: float | None = Field(
         None, ge=0, le=1, description="of the judge on this query, as estimated: how far it repeats its own errors"
     )
+    position_bias: float | None = Field(
+        None,
+        description="of the judge on this query, as estimated: what a passage gains by being shown first rather than"
+        " last, in grades; the order is free of it",
+    )
 
 
 class JournalRecord(Record):

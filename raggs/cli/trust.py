@@ -8,6 +8,7 @@ from typing import Any
 from raggs.text import plural
 
 Line = tuple[str, bool]  # and whether it is a warning
+TOLD_BIAS = 0.2  # grades that a place must make before anything is said of it
 
 
 def trust_lines(health: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:

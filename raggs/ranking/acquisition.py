@@ -16,8 +16,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from raggs.ranking.answers import pick_chances
 from raggs.ranking.confidence import normal_cdf
-from raggs.ranking.posterior import Posterior, pick_chances
+from raggs.ranking.posterior import Posterior
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -48,6 +48,8 @@ class Ranking:
         sharpness: of the judge, where the engine estimates it.
         echo: correlation of the judge's errors when it meets a pair again, where the engine estimates it: 0 when
             repeats are independent opinions, as the model has it; above 0.2 the judge departs from the model.
+        favour: what each place of the list, first to last, adds to the log-odds of being picked by this judge, where
+            the engine estimates it; the order is free of it.
     """
 
     order: tuple[str, ...]
@@ -66,6 +68,12 @@ class Ranking:
     stop_reason: str | None
     sharpness: float | None = None
     echo: float | None = None
+    favour: tuple[float, ...] = ()
+
+    @property
+    def position_bias(self) -> float | None:
+        """What a passage gains with this judge by being shown first rather than last, in grades."""
+        return (self.favour[0] - self.favour[-1]) / self.sharpness if self.favour and self.sharpness else None
 
 
 class Ranker(Protocol):

@@ -2,8 +2,8 @@
 
 Every answer refits a Plackett-Luce posterior over all stored orders, with the grades as prior; its covariance says
 which pairs are open, which are settled and when to stop. Batches are those that most reduce the uncertainty
-of the order of the top. How sharp the judge is, and how much its repeats echo its earlier errors, is estimated
-on the way. The order is a topological order of the locks, ties by score.
+of the order of the top. How sharp the judge is, which places of a list it favours, and how much its repeats echo
+its earlier errors, is estimated on the way. The order is a topological order of the locks, ties by score.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -18,7 +19,9 @@ import numpy.typing as npt
 
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
+from raggs.ranking.answers import Answers
 from raggs.ranking.base import Ranking
+from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
 from raggs.ranking.mixture import fit_mixture, sharpen
 from raggs.ranking.posterior import Posterior
@@ -27,7 +30,8 @@ from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
-STUDY_EVERY = 4  # calls between two looks at the judge: its sharpness and its echo
+STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
+FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
 FIRST_SHARPNESS = 2.0
 DRAWS = 2000  # of the posterior, for ranks and membership
 HIGHEST_SLIP = 0.9
@@ -48,6 +52,7 @@ class BayesRanker(RoundRanker):
         repeats: share of the calls that ask a judged batch again in another presentation, to audit the judge, 0 to 0.5.
         z: half-width of the bounds that lock a pair, in standard errors, > 0.
         echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None estimates it.
+        favour: whether the favour of places of the list is estimated and taken out; else the judge is taken for fair.
 
     Raises:
         ValueError: an argument cannot be right.
@@ -71,10 +76,12 @@ class BayesRanker(RoundRanker):
         repeats: float = 0.05,
         z: float = 3.0,
         echo: float | None = None,
+        favour: bool = True,
     ) -> None:
         super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
         _check_options(sigma, slip, inversions, stability, repeats, z, 0.0 if echo is None else echo)
         self.stability, self.repeats = stability, repeats
+        self._biased = favour
         self.echo = 0.0 if echo is None else echo
         self._echo_known = echo is not None
         head = min(top, FULL_TOP, len(self.ids))
@@ -82,7 +89,9 @@ class BayesRanker(RoundRanker):
         self._mixture = grade_prior(self.prior, self._graded(ids, grades), sigma, slip)
         prior = self._mixture.normal()
         self._posterior = Posterior(prior.mean, np.diag(1.0 / prior.precision), FIRST_SHARPNESS, 0.0, prior)
+        self.favour = np.zeros(self.size)
         self._orders: list[Ints] = []
+        self._places: list[Ints] = []
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
         self._order = self._pairs.graph.order(prior.mean.tolist())
@@ -117,8 +126,9 @@ class BayesRanker(RoundRanker):
         return self._orders[call]
 
     @one_blas_thread
-    def _learn(self, order: Ints) -> None:
+    def _learn(self, order: Ints, shown: Ints) -> None:
         self._orders.append(order)
+        self._places.append(np.argmax(shown == order[:, None], axis=1))
         self._pairs.count(order)
         self._refit()
         self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
@@ -130,12 +140,22 @@ class BayesRanker(RoundRanker):
     def _refit(self) -> None:
         orders = np.array(self._orders)
         weights = echoes.weights(self._pairs.shown, orders, self.echo)
-        posterior = fit_mixture(self._mixture, orders, weights, self._posterior.sharpness, self._posterior)
+        answers = Answers(orders, np.array(self._places), weights, self.favour)
+        self._posterior = fit_mixture(self._mixture, answers, self._posterior.sharpness, self._posterior)
         if self.calls % STUDY_EVERY == 0:
-            posterior = sharpen(self._mixture, orders, weights, posterior)
-            if not self._echo_known:
-                self.echo = echoes.estimate(self._pairs.wins, posterior)
-        self._posterior = posterior
+            self._study(answers)
+
+    def _study(self, answers: Answers) -> None:
+        """What the answers say of the judge: its favour of places, its sharpness, its echo."""
+        posterior = self._posterior
+        for _ in range(FAVOUR_STEPS if self._biased else 0):
+            answers = replace(answers, favour=place_favour(answers, posterior))
+            if answers.favour.any():  # the utilities of a fair judge stay as they are
+                posterior = fit_mixture(self._mixture, answers, posterior.sharpness, posterior)
+        self.favour = answers.favour
+        self._posterior = sharpen(self._mixture, answers, posterior)
+        if not self._echo_known:
+            self.echo = echoes.estimate(answers, self._posterior)
 
     def _settled(self) -> str | None:
         if self._expected < self.inversions:
@@ -182,6 +202,7 @@ class BayesRanker(RoundRanker):
             stop_reason=self.stop_reason,
             sharpness=self._posterior.sharpness,
             echo=self.echo,
+            favour=tuple(self.favour.tolist()),
         )
 
     def _graded(self, ids: Sequence[str], grades: Sequence[float | None]) -> npt.NDArray[np.bool_]:

@@ -11,12 +11,9 @@ errors pays next to nothing.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from raggs.ranking.answers import Answers, Floats, Ints
 from raggs.ranking.posterior import Posterior
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 HIGHEST_ECHO = 0.9
 FOLLOWED = 2.75  # the fit follows part of the errors that it is compared with: the bare moments find a third to a half
@@ -40,18 +37,35 @@ def worth(shown: Ints, echo: float) -> Floats:
     return np.asarray(gain)
 
 
-def estimate(wins: Ints, posterior: Posterior) -> float:
-    """The echo, 0 to 0.9, from wins[w, l] = judged batches that placed w above l; near 0 without repeated pairs."""
-    shown = wins + wins.T
-    first, second = np.nonzero(np.triu(shown, k=1) > 1)
-    n = shown[first, second].astype(np.float64)
-    mean, covariance = posterior.mean, posterior.covariance
-    chance = 1.0 / (1.0 + np.exp(-np.clip(posterior.sharpness * (mean[first] - mean[second]), -500, 500)))
-    variance = n * chance * (1.0 - chance)
-    spread = covariance[first, first] + covariance[second, second] - 2 * covariance[first, second]
+def estimate(answers: Answers, posterior: Posterior) -> float:
+    """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
+    n, surprise, variance, fourth, spread = _repeated_pairs(answers, posterior)
     fitted = (variance * posterior.sharpness) ** 2 * spread
-    excess = float(((wins[first, second] - n * chance) ** 2 - variance + fitted).sum())
-    chancy = float((2 * variance**2 + variance * (1 - 6 * chance * (1 - chance))).sum())  # of binomial squares
+    excess = float((surprise**2 - variance + fitted).sum())
+    chancy = float((2 * variance**2 + fourth).sum())  # the variance of such squares, were the errors independent
     told = max(0.0, 1.0 - TOLD**2 * chancy / excess**2) if excess > 0 else 0.0
     most = float(((n - 1) * variance).sum())
     return float(np.clip(told * FOLLOWED * excess / (most + DOUBT), 0.0, HIGHEST_ECHO))
+
+
+def _repeated_pairs(answers: Answers, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Of each pair that was shown more than once, summed over its showings.
+
+    Returns:
+        Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; and the
+        posterior variance of the difference. Five arrays of the same length.
+    """
+    size, scores = posterior.mean.size, answers.scores(posterior.mean, posterior.sharpness)
+    upper, lower = np.triu_indices(answers.orders.shape[1], k=1)
+    winners, losers = answers.orders[:, upper].ravel(), answers.orders[:, lower].ravel()
+    lost = 1.0 / (1.0 + np.exp(np.clip((scores[:, upper] - scores[:, lower]).ravel(), -500, 500)))
+    doubt = lost * (1.0 - lost)
+    pairs = np.minimum(winners, losers) * size + np.maximum(winners, losers)
+    sums = [np.ones_like(lost), np.where(winners < losers, lost, -lost), doubt, doubt * (1 - 6 * doubt)]
+    totals = [np.bincount(pairs, each, minlength=size * size).astype(np.float64) for each in sums]
+    n, surprise, variance, fourth = totals
+    again = np.flatnonzero(n > 1)
+    first, second = np.divmod(again, size)
+    own = posterior.covariance.diagonal()
+    spread = own[first] + own[second] - 2 * posterior.covariance[first, second]
+    return n[again], surprise[again], variance[again], fourth[again], np.asarray(spread)

@@ -7,8 +7,8 @@
   that guesses turns half.
 - Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
 - Invalid rate: of the batches asked, how many came back without an order.
-- Sharpness and echo: what the engine that learned from the orders found out about the judge, where it does. An echo far
-  from 0 is a misfit: repeated pairs agree with each other more than a judge of independent errors would.
+- Sharpness, echo and position bias: what the engine that learned from the orders found out about the judge. An echo
+  far from 0 is a misfit: repeated pairs agree with each other more than a judge of independent errors would.
 
 Intervals are Wilson's score intervals (Wilson, 1927) at 95 %; a rate over nothing is NaN with the interval 0 to 1.
 """
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -29,6 +29,7 @@ INVALID = 0.05
 FLIPS = 0.45  # of close pairs; 0.5 is a coin
 CYCLES = 0.10
 ECHO = 0.2
+FINDINGS = ("sharpness", "echo", "position_bias", "expected_inversions")  # means over queries, where an engine tells
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class JudgeHealth:
-    """Four rates over all batches of a run, and three means over its queries.
+    """Four rates over all batches of a run, and four means over its queries.
 
     Attributes:
         first: batches won by the passage shown first, of those ordered.
@@ -63,8 +64,9 @@ class JudgeHealth:
         flips: pairs that changed places when the same passages were shown again, of all pairs of such batches.
         cycles: triples that go round, of those whose pairs all have a majority.
         invalid: batches without an order, of those asked.
-        sharpness: the geometric mean of the estimates; None where no engine made one, as for the next.
+        sharpness: the mean of the estimates; None where no engine made one, as for the next.
         echo: the mean correlation of the judge's errors when it meets a pair again.
+        position_bias: what a passage gains on average by being shown first rather than last, in grades.
         expected_inversions: the mean number of wrongly ordered pairs expected inside the top.
     """
 
@@ -75,6 +77,7 @@ class JudgeHealth:
     invalid: Rate
     sharpness: float | None = None
     echo: float | None = None
+    position_bias: float | None = None
     expected_inversions: float | None = None
 
     def summary(self) -> dict[str, object]:
@@ -90,7 +93,7 @@ class JudgeHealth:
             for name, rate in rates.items()
         }
         found["fair_first"] = None if math.isnan(self.fair_first) else round(self.fair_first, 4)
-        for name in ("sharpness", "echo", "expected_inversions"):
+        for name in FINDINGS:
             value = getattr(self, name)
             found[name] = None if value is None else round(value, 4)
         found["warnings"] = self.warnings()
@@ -142,15 +145,12 @@ class HealthCounts:
     pairs: int = 0
     cycles: int = 0
     triples: int = 0
-    sharpness: _Mean = field(default_factory=_Mean)
-    echo: _Mean = field(default_factory=_Mean)
-    inversions: _Mean = field(default_factory=_Mean)
+    found: dict[str, _Mean] = field(default_factory=lambda: {name: _Mean() for name in FINDINGS})
 
-    def fit(self, sharpness: float | None, echo: float | None, inversions: float | None) -> None:
-        """Take in what an engine found out on one query; None where it does not tell."""
-        self.sharpness.add(None if sharpness is None else math.log(sharpness))
-        self.echo.add(echo)
-        self.inversions.add(inversions)
+    def find(self, findings: Mapping[str, float | None]) -> None:
+        """Take in what an engine found out on one query, by the names in `FINDINGS`; None where it does not tell."""
+        for name, value in findings.items():
+            self.found[name].add(value)
 
     def add(self, query: Sequence[Batch]) -> None:
         """Count all batches of one query: passages in the order shown, and best first (None where the judge failed)."""
@@ -167,16 +167,13 @@ class HealthCounts:
 
     def health(self) -> JudgeHealth:
         """The rates over the queries so far."""
-        sharpness = self.sharpness.value
         return JudgeHealth(
             Rate(self.first, self.ordered),
             self.fair / self.ordered if self.ordered else math.nan,
             Rate(self.flips, self.pairs),
             Rate(self.cycles, self.triples),
             Rate(self.asked - self.ordered, self.asked),
-            None if sharpness is None else math.exp(sharpness),
-            self.echo.value,
-            self.inversions.value,
+            **{name: mean.value for name, mean in self.found.items()},
         )
 
 

@@ -94,7 +94,7 @@ class OnlineRanker(RoundRanker):
             batches.append(members)
         return batches
 
-    def _learn(self, order: Ints) -> None:
+    def _learn(self, order: Ints, _shown: Ints) -> None:
         self._step(order)
         self.exposures[order] += 1
         rows, columns = np.triu_indices(order.size, k=1)

@@ -4,7 +4,7 @@ Utilities x have a Gaussian prior around the grades; a judge of sharpness b orde
 scores b x. The log-posterior is strictly concave, so Newton's method finds its only maximum from anywhere; the
 curvature there gives the joint covariance (Laplace).
 
-Nothing is updated in place: the fit is a function of the orders, the prior, b and the starting point.
+Nothing is updated in place: the fit is a function of the answers, the prior, b and the starting point.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from raggs.ranking.answers import Answers, Floats, by_item
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 3.0, 0.8  # median, and spread of the logarithm: log-normal prior of b
@@ -51,49 +49,13 @@ class Posterior:
     prior: Prior
 
 
-def derivatives(utilities: Floats, orders: Ints, weights: Floats, sharpness: float) -> tuple[float, Floats, Floats]:
-    """Log-likelihood of the judged orders, its gradient and its negative Hessian by the utilities.
-
-    Args:
-        orders: shape (calls, m): the items of each batch, best first.
-        weights: shape (calls,): of each order's log-likelihood; 1 for a full observation.
-
-    Returns:
-        The value; shape (size,): winner of a stage b (1 - p), others -b p, summed over stages; shape (size, size),
-        positive semidefinite: the sum of b^2 (diag p - p p^T) over stages (Plackett 1975; Hunter 2004).
-    """
-    size = utilities.size
-    scores = sharpness * utilities[orders]
-    tails = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
-    stages = pick_chances(scores, tails)
-    picked = stages.sum(axis=1)
-    gradient = np.bincount(orders.ravel(), (weights[:, None] * (1.0 - picked)).ravel(), minlength=size)
-    blocks = -np.matmul(stages.transpose(0, 2, 1), stages)
-    diagonal = np.arange(orders.shape[1])
-    blocks[:, diagonal, diagonal] += picked
-    blocks *= weights[:, None, None]
-    cells = orders[:, :, None] * size + orders[:, None, :]
-    curvature = np.bincount(cells.ravel(), blocks.ravel(), minlength=size * size).reshape(size, size)
-    loglik = float(weights @ (scores - tails).sum(axis=1))
-    return loglik, np.asarray(sharpness * gradient), np.asarray(sharpness**2 * curvature)
-
-
-def pick_chances(scores: Floats, tails: Floats) -> Floats:
-    """p[c, k, j]: the chance that item j of batch c is picked at stage k; 0 where it was picked before.
-
-    `scores` come in the judged order; `tails` are their log-sum-exp over suffixes. Both have shape (c, m).
-    """
-    stages = np.where(np.tri(scores.shape[1], k=-1, dtype=bool), -np.inf, scores[:, None, :] - tails[:, :, None])
-    return np.asarray(np.exp(stages))
-
-
-def fit(prior: Prior, orders: Ints, weights: Floats, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
+def fit(prior: Prior, answers: Answers, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
     """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
     from scipy.linalg import lapack  # late: naming an engine needs no scipy
 
     x = start
     for _ in range(steps):
-        loglik, slope, curvature = derivatives(x, orders, weights, sharpness)
+        loglik, slope, curvature = by_item(x, answers, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
         factor, _ = lapack.dpotrf(curvature, lower=1)
         step, _ = lapack.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)

@@ -68,6 +68,7 @@ class RoundRanker(ABC):
         self._rounds = 0
         self._number = {name: index for index, name in enumerate(self.ids)}
         self._shown: set[tuple[int, ...]] = set()
+        self._lists: list[Ints] = []  # by slot of the round: passage numbers in the order of presentation
         self._waiting: list[frozenset[str] | None] = []  # by slot of the round; None once answered
         self._answers: dict[int, Ints | None] = {}  # answered, not folded yet: an earlier slot is still awaited
 
@@ -76,8 +77,8 @@ class RoundRanker(ABC):
         """`count` batches of `size` distinct passage numbers each, in any order."""
 
     @abstractmethod
-    def _learn(self, order: Ints) -> None:
-        """Fold one answer, passage numbers from best to worst. `calls` counts it already."""
+    def _learn(self, order: Ints, shown: Ints) -> None:
+        """Fold one answer: passage numbers from best to worst, and as they were shown. `calls` counts it already."""
 
     @abstractmethod
     def _settled(self) -> str | None:
@@ -114,7 +115,8 @@ class RoundRanker(ABC):
             return ()
         count = min(count, self.max_calls - self.calls - self.skipped, self._unshown())
         chosen = self._choose(count, generator(self._seed, "choice", self._rounds))
-        batches = [self._present(members, slot) for slot, members in enumerate(chosen)]
+        self._lists = [self._present(members, slot) for slot, members in enumerate(chosen)]
+        batches = [tuple(self.ids[index] for index in shown) for shown in self._lists]
         self._rounds += 1
         self._waiting = [frozenset(batch) for batch in batches]
         return tuple(batches)
@@ -145,18 +147,18 @@ class RoundRanker(ABC):
                 self.skipped += 1
             else:
                 self.calls += 1
-                self._learn(answer)
+                self._learn(answer, self._lists[slot])
         if awaited == len(self._waiting):
             self._waiting = []
 
-    def _present(self, members: Ints, slot: int) -> tuple[str, ...]:
+    def _present(self, members: Ints, slot: int) -> Ints:
         rng = generator(self._seed, "presentation", self._rounds, slot)
         for _ in range(TRIES):
-            shown = tuple(rng.permutation(members).tolist())
-            if shown not in self._shown:
+            shown = rng.permutation(members)
+            if tuple(shown.tolist()) not in self._shown:
                 break
-        self._shown.add(shown)
-        return tuple(self.ids[index] for index in shown)
+        self._shown.add(tuple(shown.tolist()))
+        return shown
 
     def _unshown(self) -> int:
         """How many presentations are left, as far as that can bound anything: pools of one batch."""

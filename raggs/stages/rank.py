@@ -18,7 +18,7 @@ from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, Rank
 from raggs.hashing import hash_value
 from raggs.llm import ask_for
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
-from raggs.ranking.health import Batch, HealthCounts
+from raggs.ranking.health import FINDINGS, Batch, HealthCounts
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes
 from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
@@ -175,6 +175,7 @@ def rank_records(task: Task, ranking: Ranking | None) -> Iterator[RankRecord]:
                 expected_inversions=ranking.expected_inversions,
                 sharpness=ranking.sharpness,
                 echo=ranking.echo,
+                position_bias=ranking.position_bias,
             )
 
 
@@ -188,7 +189,7 @@ class Batches(Tally):
 
     def see(self, record: Record) -> None:
         if isinstance(record, RankRecord) and record.rank == 1:
-            self._counts.fit(record.sharpness, record.echo, record.expected_inversions)
+            self._counts.find({name: getattr(record, name) for name in FINDINGS})
         if not isinstance(record, JournalRecord):
             return
         if record.qid != self._qid:

@@ -140,15 +140,15 @@ def test_observing_a_win_never_lowers_the_winners_chance(history):
 
     def fold(order):
         ranker.calls += 1
-        ranker._learn(np.array(order))
+        ranker._learn(np.array(order), np.array([0, 1]))
         return ranker._above(np.array([0, 1]))[0, 1]
 
     for won in history:
         fold([0, 1] if won else [1, 0])
-    sharpness = ranker.posterior.sharpness
+    judge = ranker.posterior.sharpness, ranker.favour.tolist()
     before = ranker._above(np.array([0, 1]))[0, 1]
     after = fold([0, 1])
-    if ranker.posterior.sharpness == sharpness:
+    if (ranker.posterior.sharpness, ranker.favour.tolist()) == judge:  # else the judge is seen in another light
         assert after >= before - 1e-9
 
 
@@ -265,7 +265,9 @@ def test_odd_judges(kind):
 
 
 def test_one_item_above_all():
-    ranking = play(bayes(names(30), [3] * 30, max_calls=40), lambda batch: sorted(batch, key=lambda n: (n != "d007", n)))
+    ranking = play(
+        bayes(names(30), [3] * 30, max_calls=40), lambda batch: sorted(batch, key=lambda n: (n != "d007", n))
+    )
     check(ranking, 30)
     assert ranking.order[0] == "d007" and ranking.membership[0] > 0.99 and ranking.rank_high[0] < 6
 

@@ -1,9 +1,13 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.judged import fair
 
 from raggs.ranking import echoes
+from raggs.ranking.answers import Answers
 from raggs.ranking.posterior import Prior, fit
 from raggs.seeds import generator
 
@@ -39,13 +43,9 @@ def estimated(stubborn: bool, seed: int) -> float:
             noise = rng.logistic(size=1 if stubborn else 8) * np.ones(8)
             wins = 2.0 * (utilities[first] - utilities[second]) + noise > 0
             orders += [(first, second) if won else (second, first) for won in wins]
-    wins = np.zeros((12, 12), dtype=np.int64)
-    for winner, loser in orders:
-        wins[winner, loser] += 1
-    posterior = fit(
-        Prior(np.full(12, 3.0), np.full(12, 2.0)), np.array(orders), np.ones(len(orders)), 2.0, np.full(12, 3.0)
-    )
-    return echoes.estimate(wins, posterior)
+    answers = fair(orders)
+    posterior = fit(Prior(np.full(12, 3.0), np.full(12, 2.0)), answers, 2.0, np.full(12, 3.0))
+    return echoes.estimate(answers, posterior)
 
 
 def test_stubborn_judges_are_told_from_noisy_ones():
@@ -54,5 +54,24 @@ def test_stubborn_judges_are_told_from_noisy_ones():
 
 
 def test_nothing_repeated_means_no_echo():
-    posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), np.array([[0, 1, 2]]), np.ones(1), 2.0, np.full(3, 3.0))
-    assert echoes.estimate(np.triu(np.ones((3, 3), dtype=np.int64), k=1), posterior) == 0
+    answers = fair([[0, 1, 2]])
+    posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), answers, 2.0, np.full(3, 3.0))
+    assert echoes.estimate(answers, posterior) == 0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_known_favour_of_places_is_no_echo(seed):
+    """Each pair is shown eight times, always in the same places: without the favour its wins agree too well."""
+    rng = generator(seed, "favour")
+    utilities, favour = rng.normal(3, 0.3, 12), np.array([1.5, -1.5])
+    orders, places = [], []
+    for first in range(12):
+        for second in range(first):
+            for _ in range(8):
+                won = 2.0 * (utilities[first] - utilities[second]) + 3.0 + rng.logistic() > 0
+                orders.append((first, second) if won else (second, first))
+                places.append((0, 1) if won else (1, 0))
+    known = Answers(np.array(orders), np.array(places), np.ones(len(orders)), favour)
+    posterior = fit(Prior(np.full(12, 3.0), np.full(12, 11.0)), known, 2.0, np.full(12, 3.0))
+    assert echoes.estimate(known, posterior) < 0.2
+    assert echoes.estimate(replace(known, favour=np.zeros(2)), posterior) > 0.5

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from raggs.ranking.health import HealthCounts, Rate, judge_health
+from raggs.ranking.health import FINDINGS, HealthCounts, JudgeHealth, Rate, judge_health
 
 ABC = ("a", "b", "c")
 
@@ -74,18 +74,21 @@ def test_a_judge_that_often_fails_is_found_out() -> None:
     assert any("without an order" in warning for warning in warnings)
 
 
-def test_what_the_engine_found_out_is_averaged_over_the_queries_that_tell() -> None:
+def found(*queries: dict[str, float | None]) -> JudgeHealth:
     counts = HealthCounts()
-    counts.fit(2.0, 0.0, 4.0)
-    counts.fit(8.0, 0.1, 8.0)
-    counts.fit(None, None, None)
-    health = counts.health()
-    assert (health.sharpness, health.echo, health.expected_inversions) == pytest.approx((4.0, 0.05, 6.0))
+    for query in queries:
+        counts.find(query)
+    return counts.health()
+
+
+def test_what_the_engine_found_out_is_averaged_over_the_queries_that_tell() -> None:
+    told = dict.fromkeys(FINDINGS, 2.0), dict.fromkeys(FINDINGS, 4.0), dict.fromkeys(FINDINGS)
+    health = found(*[{**query, "echo": 0.1} for query in told])
+    assert (health.sharpness, health.position_bias, health.expected_inversions) == (3.0, 3.0, 3.0)
+    assert health.echo == pytest.approx(0.1)
     assert health.warnings() == []
-    assert HealthCounts().health().summary()["sharpness"] is None
+    assert found().summary()["sharpness"] is None
 
 
 def test_a_judge_that_repeats_its_errors_is_found_out() -> None:
-    counts = HealthCounts()
-    counts.fit(3.0, 0.7, 4.0)
-    assert any("repeats its own errors (echo 0.70)" in warning for warning in counts.health().warnings())
+    assert any("repeats its own errors (echo 0.70)" in warning for warning in found({"echo": 0.7}).warnings())

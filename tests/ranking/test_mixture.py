@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.judged import fair, judged_orders
 
+from raggs.ranking.answers import by_item
 from raggs.ranking.mixture import Mixture, fit_mixture, refine, sharpen
-from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, derivatives, fit
+from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
 from raggs.seeds import generator
 
 LINE = np.linspace(-30, 30, 60001)
@@ -52,19 +54,13 @@ def test_the_normal_factor_has_the_moments_of_the_mixture(shares, own):
     assert 1 / mixture.normal().precision[0] == pytest.approx(variance)
 
 
-def orders_of(utilities, count, sharpness, rng, size=5):
-    batches = [rng.choice(utilities.size, size, replace=False) for _ in range(count)]
-    keys = [sharpness * utilities[batch] + rng.gumbel(size=size) for batch in batches]
-    return np.array([batch[np.argsort(-key)] for batch, key in zip(batches, keys, strict=True)])
-
-
 def test_a_mixture_of_one_normal_is_that_normal():
     rng = generator(1, "one normal")
     means = rng.normal(3, 1, 8)
-    orders = orders_of(means, 12, 2.0, rng)
+    orders = judged_orders(means, 12, 2.0, rng)
     mixture = Mixture(means[:, None], np.ones((8, 1)), np.full(8, 0.5))
-    found = fit_mixture(mixture, orders, np.ones(12), 2.0, start(mixture))
-    plain = fit(Prior(means, np.full(8, 2.0)), orders, np.ones(12), 2.0, means)
+    found = fit_mixture(mixture, fair(orders), 2.0, start(mixture))
+    plain = fit(Prior(means, np.full(8, 2.0)), fair(orders), 2.0, means)
     np.testing.assert_allclose(found.mean, plain.mean, atol=1e-6)
     np.testing.assert_allclose(found.covariance, plain.covariance, atol=1e-6)
     assert found.evidence + refine(mixture, found)[1] == pytest.approx(plain.evidence, abs=1e-6)
@@ -76,7 +72,7 @@ def test_the_posterior_of_two_items_is_that_of_quadrature():
     orders = np.array([[1, 0]] * 3)
     found = start(mixture)
     for _ in range(10):
-        found = fit_mixture(mixture, orders, np.ones(3), 1.5, found)
+        found = fit_mixture(mixture, fair(orders), 1.5, found)
     line = np.linspace(-2, 7, 901)
     one, two = np.meshgrid(line, line, indexing="ij")
     wins = 3 * np.log(1 / (1 + np.exp(-1.5 * (two - one))))
@@ -92,7 +88,7 @@ def test_answers_decide_between_the_modes():
     orders = np.array([[0, 1, 2, 3, 4, 5]] * 6)
     found = start(mixture)
     for _ in range(5):
-        found = fit_mixture(mixture, orders, np.ones(6), 3.0, found)
+        found = fit_mixture(mixture, fair(orders), 3.0, found)
     factors, _ = refine(mixture, found)
     assert found.mean[0] > 1.8 and found.mean[5] < 1.2
     assert np.isfinite(factors.mean).all() and factors.precision.min() > 0
@@ -102,9 +98,9 @@ def test_answers_decide_between_the_modes():
 def test_the_fit_is_where_the_gradient_vanishes():
     rng = generator(2, "gradient")
     mixture = Mixture(np.tile([1.0, 2.0, 3.0], (9, 1)), np.tile([0.3, 0.5, 0.2], (9, 1)), np.full(9, 0.2))
-    orders = orders_of(rng.normal(2, 1, 9), 15, 2.0, rng)
-    found = fit_mixture(mixture, orders, np.ones(15), 2.0, start(mixture))
-    gradient = derivatives(found.mean, orders, np.ones(15), 2.0)[1]
+    orders = judged_orders(rng.normal(2, 1, 9), 15, 2.0, rng)
+    found = fit_mixture(mixture, fair(orders), 2.0, start(mixture))
+    gradient = by_item(found.mean, fair(orders), 2.0)[1]
     np.testing.assert_allclose(gradient, found.prior.precision * (found.mean - found.prior.mean), atol=1e-3)
 
 
@@ -112,9 +108,9 @@ def test_the_fit_is_where_the_gradient_vanishes():
 def test_the_sharpness_is_found_by_its_evidence(truth):
     rng = generator(2, "sharpness", truth)
     grades = rng.choice([1.0, 2.0, 3.0, 4.0, 5.0], size=30)
-    orders = orders_of(grades + rng.normal(0, 0.7, 30), 150, truth, rng)
-    mixture, weights = Mixture(grades[:, None], np.ones((30, 1)), np.full(30, 0.7**2)), np.ones(150)
-    found = fit_mixture(mixture, orders, weights, 2.0, start(mixture))
+    orders = judged_orders(grades + rng.normal(0, 0.7, 30), 150, truth, rng)
+    mixture = Mixture(grades[:, None], np.ones((30, 1)), np.full(30, 0.7**2))
+    found = fit_mixture(mixture, fair(orders), 2.0, start(mixture))
     for _ in SHARPNESS:
-        found = sharpen(mixture, orders, weights, found)
+        found = sharpen(mixture, fair(orders), found)
     assert abs(SHARPNESS.index(found.sharpness) - SHARPNESS.index(truth)) <= 1

@@ -30,7 +30,8 @@ def locked(ranker) -> list[tuple[str, str]]:
 def show(ranker, *order: str) -> None:
     """Feed an order as if the ranker had asked for it."""
     ranker.calls += 1
-    ranker._learn(np.array([ranker.ids.index(name) for name in order]))
+    numbers = np.array([ranker.ids.index(name) for name in order])
+    ranker._learn(numbers, numbers)
 
 
 # --- the update -----------------------------------------------------------------------------------------------
