@@ -124,12 +124,12 @@ PARTS = (
         made.booking,
     ),
     Part(
-        "near-duplicates", "half the pool", 3.6,
-        "all pairs are compared, so four times at the very most, but few of them word by word",
+        "near-duplicates", "half the pool", 2.8,
+        "all pairs are compared, which would be four times, but few of them word by word",
         lambda _: made.grown(made.grouping, 100),
     ),
     Part(
-        "near-duplicates", "finding the words", 8,
+        "near-duplicates", "finding the words", 5,
         "a pool of a hundred must cost nothing beside the judge: the histograms keep most pairs from rapidfuzz",
         lambda _: made.grouping_beside_words(),
     ),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import numpy as np
 import pytest
@@ -109,9 +108,7 @@ def test_the_budget_holds(bench):
 
 def test_batches_go_at_once(bench):
     with bench(delay_s=0.2) as b:
-        began = time.monotonic()
         embed(b, [f"text {number}" for number in range(40)])
-        assert time.monotonic() - began < 1.5
         assert b.server.peak == 10
 
 
