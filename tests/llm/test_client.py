@@ -171,7 +171,7 @@ def test_works_in_one_loop_after_another(bench):
 @pytest.mark.parametrize("fault", [*CHECKED, "truncated", "no choices"])
 def test_an_unusable_answer_is_asked_for_again(bench, fault, model):
     with bench(faults=[fault]) as b:
-        llm = b.llm(timeout_s=10)
+        llm = b.llm()
         reply = b.run(lambda llm: llm.ask(question(model=model)), llm)
         assert reply.error is None
         assert reply.value in range(1, 6)
@@ -236,7 +236,7 @@ def test_no_repairs_when_none_are_wanted(bench):
 @pytest.mark.parametrize("fault", PASSING)
 def test_a_passing_fault_is_retried(bench, fault, model):
     with bench(faults=[fault, fault]) as b:
-        llm = b.llm(timeout_s=10)
+        llm = b.llm()
         assert b.run(lambda llm: llm.ask(question(model=model)), llm).error is None
         assert b.server.count == 3
         assert (llm.usage.calls, llm.usage.repaired) == (3, 0)
@@ -273,7 +273,7 @@ def test_nobody_there(bench):
 @pytest.mark.parametrize(("fault", "least"), [("429:0.2", 0.2), ("503:0.2", 0.2), ("429:date", 0.0)])
 def test_retry_after_is_honoured(bench, fault, least, model):
     with bench(faults=[fault]) as b:
-        assert b.run(lambda llm: llm.ask(question(model=model)), timeout_s=10).error is None
+        assert b.run(lambda llm: llm.ask(question(model=model))).error is None
         first, second = b.server.times
         assert least <= second - first < least + 20
 

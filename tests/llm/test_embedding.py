@@ -26,7 +26,7 @@ def wanted(texts):
 
 def embed(b, texts, llm=None, model=MODEL, **changes):
     request = EmbedRequest(model, texts, **{"dims": 8, "batch": 4, **changes})
-    used = llm or b.llm(prices={model: PRICE}, timeout_s=10)
+    used = llm or b.llm(prices={model: PRICE})
     return b.run(lambda llm: llm.embed(request), used)
 
 
