@@ -197,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = [part for part in PARTS if not options.words or any(word in part.name for word in options.words)]
     if not chosen:
-        parser.error(f"no part is named so; there are {', '.join(dict.fromkeys(part.name for part in PARTS))}")
+        parser.error(f"no part is named so; there are {'; '.join(dict.fromkeys(part.name for part in PARTS))}")
     print(f"{'part':<28} {'beside':<26} {'ratio':>6} {'limit':>6}")
     missed = 0
     for part in chosen:

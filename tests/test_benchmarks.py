@@ -247,7 +247,7 @@ def test_a_part_above_its_limit_is_told_why_and_ends_the_command_with_one(monkey
     assert bad == ["bad", "part", "half", "2.50", "2.0", "MISSED:", "it", "must"]
     with pytest.raises(SystemExit):
         parts.main(["ugly"])
-    assert "there are good part, bad part" in capsys.readouterr().err
+    assert "there are good part; bad part" in capsys.readouterr().err
 
 
 def test_ratios_of_times_and_of_memory(monkeypatch):
