@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 
 import pytest
@@ -103,12 +102,3 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         list(read_qrels(write(tmp_path, "q 0 d 1\n", "plain.gz")))
     with pytest.raises(DataError, match="not UTF-8"):
         list(read_qrels(write(tmp_path, b"q 0 d\xff 1\n")))
-
-
-def test_a_million_lines_take_seconds(tmp_path: Path) -> None:
-    """A tenth of that, here: about a quarter of a second."""
-    lines = (f"q{query} Q0 doc{rank} {rank} {30 - rank / 100} tag" for query in range(100) for rank in range(1000))
-    path = write(tmp_path, "\n".join(lines))
-    start = time.process_time()
-    assert sum(1 for _ in read_run(path)) == 100_000
-    assert time.process_time() - start < 1.5

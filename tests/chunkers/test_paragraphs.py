@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import pairwise
 
 import pytest
@@ -119,12 +118,3 @@ def test_no_text_and_no_room() -> None:
     assert pack_paragraphs(" \n\n\t ") == []
     with pytest.raises(ValueError, match="max_words is 0"):
         pack_paragraphs("text", 0)
-
-
-@pytest.mark.parametrize(
-    "source", ["\n \t" * 100_000 + "x", "x. " * 100_000, "- " * 100_000, "-" * 100_000 + "\n x", "#" * 100_000]
-)
-def test_time_grows_with_length_only(source: str) -> None:
-    start = time.process_time()
-    pack_paragraphs(source)
-    assert time.process_time() - start < 2

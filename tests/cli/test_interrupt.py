@@ -23,11 +23,11 @@ def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
         env=environment(),
     )
     journal = project.run / "rank.journal.jsonl"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline and not (journal.exists() and journal.stat().st_size > 5000):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
     assert errors.strip().splitlines()[-1] == (
         "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"

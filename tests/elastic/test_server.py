@@ -147,7 +147,7 @@ def test_an_untrusted_certificate(tmp_path) -> None:
     thread.start()
     with server, pytest.raises(PrerequisiteError, match=r"TLS failed .* set ca_certs"):
         count(url)
-    thread.join(timeout=5)
+    thread.join(timeout=60)
 
 
 def self_signed(folder) -> tuple[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 
 import pytest
 from hypothesis import given
@@ -81,13 +80,9 @@ def test_a_threshold_out_of_range(threshold):
         group_duplicates(["a"], threshold)
 
 
-def test_a_pool_of_a_hundred_passages_takes_milliseconds():
+def test_a_pool_of_a_hundred_passages():
     rng = random.Random(1)
     base = [[f"w{int(rng.paretovariate(0.7))}" for _ in range(200)] for _ in range(70)]
     copies = [[*passage[:-3], "x", "y", "z"] for passage in base[:30]]
     texts = [" ".join(passage) for passage in base + copies]
-    group_duplicates(texts[:2], 0.95)  # loads rapidfuzz
-    start = time.perf_counter()
-    leaders = group_duplicates(texts, 0.95)
-    assert leaders == [*range(70), *range(30)]
-    assert time.perf_counter() - start < 0.2, "about 8 ms on an idle machine"
+    assert group_duplicates(texts, 0.95) == [*range(70), *range(30)]

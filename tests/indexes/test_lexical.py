@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import time
 from collections import Counter
 
 import pytest
@@ -149,11 +148,3 @@ def test_it_is_quiet(tmp_path, capfd, caplog):
     found(open_lexical(tmp_path, store, DEFAULT), store, "cats")
     assert capfd.readouterr() == ("", "")
     assert [record for record in caplog.records if record.name.startswith("bm25s")] == []
-
-
-def test_opening_is_quick(tmp_path):
-    store = make_store(tmp_path, ENGLISH * 500)
-    open_lexical(tmp_path, store, DEFAULT)
-    start = time.perf_counter()
-    open_lexical(tmp_path, store, DEFAULT)
-    assert time.perf_counter() - start < 0.2, "about 5 ms on an idle machine"

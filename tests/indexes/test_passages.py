@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 
 import numpy as np
 import pytest
@@ -75,14 +74,12 @@ def test_the_content_hash_is_of_passages_in_order(tmp_path):
     assert len({content_hash(rows, "a"), *(content_hash(other, "c") for other in others)}) == 4
 
 
-def test_opening_is_quick_and_reads_only(tmp_path):
+def test_opening_reads_only(tmp_path):
     path = tmp_path / "p.sqlite"
-    PassageStore.build(path, passages(5000), "source").close()
+    PassageStore.build(path, passages(50), "source").close()
     path.chmod(0o444)
-    start = time.perf_counter()
     with PassageStore.open(path) as store:
-        assert time.perf_counter() - start < 0.05, "about 0.2 ms on an idle machine"
-        assert len(store) == 5000
+        assert len(store) == 50
     assert [entry.name for entry in tmp_path.iterdir()] == ["p.sqlite"]
 
 

@@ -36,7 +36,7 @@ def _environment(monkeypatch):
 
 
 def judge_for(server, folder=None, *, budget=None, parameters=None, **settings):
-    settings = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 2, **settings}
+    settings = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, **settings}
     llm = LLM(LLMSettings(**settings), budget or BudgetSettings(), folder)
     context = JudgeContext(llm, load_prompt("grade@1", "grade"), load_prompt("order@1", "order"))
     return LiteLLMJudge(LiteLLMJudge.Config(model=MODEL, parameters=parameters or {}), context), llm

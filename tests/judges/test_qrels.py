@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
-import time
 from collections import Counter
 from itertools import combinations, permutations
 from pathlib import Path
@@ -138,21 +136,6 @@ def test_orders_do_not_depend_on_the_order_of_the_work(tmp_path: Path) -> None:
     back = [ordered(again, query("q1"), batch) for batch in reversed(batches)][::-1]
     assert forth == back
     assert forth != [ordered(other, query("q1"), batch) for batch in batches]
-
-
-def test_an_order_of_five_takes_at_most_100_microseconds(tmp_path: Path) -> None:
-    who = replay(tmp_path, beta=3.0)
-    batches = [[passage(f"x{number + step}", "x") for step in range(5)] for number in range(200)]
-
-    async def work() -> float:
-        for batch in batches:  # draws the utilities
-            await who.order(query("q1"), batch)
-        question, start = query("q2"), time.process_time()
-        for batch in batches:
-            await who.order(question, batch)
-        return (time.process_time() - start) / len(batches)
-
-    assert min(asyncio.run(work()) for _ in range(3)) < 100e-6
 
 
 def test_noise_of_grades_is_no_cause_of_orders_nor_the_other_way_round(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ def wanted(texts):
 
 def embed(b, texts, llm=None, model=MODEL, **changes):
     request = EmbedRequest(model, texts, **{"dims": 8, "batch": 4, **changes})
-    used = llm or b.llm(prices={model: PRICE}, timeout_s=10)
+    used = llm or b.llm(prices={model: PRICE})
     return b.run(lambda llm: llm.embed(request), used)
 
 
@@ -109,9 +108,7 @@ def test_the_budget_holds(bench):
 
 def test_batches_go_at_once(bench):
     with bench(delay_s=0.2) as b:
-        began = time.monotonic()
         embed(b, [f"text {number}" for number in range(40)])
-        assert time.monotonic() - began < 1.5
         assert b.server.peak == 10
 
 

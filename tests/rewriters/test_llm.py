@@ -25,7 +25,7 @@ def _environment(monkeypatch):
 
 
 def rewrite(server, text="Where do\n herons nest?", language="en", **config):
-    llm = LLM(LLMSettings(api_base=server.url, prices={MODEL: PRICE}, timeout_s=2), BudgetSettings(), None)
+    llm = LLM(LLMSettings(api_base=server.url, prices={MODEL: PRICE}, timeout_s=20), BudgetSettings(), None)
     rewriter = LlmRewriter(LlmRewriter.Config(model=MODEL, **config), RewriterContext(llm))
 
     async def main():

@@ -48,7 +48,7 @@ class Bench:
             "api_base": self.server.url,
             "prices": {MODEL: PRICE},
             "requests_per_minute": None,
-            "timeout_s": 2.0,
+            "timeout_s": 20.0,
         }
         budget = BudgetSettings(max_usd=max_usd, max_calls=max_calls)
         return LLM(LLMSettings(**{**defaults, **settings}), budget, self.folder / "llm" if cached else None)

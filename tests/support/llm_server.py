@@ -28,7 +28,6 @@ Truth = Callable[[str, str], int]
 FENCED = re.compile(r"<data-([0-9a-f]+)>\n(.*?)\n</data-\1>", re.DOTALL)
 LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
 ASKED = ("POST /chat/completions", "POST /embeddings")
-SLOW_S = 5.0
 TRICKLE_S = 0.2  # between two bytes
 # spoiled on the outside only: what they bring is the truth
 HARMLESS = ("", "other model", "wrong type", "fenced")
@@ -196,7 +195,7 @@ class LLMServer:
             writer.transport.abort() if name == "reset" else writer.close()
             return False
         if name == "slow":
-            await asyncio.sleep(float(detail or SLOW_S))
+            await asyncio.sleep(float(detail))
         if name == "trickle":
             return await _trickle(writer, _http(200, json.dumps(self._completion(body, "")).encode()))
         if name in ERRORS:

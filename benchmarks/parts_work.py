@@ -1,0 +1,208 @@
+"""What `parts.py` measures: for each part its work and a yardstick, made outside of the time that counts.
+
+A yardstick is the same work on half of the input, or the least that the standard library needs for the same text.
+Inputs are made up from fixed seeds; files go into an empty folder.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+import sqlite3
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from support.judging import judge, passage, query, written
+
+from raggs.chunkers.paragraphs import pack_paragraphs
+from raggs.fusion.duplicates import group_duplicates
+from raggs.indexes.exact import search
+from raggs.indexes.lexical import Parameters, open_lexical
+from raggs.indexes.passages import PassageStore
+from raggs.llm.ledger import CallLedger, LedgerLine
+from raggs.trec import read_run
+
+WORD = re.compile(r"\w+")
+
+Work = Callable[[], object]
+
+
+class Pair(NamedTuple):
+    work: Work
+    yardstick: Work
+
+
+def grown(make: Callable[[int], Work], size: int, times: int = 2) -> Pair:
+    """The work on `times` the input, beside that on an input of `size`."""
+    return Pair(make(times * size), make(size))
+
+
+def prose(count: int, words: int, seed: int = 1) -> list[str]:
+    """Texts of so many words, few of which make up most of them."""
+    rng = random.Random(seed)
+    return [" ".join(f"w{int(rng.paretovariate(0.7))}" for _ in range(words)) for _ in range(count)]
+
+
+def finding_words(texts: Sequence[str]) -> Work:
+    return lambda: [WORD.findall(text.casefold()) for text in texts]
+
+
+def grading(words: int) -> Work:
+    """Fifty passages against an excerpt of a third of their length, by a judge that has seen none of them."""
+    question = query(references=[{"text": prose(1, words // 3, seed=2)[0]}])
+    passages = [passage(f"d{number}", text) for number, text in enumerate(prose(50, words))]
+
+    async def work() -> None:
+        who = judge("reference")
+        for each in passages:
+            await who.grade(question, each)
+
+    return lambda: asyncio.run(work())
+
+
+def grading_beside_words() -> Pair:
+    return Pair(grading(200), finding_words(prose(50, 200)))
+
+
+def ordering(folder: Path) -> Pair:
+    """Noisy orders of five; the standard library's generator seeded with the same names, five draws and a sort."""
+    who = judge("qrels", path=written(folder / "qrels.txt", "q1 0 d1 5"), beta=3.0)
+    batches = [[passage(f"x{number + step}", "x") for step in range(5)] for number in range(200)]
+    names = [f"q1 {' '.join(each.doc_id for each in batch)}" for batch in batches]
+
+    async def work() -> None:
+        for batch in batches:
+            await who.order(query("q1"), batch)
+
+    def yardstick() -> None:
+        for name in names:
+            draw = random.Random(name)
+            sorted(draw.expovariate(1.0) for _ in range(5))
+
+    return Pair(lambda: asyncio.run(work()), yardstick)
+
+
+def run_file(folder: Path, lines: int) -> Path:
+    """A run of a thousand hits a query."""
+    rows = (f"q{row // 1000} Q0 doc{row % 1000} {row % 1000} {30 - row % 1000 / 100} tag" for row in range(lines))
+    return written(folder / f"{lines}.trec", *rows)
+
+
+def reading(folder: Path, lines: int) -> Work:
+    path = run_file(folder, lines)
+    return lambda: sum(1 for _ in read_run(path))
+
+
+def reading_beside_split(folder: Path) -> Pair:
+    path = run_file(folder, 20_000)
+
+    def yardstick() -> None:
+        with path.open(encoding="utf-8") as file:
+            for line in file:
+                float(line.split()[4])
+
+    return Pair(reading(folder, 20_000), yardstick)
+
+
+def booking(folder: Path) -> Pair:
+    """An answer from the cache in the ledger; the same as a line of JSON of its own."""
+    ledger = CallLedger()
+    ledger.turn_to(folder / "ledger.jsonl", "judge")
+    line = LedgerLine(time="2026-01-01T00:00:00Z", stage="judge", qid="q1", model="m", task="grade", outcome="cached")
+    plain = line.model_dump(mode="json")
+    return Pair(lambda: ledger.hit("m", "grade", 0.25), lambda: json.dumps(plain))
+
+
+def pool(count: int) -> list[str]:
+    """Passages of 200 words; three in ten repeat another but for their last three words."""
+    copies = 3 * count // 10
+    base = prose(count - copies, 200)
+    return base + [text.rsplit(" ", 3)[0] + " x y z" for text in base[:copies]]
+
+
+def grouping(count: int) -> Work:
+    texts = pool(count)
+    return lambda: group_duplicates(texts, 0.95)
+
+
+def grouping_beside_words() -> Pair:
+    return Pair(grouping(100), finding_words(pool(100)))
+
+
+def searching(rows: int, asked: int = 8) -> Work:
+    """The ten nearest of vectors of 256 dimensions."""
+    vectors = np.random.default_rng(1).standard_normal((rows, 256), dtype=np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    ranks, queries = np.arange(rows, dtype=np.int32), vectors[:asked]
+    return lambda: search(vectors, ranks, queries, 10)
+
+
+def searching_equals(rows: int) -> Work:
+    """Vectors that are all the same, so that each ties with the tenth."""
+    vectors = np.full((rows, 256), 1 / 16, dtype=np.float32)
+    return lambda: search(vectors, np.arange(rows, dtype=np.int32), vectors[:8], 10)
+
+
+def searching_beside_itself(asked: int) -> Pair:
+    """For the ratio of the threads' times, which one work gives."""
+    work = searching(16_384, asked)
+    return Pair(work, work)
+
+
+def store(folder: Path, count: int) -> Path:
+    path = folder / f"{count}.sqlite"
+    PassageStore.build(path, (passage(f"d{n}", text) for n, text in enumerate(prose(count, 40))), "source").close()
+    return path
+
+
+def opening_store(folder: Path, count: int) -> Work:
+    path = store(folder, count)
+    return lambda: PassageStore.open(path).close()
+
+
+def opening_beside_sqlite(folder: Path) -> Pair:
+    path = store(folder, 2000)
+
+    def yardstick() -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("SELECT * FROM meta").fetchall()
+
+    return Pair(lambda: PassageStore.open(path).close(), yardstick)
+
+
+def opening_index(folder: Path) -> Pair:
+    """An index of BM25 that is there; its corpus as lines of JSON."""
+    path = store(folder, 2000)
+    with PassageStore.open(path) as passages:
+        rows = [json.dumps({"_id": each.doc_id, "text": each.text}) for each in passages]
+
+    def work() -> None:
+        with PassageStore.open(path) as passages:
+            open_lexical(folder, passages, Parameters(k1=1.2, b=0.75, language="en"))
+
+    work()  # builds it
+    return Pair(work, lambda: [json.loads(row) for row in rows])
+
+
+def packing(unit: str, after: str = "") -> Pair:
+    """Paragraphs of a text that is one unit again and again."""
+
+    def make(size: int) -> Work:
+        source = unit * size + after
+        return lambda: pack_paragraphs(source)
+
+    return grown(make, 25_000)
+
+
+def packing_beside_words() -> Pair:
+    text = "\n\n".join(". ".join(prose(4, 20, seed)) for seed in range(50))
+    return Pair(lambda: pack_paragraphs(text), finding_words([text]))
