@@ -12,6 +12,7 @@ from raggs.agreement.labels import (
     accuracy_given_hit,
     cohen_kappa,
     confusion,
+    count_pairs,
     krippendorff_alpha,
 )
 from raggs.agreement.orders import (
@@ -38,6 +39,7 @@ __all__ = [
     "cohen_kappa",
     "compare_orders",
     "confusion",
+    "count_pairs",
     "kendall_tau_b",
     "krippendorff_alpha",
     "overlap_at_k",

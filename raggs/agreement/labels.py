@@ -8,7 +8,8 @@ resample. Missing labels are NaN; what they leave out is counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -73,6 +74,15 @@ class Confusion:
         equal = sum(row[place] for place, row in enumerate(self.counts))
         return equal / self.total if self.total else math.nan
 
+    def kappa(self, weights: Weights | None = None) -> float:
+        """The value of `cohen_kappa`, without an interval."""
+        return float(_kappa(self.array, _costs(len(self.labels), weights))[0])
+
+    @property
+    def array(self) -> Ints:
+        """The counts, shape (labels, labels)."""
+        return np.array(self.counts, dtype=np.int64)
+
 
 @dataclass(frozen=True)
 class AccuracyGivenHit:
@@ -108,8 +118,28 @@ def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[f
     Raises:
         ValueError: the shapes differ, or a label is not among `labels`.
     """
-    table, missing = _table(first, second, labels)
-    return Confusion(tuple(labels), tuple(tuple(row) for row in table.tolist()), missing)
+    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in _paired(first, second))
+    return count_pairs(Counter(zip(*sides, strict=True)), labels=labels)
+
+
+def count_pairs(
+    pairs: Mapping[tuple[float | None, float | None], int], *, labels: Sequence[float] = GRADES
+) -> Confusion:
+    """The table of pairs of labels, of the first judge and of the second, that were counted already.
+
+    Args:
+        pairs: how many units were given each pair; None where a judge gave no label.
+        labels: all that may occur, in their order.
+
+    Raises:
+        ValueError: a label is not among `labels`.
+    """
+    known = {pair: count for pair, count in pairs.items() if None not in pair}
+    for one, other in known:
+        if one not in labels or other not in labels:
+            raise ValueError(f"the pair of labels {one:g}, {other:g} is not within {', '.join(map(str, labels))}")
+    counts = tuple(tuple(known.get((one, other), 0) for other in labels) for one in labels)
+    return Confusion(tuple(labels), counts, sum(pairs.values()) - sum(known.values()))
 
 
 def cohen_kappa(
@@ -136,20 +166,9 @@ def cohen_kappa(
     Raises:
         ValueError: as `confusion`, or an argument is out of its range.
     """
-    table, missing = _table(first, second, labels)
-    steps = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels))))
-    powers = {None: 0, "linear": 1, "quadratic": 2}
-    if weights not in powers:
-        raise ValueError(f"unknown weights {weights!r}; known: None, linear, quadratic")
-    costs = np.where(steps > 0, steps ** powers[weights], 0)
-
-    def kappa(tables: Ints) -> Floats:
-        tables = tables.reshape(-1, *table.shape)
-        chance = tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :]
-        observed = (costs * tables).sum(axis=(1, 2)) * tables.sum(axis=(1, 2))
-        return _beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
-
-    return _agreement(table.ravel(), kappa, missing, confidence, draws, seed)
+    table = confusion(first, second, labels=labels)
+    costs = _costs(len(labels), weights)
+    return _agreement(table.array.ravel(), lambda drawn: _kappa(drawn, costs), table.missing, confidence, draws, seed)
 
 
 def krippendorff_alpha(
@@ -222,6 +241,23 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
     )
 
 
+def _costs(size: int, weights: Weights | None) -> Ints:
+    """What each pair of `size` labels costs, shape (size, size)."""
+    powers = {None: 0, "linear": 1, "quadratic": 2}
+    if weights not in powers:
+        raise ValueError(f"unknown weights {weights!r}; known: None, linear, quadratic")
+    steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    return np.where(steps > 0, steps ** powers[weights], 0)
+
+
+def _kappa(tables: Ints, costs: Ints) -> Floats:
+    """Kappa of each table, flat or square; in floats, for products of counts can pass 2^63."""
+    given = tables.reshape(-1, *costs.shape).astype(np.float64)
+    chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
+    observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))
+    return _beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
+
+
 def _pairs(kinds: Ints) -> Floats:
     """The coincidences that a unit of each kind brings, shape (kinds, values, values).
 
@@ -238,19 +274,6 @@ def _difference(totals: Floats, values: Floats, level: Level) -> Floats:
         return 1 - np.eye(values.size)[None]
     places = values[None] if level == "interval" else totals.cumsum(axis=1) - totals / 2
     return np.asarray((places[:, :, None] - places[:, None, :]) ** 2)
-
-
-def _table(first: npt.ArrayLike, second: npt.ArrayLike, labels: Sequence[float]) -> tuple[Ints, int]:
-    """Counts of the pairs of labels, and how many units lack one."""
-    ours, theirs = _paired(first, second)
-    known = ~(np.isnan(ours) | np.isnan(theirs))
-    table = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    place = {float(label): number for number, label in enumerate(labels)}
-    for one, other in zip(ours[known].tolist(), theirs[known].tolist(), strict=True):
-        if one not in place or other not in place:
-            raise ValueError(f"the pair of labels {one:g}, {other:g} is not within {', '.join(map(str, labels))}")
-        table[place[one], place[other]] += 1
-    return table, int((~known).sum())
 
 
 def _paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:

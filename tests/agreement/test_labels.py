@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from itertools import permutations
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.agreement import accuracy_given_hit, cohen_kappa, confusion, krippendorff_alpha
+from raggs.agreement import accuracy_given_hit, cohen_kappa, confusion, count_pairs, krippendorff_alpha
 from raggs.seeds import generator
 
 NAN = math.nan
@@ -190,6 +191,32 @@ def test_intervals_repeat_with_their_seed():
     assert cohen_kappa(first, second, seed=1) == cohen_kappa(first, second, seed=1)
     assert cohen_kappa(first, second, seed=1) != cohen_kappa(first, second, seed=2)
     assert krippendorff_alpha([first, second], seed=1) == krippendorff_alpha([first, second], seed=1)
+
+
+maybe = st.one_of(st.none(), st.integers(1, 5))
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@given(pairs=st.lists(st.tuples(maybe, maybe), min_size=1, max_size=40))
+@settings(deadline=None)
+def test_pairs_that_were_counted_are_the_same_table(pairs, weights):
+    found = count_pairs(Counter(pairs))
+    sides = np.array(pairs, dtype=float).T
+    assert found == confusion(*sides)
+    assert found.kappa(weights) == pytest.approx(
+        cohen_kappa(*sides, weights=weights, draws=1, seed=1).value, nan_ok=True
+    )
+
+
+def test_kappa_of_more_pairs_than_whole_numbers_multiply():
+    pairs = {(1, 1): 10**10, (1, 5): 10**10, (5, 5): 2 * 10**10}
+    # By hand, in units of 10^10 and of 16: seen 1 of 4; margins (2, 2) and (1, 3) bring 2 * 3 + 2 * 1 of 16, half.
+    assert count_pairs(pairs).kappa("quadratic") == pytest.approx(0.5)
+
+
+def test_no_pairs_have_no_kappa():
+    assert math.isnan(count_pairs({}).kappa("quadratic"))
+    assert count_pairs({(None, 3): 2}).missing == 2
 
 
 def test_confusion_counts_pairs_and_what_is_missing():
