@@ -66,6 +66,9 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
     def causes(self, config: JudgeConfig, services: Services) -> dict[str, Any]:
         return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}
 
+    def by_query(self, config: JudgeConfig) -> bool:
+        return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together
+
     def run(self, inputs: Inputs, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total = len(services.queries)
 
