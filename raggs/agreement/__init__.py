@@ -4,12 +4,11 @@ Pure: orders of identifiers and arrays of labels in, frozen results out; seeded 
 interval. What is undefined is NaN, never a number that looks like an answer, and what was left out is counted.
 """
 
+from raggs.agreement.answers import AccuracyGivenHit, accuracy_given_hit
 from raggs.agreement.labels import (
     GRADES,
-    AccuracyGivenHit,
     Agreement,
     Confusion,
-    accuracy_given_hit,
     cohen_kappa,
     confusion,
     count_pairs,

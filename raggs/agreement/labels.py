@@ -1,4 +1,4 @@
-"""Label against label: how far two judges, or many, agree beyond chance, and what answers are worth once found.
+"""Label against label: how far two judges, or many, agree beyond chance.
 
 Units are what was labelled. An interval comes from resampling the units (percentile bootstrap, Efron and Tibshirani,
 1993): units with the same labels are interchangeable, so that one multinomial draw of the kinds of units is a whole
@@ -84,30 +84,6 @@ class Confusion:
         return np.array(self.counts, dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class AccuracyGivenHit:
-    """Acc|Hit@K: how often the answer is correct where retrieval brought all the evidence.
-
-    Attributes:
-        value: correct / hits; NaN without hits.
-        low, high: Wilson's score interval; 0 and 1 without hits.
-        confidence: of the interval, in 0..1.
-        correct: hits with a correct answer.
-        hits: queries with a hit and a known answer.
-        missed: queries without a hit.
-        missing: queries left out: no flag for the hit, or a hit without one for the answer.
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-    correct: int
-    hits: int
-    missed: int
-    missing: int
-
-
 def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[float] = GRADES) -> Confusion:
     """The table of two judges' labels.
 
@@ -118,7 +94,7 @@ def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[f
     Raises:
         ValueError: the shapes differ, or a label is not among `labels`.
     """
-    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in _paired(first, second))
+    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in paired(first, second))
     return count_pairs(Counter(zip(*sides, strict=True)), labels=labels)
 
 
@@ -212,35 +188,6 @@ def krippendorff_alpha(
     return _agreement(counts, alpha, matrix.shape[1] - len(given), confidence, draws, seed)
 
 
-def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence: float = 0.95) -> AccuracyGivenHit:
-    """Answer accuracy over the queries whose whole evidence was retrieved, with Wilson's interval.
-
-    Args:
-        correct: shape (queries,), 1 where the answer is correct, 0 where not, NaN where unknown.
-        hit: shape (queries,), 1 where every passage of grade 4 or more is in the top K, else 0; NaN where undefined.
-        confidence: inside 0..1.
-
-    Raises:
-        ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
-    """
-    from scipy.stats import binomtest
-
-    answers, hits = _paired(correct, hit)
-    _check_confidence(confidence, draws=1)
-    for flags in (answers, hits):
-        if not np.isin(flags[~np.isnan(flags)], (0, 1)).all():
-            raise ValueError("a flag is 0, 1 or NaN")
-    found = answers[(hits == 1) & ~np.isnan(answers)]
-    right, total, missed = int(found.sum()), found.size, int((hits == 0).sum())
-    missing = hits.size - missed - total
-    if not total:
-        return AccuracyGivenHit(math.nan, 0.0, 1.0, confidence, 0, 0, missed, missing)
-    wilson = binomtest(right, total).proportion_ci(confidence, method="wilson")
-    return AccuracyGivenHit(
-        right / total, float(wilson.low), float(wilson.high), confidence, right, total, missed, missing
-    )
-
-
 def _costs(size: int, weights: Weights | None) -> Ints:
     """What each pair of `size` labels costs, shape (size, size)."""
     powers = {None: 0, "linear": 1, "quadratic": 2}
@@ -276,7 +223,7 @@ def _difference(totals: Floats, values: Floats, level: Level) -> Floats:
     return np.asarray((places[:, :, None] - places[:, None, :]) ** 2)
 
 
-def _paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
+def paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if ours.ndim != 1 or ours.shape != theirs.shape:
         raise ValueError(f"two arrays over the same units are needed, got the shapes {ours.shape}, {theirs.shape}")
@@ -293,7 +240,7 @@ def _agreement(
     counts: Ints, coefficient: Callable[[Ints], Floats], missing: int, confidence: float, draws: int, seed: int
 ) -> Agreement:
     """The coefficient of units of which there are `counts` by kind, with its interval."""
-    _check_confidence(confidence, draws)
+    check_confidence(confidence, draws)
     units = int(counts.sum())
     value = float(coefficient(counts[None])[0]) if units else math.nan
     if units < 2 or math.isnan(value):
@@ -306,6 +253,6 @@ def _agreement(
     return Agreement(value, float(low), float(high), confidence, units, missing, draws - defined.size)
 
 
-def _check_confidence(confidence: float, draws: int) -> None:
+def check_confidence(confidence: float, draws: int) -> None:
     if not (0 < confidence < 1 and draws >= 1):
         raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")

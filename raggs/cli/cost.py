@@ -71,8 +71,7 @@ def _estimates(run: Run) -> tuple[list[Estimate], str]:
 
 
 def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> None:
-    from raggs.cli.render import table
-    from raggs.cli.screen import open_console
+    from raggs.cli.screen import open_console, table
 
     screen = open_console()
     expected: dict[str, list[Estimate]] = {line.stage: [] for line in estimates}
