@@ -3,7 +3,8 @@
 A setting belongs to a fingerprint when changing it can change the bytes of an artifact. Two things do not:
 
 - how the work is done: the fields marked `Effort` (concurrency, time-outs, retries);
-- where a file lies: a field of type `InputPath` counts by the content of the file, not by its path.
+- where a file lies: a field of type `InputPath` counts by the content of the file, not by its path, and so does a
+  `SourcePath`, but whoever reads that states its content.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
-from raggs.hashing import hash_file, hash_value
+from raggs.hashing import hash_file
 
 BASE_FOLDER = "base_folder"
 
@@ -48,6 +49,8 @@ AnchoredPath = Annotated[Path, AfterValidator(_anchor)]
 # A prompt's name, or the path of a Markdown file. It counts by its text, which whoever uses it states as a cause.
 PromptName = Annotated[str, AfterValidator(_anchor_prompt), EFFORT]
 InputPath = Annotated[Path, AfterValidator(_anchor), INPUT]
+# The path of a corpus. It counts by its content, which the corpus states itself and so hashes once.
+SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
 
 
 class Settings(BaseModel):
@@ -59,8 +62,8 @@ class Settings(BaseModel):
 def causes(settings: BaseModel) -> dict[str, Any]:
     """The fields of `settings` that can change a result, as plain JSON values, nested models included.
 
-    An `InputPath` is replaced by the sha256 of the file (of a folder: of all its files, by relative name);
-    a missing file by None, since whoever reads it will say so better.
+    An `InputPath` is replaced by the sha256 of the file; a missing file by None, since whoever reads it will say so
+    better.
     """
     found: dict[str, Any] = {}
     for name, field in type(settings).model_fields.items():
@@ -68,7 +71,7 @@ def causes(settings: BaseModel) -> dict[str, Any]:
             continue
         value = getattr(settings, name)
         if any(mark is INPUT for mark in field.metadata):
-            value = None if value is None else hash_path(value)
+            value = None if value is None else _hash_input(value)
         found[name] = _plain(value)
     return found
 
@@ -85,12 +88,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def hash_path(path: Path) -> str | None:
-    """The content hash of a file, or of all files below a folder; None where nothing can be read."""
+def _hash_input(path: Path) -> str | None:
+    """The content hash of a file; None where nothing can be read."""
     try:
-        if path.is_dir():
-            files = sorted(entry for entry in path.rglob("*") if entry.is_file())
-            return hash_value([[entry.relative_to(path).as_posix(), hash_file(entry)] for entry in files])
         return hash_file(path)
     except OSError:
         return None

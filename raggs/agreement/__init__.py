@@ -4,14 +4,14 @@ Pure: orders of identifiers and arrays of labels in, frozen results out; seeded 
 interval. What is undefined is NaN, never a number that looks like an answer, and what was left out is counted.
 """
 
+from raggs.agreement.answers import AccuracyGivenHit, accuracy_given_hit
 from raggs.agreement.labels import (
     GRADES,
-    AccuracyGivenHit,
     Agreement,
     Confusion,
-    accuracy_given_hit,
     cohen_kappa,
     confusion,
+    count_pairs,
     krippendorff_alpha,
 )
 from raggs.agreement.orders import (
@@ -38,6 +38,7 @@ __all__ = [
     "cohen_kappa",
     "compare_orders",
     "confusion",
+    "count_pairs",
     "kendall_tau_b",
     "krippendorff_alpha",
     "overlap_at_k",

@@ -1,4 +1,4 @@
-"""Label against label: how far two judges, or many, agree beyond chance, and what answers are worth once found.
+"""Label against label: how far two judges, or many, agree beyond chance.
 
 Units are what was labelled. An interval comes from resampling the units (percentile bootstrap, Efron and Tibshirani,
 1993): units with the same labels are interchangeable, so that one multinomial draw of the kinds of units is a whole
@@ -8,7 +8,8 @@ resample. Missing labels are NaN; what they leave out is counted.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -73,29 +74,14 @@ class Confusion:
         equal = sum(row[place] for place, row in enumerate(self.counts))
         return equal / self.total if self.total else math.nan
 
+    def kappa(self, weights: Weights | None = None) -> float:
+        """The value of `cohen_kappa`, without an interval."""
+        return float(_kappa(self.array, _costs(len(self.labels), weights))[0])
 
-@dataclass(frozen=True)
-class AccuracyGivenHit:
-    """Acc|Hit@K: how often the answer is correct where retrieval brought all the evidence.
-
-    Attributes:
-        value: correct / hits; NaN without hits.
-        low, high: Wilson's score interval; 0 and 1 without hits.
-        confidence: of the interval, in 0..1.
-        correct: hits with a correct answer.
-        hits: queries with a hit and a known answer.
-        missed: queries without a hit.
-        missing: queries left out: no flag for the hit, or a hit without one for the answer.
-    """
-
-    value: float
-    low: float
-    high: float
-    confidence: float
-    correct: int
-    hits: int
-    missed: int
-    missing: int
+    @property
+    def array(self) -> Ints:
+        """The counts, shape (labels, labels)."""
+        return np.array(self.counts, dtype=np.int64)
 
 
 def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[float] = GRADES) -> Confusion:
@@ -108,8 +94,28 @@ def confusion(first: npt.ArrayLike, second: npt.ArrayLike, *, labels: Sequence[f
     Raises:
         ValueError: the shapes differ, or a label is not among `labels`.
     """
-    table, missing = _table(first, second, labels)
-    return Confusion(tuple(labels), tuple(tuple(row) for row in table.tolist()), missing)
+    sides = ([None if math.isnan(label) else label for label in side.tolist()] for side in paired(first, second))
+    return count_pairs(Counter(zip(*sides, strict=True)), labels=labels)
+
+
+def count_pairs(
+    pairs: Mapping[tuple[float | None, float | None], int], *, labels: Sequence[float] = GRADES
+) -> Confusion:
+    """The table of pairs of labels, of the first judge and of the second, that were counted already.
+
+    Args:
+        pairs: how many units were given each pair; None where a judge gave no label.
+        labels: all that may occur, in their order.
+
+    Raises:
+        ValueError: a label is not among `labels`.
+    """
+    known = {pair: count for pair, count in pairs.items() if None not in pair}
+    for one, other in known:
+        if one not in labels or other not in labels:
+            raise ValueError(f"the pair of labels {one:g}, {other:g} is not within {', '.join(map(str, labels))}")
+    counts = tuple(tuple(known.get((one, other), 0) for other in labels) for one in labels)
+    return Confusion(tuple(labels), counts, sum(pairs.values()) - sum(known.values()))
 
 
 def cohen_kappa(
@@ -136,20 +142,9 @@ def cohen_kappa(
     Raises:
         ValueError: as `confusion`, or an argument is out of its range.
     """
-    table, missing = _table(first, second, labels)
-    steps = np.abs(np.subtract.outer(np.arange(len(labels)), np.arange(len(labels))))
-    powers = {None: 0, "linear": 1, "quadratic": 2}
-    if weights not in powers:
-        raise ValueError(f"unknown weights {weights!r}; known: None, linear, quadratic")
-    costs = np.where(steps > 0, steps ** powers[weights], 0)
-
-    def kappa(tables: Ints) -> Floats:
-        tables = tables.reshape(-1, *table.shape)
-        chance = tables.sum(axis=2)[:, :, None] * tables.sum(axis=1)[:, None, :]
-        observed = (costs * tables).sum(axis=(1, 2)) * tables.sum(axis=(1, 2))
-        return _beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
-
-    return _agreement(table.ravel(), kappa, missing, confidence, draws, seed)
+    table = confusion(first, second, labels=labels)
+    costs = _costs(len(labels), weights)
+    return _agreement(table.array.ravel(), lambda drawn: _kappa(drawn, costs), table.missing, confidence, draws, seed)
 
 
 def krippendorff_alpha(
@@ -193,33 +188,21 @@ def krippendorff_alpha(
     return _agreement(counts, alpha, matrix.shape[1] - len(given), confidence, draws, seed)
 
 
-def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence: float = 0.95) -> AccuracyGivenHit:
-    """Answer accuracy over the queries whose whole evidence was retrieved, with Wilson's interval.
+def _costs(size: int, weights: Weights | None) -> Ints:
+    """What each pair of `size` labels costs, shape (size, size)."""
+    powers = {None: 0, "linear": 1, "quadratic": 2}
+    if weights not in powers:
+        raise ValueError(f"unknown weights {weights!r}; known: None, linear, quadratic")
+    steps = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
+    return np.where(steps > 0, steps ** powers[weights], 0)
 
-    Args:
-        correct: shape (queries,), 1 where the answer is correct, 0 where not, NaN where unknown.
-        hit: shape (queries,), 1 where every passage of grade 4 or more is in the top K, else 0; NaN where undefined.
-        confidence: inside 0..1.
 
-    Raises:
-        ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
-    """
-    from scipy.stats import binomtest
-
-    answers, hits = _paired(correct, hit)
-    _check_confidence(confidence, draws=1)
-    for flags in (answers, hits):
-        if not np.isin(flags[~np.isnan(flags)], (0, 1)).all():
-            raise ValueError("a flag is 0, 1 or NaN")
-    found = answers[(hits == 1) & ~np.isnan(answers)]
-    right, total, missed = int(found.sum()), found.size, int((hits == 0).sum())
-    missing = hits.size - missed - total
-    if not total:
-        return AccuracyGivenHit(math.nan, 0.0, 1.0, confidence, 0, 0, missed, missing)
-    wilson = binomtest(right, total).proportion_ci(confidence, method="wilson")
-    return AccuracyGivenHit(
-        right / total, float(wilson.low), float(wilson.high), confidence, right, total, missed, missing
-    )
+def _kappa(tables: Ints, costs: Ints) -> Floats:
+    """Kappa of each table, flat or square; in floats, for products of counts can pass 2^63."""
+    given = tables.reshape(-1, *costs.shape).astype(np.float64)
+    chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
+    observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))
+    return _beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
 
 
 def _pairs(kinds: Ints) -> Floats:
@@ -240,20 +223,7 @@ def _difference(totals: Floats, values: Floats, level: Level) -> Floats:
     return np.asarray((places[:, :, None] - places[:, None, :]) ** 2)
 
 
-def _table(first: npt.ArrayLike, second: npt.ArrayLike, labels: Sequence[float]) -> tuple[Ints, int]:
-    """Counts of the pairs of labels, and how many units lack one."""
-    ours, theirs = _paired(first, second)
-    known = ~(np.isnan(ours) | np.isnan(theirs))
-    table = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    place = {float(label): number for number, label in enumerate(labels)}
-    for one, other in zip(ours[known].tolist(), theirs[known].tolist(), strict=True):
-        if one not in place or other not in place:
-            raise ValueError(f"the pair of labels {one:g}, {other:g} is not within {', '.join(map(str, labels))}")
-        table[place[one], place[other]] += 1
-    return table, int((~known).sum())
-
-
-def _paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
+def paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if ours.ndim != 1 or ours.shape != theirs.shape:
         raise ValueError(f"two arrays over the same units are needed, got the shapes {ours.shape}, {theirs.shape}")
@@ -270,7 +240,7 @@ def _agreement(
     counts: Ints, coefficient: Callable[[Ints], Floats], missing: int, confidence: float, draws: int, seed: int
 ) -> Agreement:
     """The coefficient of units of which there are `counts` by kind, with its interval."""
-    _check_confidence(confidence, draws)
+    check_confidence(confidence, draws)
     units = int(counts.sum())
     value = float(coefficient(counts[None])[0]) if units else math.nan
     if units < 2 or math.isnan(value):
@@ -283,6 +253,6 @@ def _agreement(
     return Agreement(value, float(low), float(high), confidence, units, missing, draws - defined.size)
 
 
-def _check_confidence(confidence: float, draws: int) -> None:
+def check_confidence(confidence: float, draws: int) -> None:
     if not (0 < confidence < 1 and draws >= 1):
         raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")

@@ -39,9 +39,9 @@ def cost(
     found = costs(opened.store)
     estimates, problem = _estimates(opened)
     if as_json:
-        told = {name: {key: vars(entry) for key, entry in sums.items()} for name, sums in _tables(found).items()}
+        told = {name: {key: entry.model_dump() for key, entry in sums.items()} for name, sums in _tables(found).items()}
         estimated = [vars(line) for line in estimates]
-        typer.echo(dump_json({"run": str(run), "total": vars(found.total), **told, "estimates": estimated}))
+        typer.echo(dump_json({"run": str(run), "total": found.total.model_dump(), **told, "estimates": estimated}))
         return
     _print(found, estimates, problem, top)
 
@@ -71,8 +71,7 @@ def _estimates(run: Run) -> tuple[list[Estimate], str]:
 
 
 def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> None:
-    from raggs.cli.render import table
-    from raggs.cli.screen import open_console
+    from raggs.cli.screen import open_console, table
 
     screen = open_console()
     expected: dict[str, list[Estimate]] = {line.stage: [] for line in estimates}

@@ -156,10 +156,11 @@ def eval_(
         fail_on_regression=fail_on_regression,
         max_drop=max_drop,
     )
+    gates = command.open_gates(asked)
     report = command.evaluate_files(asked)
     files = [] if out is None else write_report(report, out)
     if as_json:
         typer.echo(report.model_dump_json(indent=2))
     else:
         evalviews.show(report, per_query=per_query, files=files)
-    command.judge_gates(asked, report)
+    gates.judge(report)

@@ -174,16 +174,7 @@ class RunServices:
     def spent(self) -> Cost:
         if "llm" not in self.__dict__:
             return Cost()
-        usage = self.llm.usage
-        return Cost(
-            calls=usage.calls,
-            cached=usage.cached,
-            prompt_tokens=usage.prompt_tokens,
-            completion_tokens=usage.completion_tokens,
-            usd=usage.usd,
-            saved_usd=usage.saved_usd,
-            repaired=usage.repaired,
-        )
+        return Cost.model_validate(self.llm.usage, from_attributes=True)
 
     def attach(self, journal: Journal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
         self._ledger.turn_to(ledger, stage)

@@ -20,7 +20,7 @@ from raggs.corpora.base import LeftOut, hash_source
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
 from raggs.registry import Adapter
-from raggs.settings import InputPath, Settings
+from raggs.settings import Settings, SourcePath
 
 
 def _relative(pattern: str) -> str:
@@ -35,7 +35,7 @@ Pattern = Annotated[str, AfterValidator(_relative)]
 
 class FolderConfig(Settings):
     type: Literal["folder"] = "folder"
-    path: InputPath = Field(description="the folder")
+    path: SourcePath = Field(description="the folder")
     patterns: tuple[Pattern, ...] = Field(("*.txt", "*.md"), min_length=1, description="which files, at any depth")
     max_words: int = Field(200, ge=20, description="words a passage holds at most")
 

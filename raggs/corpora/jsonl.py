@@ -16,7 +16,7 @@ from raggs.errors import DataError
 from raggs.hashing import canonical_json
 from raggs.jsonl import read_objects
 from raggs.registry import Adapter
-from raggs.settings import InputPath, Settings
+from raggs.settings import Settings, SourcePath
 
 ID_FIELDS = ("_id", "id", "doc_id")
 KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
@@ -25,7 +25,7 @@ REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
 
 class JsonlConfig(Settings):
     type: Literal["jsonl"] = "jsonl"
-    path: InputPath = Field(description="one JSON object a line; may be .gz")
+    path: SourcePath = Field(description="one JSON object a line; may be .gz")
     empty: Literal["skip", "error"] = Field("skip", description="passages with neither title nor text")
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from raggs.errors import DataError, PartialError, UsageError
-from raggs.evaluation import gates
+from raggs.errors import DataError, UsageError
+from raggs.evaluation.gates import Gates, parse_limit, read_report
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import Options, make_report
 from raggs.evaluation.sources import open_golden, open_systems
@@ -57,16 +57,31 @@ class Request:
     max_drop: float
 
 
+def open_gates(asked: Request) -> Gates:
+    """The conditions that were set. To be called first, so that a wrong path is told before the work.
+
+    Raises:
+        UsageError, NotFoundError, DataError: a condition cannot be held.
+    """
+    if not math.isfinite(asked.max_drop):
+        raise UsageError("--max-drop is a number", remedy="write e.g. --max-drop 0.01")
+    path = asked.fail_on_regression
+    return Gates(
+        limits=dict(map(parse_limit, asked.fail_under)),
+        before=None if path is None else read_report(path),
+        where=path,
+        drop=asked.max_drop,
+    )
+
+
 def evaluate_files(asked: Request) -> Report:
     """Read all files and score.
 
     Raises:
         UsageError, NotFoundError, DataError: something asked for does not exist, or a file cannot be right.
     """
-    if not math.isfinite(asked.confidence) or not math.isfinite(asked.max_drop):
-        raise UsageError("--confidence and --max-drop are numbers", remedy="write e.g. --confidence 0.95")
-    if asked.fail_on_regression is not None:
-        gates.read_report(asked.fail_on_regression)  # a wrong path is said before the work
+    if not math.isfinite(asked.confidence):
+        raise UsageError("--confidence is a number", remedy="write e.g. --confidence 0.95")
     if asked.samples is not None or asked.outputs is not None:
         return _of_samples(asked)
     if asked.golden is None or not asked.runs:
@@ -78,20 +93,6 @@ def evaluate_files(asked: Request) -> Report:
     usual = GRADED if golden.qrels.scale.golden else OTHERS
     options = _options(asked, usual, DEFAULT_CUTOFF)
     return make_report(golden, list(open_systems(list(asked.runs))), options)
-
-
-def judge_gates(asked: Request, report: Report) -> None:
-    """Hold the report against the conditions that were set.
-
-    Raises:
-        PartialError: one is not met; all that are not are named.
-    """
-    failed = gates.under(report, dict(map(gates.parse_limit, asked.fail_under)))
-    if asked.fail_on_regression is not None:
-        before = gates.read_report(asked.fail_on_regression)
-        failed += gates.regressions(report, before, drop=asked.max_drop, where=asked.fail_on_regression)
-    if failed:
-        raise PartialError("; ".join(failed))
 
 
 def _of_samples(asked: Request) -> Report:
@@ -123,7 +124,7 @@ def _options(asked: Request, usual: tuple[str, ...], default_k: int) -> Options:
     else:
         wanted = [one for name in usual for one in at_cutoffs(name, cutoffs or [default_k])]
     shown = sorted({named.measure.k for named in wanted if named.measure.k}) or [default_k]
-    wanted += [parse_measure(gates.parse_limit(limit)[0]) for limit in asked.fail_under]
+    wanted += [parse_measure(parse_limit(limit)[0]) for limit in asked.fail_under]
     wanted += [parse_measure(f"holes@{k}") for k in shown]
     return Options(
         measures=list({named.name: named for named in wanted}.values()),

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.errors import DataError, NotFoundError, PartialError, UsageError
 from raggs.evaluation.models import Report, SystemPart
 from raggs.jsonl import explain
 from raggs.metrics.names import parse_measure
@@ -21,6 +22,36 @@ from raggs.metrics.stats import compare
 LIMIT = re.compile(r"(.+)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)", re.ASCII)
 CUTOFF = re.compile(r"@\d+")
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
+
+
+@dataclass(frozen=True)
+class Gates:
+    """What a result must hold.
+
+    Attributes:
+        limits: by canonical measure.
+        before: an earlier result, as it was before this one is written, perhaps over it.
+        where: its file.
+        drop: what a mean may lose against it.
+    """
+
+    limits: Mapping[str, float]
+    before: Report | None
+    where: Path | None
+    drop: float
+
+    def judge(self, report: Report) -> None:
+        """Hold a result against all of them.
+
+        Raises:
+            PartialError: one is not met; all that are not are named.
+            DataError: it cannot be compared with the earlier one.
+        """
+        failed = under(report, self.limits)
+        if self.before is not None:
+            failed += regressions(report, self.before, drop=self.drop, where=self.where)
+        if failed:
+            raise PartialError("; ".join(failed))
 
 
 def parse_limit(text: str) -> tuple[str, float]:
@@ -69,7 +100,7 @@ def read_report(path: Path) -> Report:
         raise DataError(explain(error), where=path, remedy="name an eval.json of this version of raggs") from error
 
 
-def regressions(report: Report, before: Report, *, drop: float, where: Path) -> list[str]:
+def regressions(report: Report, before: Report, *, drop: float, where: Path | None) -> list[str]:
     """A sentence for each measure of each system that got worse: by more than `drop` in the mean, or significantly.
 
     Args:

@@ -5,6 +5,7 @@ The form is versioned by `v`; fields are added, not renamed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Literal
 
@@ -13,6 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from raggs.version import __version__
 
 Number = float | None
+
+
+def number(value: float) -> Number:
+    """A plain number; None where it is not defined."""
+    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero
 
 
 class Part(BaseModel):

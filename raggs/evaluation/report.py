@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from raggs.errors import DataError, UsageError
+from raggs.evaluation.comparisons import comparisons
 from raggs.evaluation.models import (
     AnswersPart,
     BottleneckPart,
-    ComparisonPart,
     GoldenPart,
     Number,
     Report,
@@ -21,6 +21,7 @@ from raggs.evaluation.models import (
     SettingPart,
     SystemPart,
     TiePart,
+    number,
 )
 from raggs.evaluation.sources import Golden, System
 from raggs.metrics.bottleneck import bottleneck
@@ -31,12 +32,11 @@ from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import Named, parse_measure
 from raggs.metrics.robustness import recall_profile
 from raggs.metrics.sensitivity import sensitivity
-from raggs.metrics.stats import Interval, compare_many
+from raggs.metrics.stats import Interval
 from raggs.metrics.uncertainty import with_doubt
 from raggs.text import plural
 
 SHOWN = 3
-UNCOMPARED = {"holes", "judged"}  # they tell how far a score can be trusted, not how good it is
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,9 @@ def make_report(golden: Golden, systems: Sequence[System], options: Options) -> 
         seed=options.seed,
         label_uncertainty=options.uncertainty,
         systems=tuple(parts),
-        comparisons=tuple(_comparisons(found, options)),
+        comparisons=tuple(
+            comparisons(found, options.measures, options.baseline, confidence=options.confidence, seed=options.seed)
+        ),
         sensitivity=tuple(_sensitivity(hits, max(options.cutoffs)) if wide else ()),
         notes=tuple(_notes(parts)),
         per_query={name: _per_query(evaluation) for name, evaluation in found.items()},
@@ -166,9 +168,9 @@ def _score(hits: Hits, named: Named, interval: Interval, bounded: bool) -> Score
 def score_part(interval: Interval, lowest: Number = None, highest: Number = None) -> ScorePart:
     """A mean with its interval, and with its holes filled where that was asked for."""
     return ScorePart(
-        mean=_number(interval.mean),
-        low=_number(interval.low),
-        high=_number(interval.high),
+        mean=number(interval.mean),
+        low=number(interval.low),
+        high=number(interval.high),
         valid=interval.count,
         lowest=lowest,
         highest=highest,
@@ -203,10 +205,10 @@ def _bottleneck(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
     return BottleneckPart(
         measure=f"{measure}@{k}",
         pool=found.pool,
-        actual=_number(found.actual),
-        ceiling=_number(found.ceiling),
-        retrieval=_number(found.retrieval),
-        ordering=_number(found.ordering),
+        actual=number(found.actual),
+        ceiling=number(found.ceiling),
+        retrieval=number(found.retrieval),
+        ordering=number(found.ordering),
         kind=found.kind,
         queries={kind: found.by_query.count(kind) for kind in ("retrieval", "ordering", "none")},
         by_query={qid: kind for qid, kind in zip(hits.qrels.qids, found.by_query, strict=True) if kind},
@@ -239,7 +241,7 @@ def _answers(hits: Hits, k: int, correct: Mapping[str, bool], confidence: float)
     found = accuracy_given_hit(flags, values, confidence=confidence)
     return AnswersPart(
         measure=name,
-        accuracy=_number(found.value),
+        accuracy=number(found.value),
         low=found.low,
         high=found.high,
         hits=found.hits,
@@ -248,48 +250,13 @@ def _answers(hits: Hits, k: int, correct: Mapping[str, bool], confidence: float)
     )
 
 
-def _comparisons(found: Mapping[str, Evaluation], options: Options) -> list[ComparisonPart]:
-    if options.baseline is None or len(found) < 2:
-        return []
-    parts = []
-    for named in options.measures:
-        if named.mode in {"range", "bias"} or named.measure.NAME in UNCOMPARED:
-            continue
-        sign = 1.0 if named.higher else -1.0
-        columns = {name: sign * evaluation.column(named.name) for name, evaluation in found.items()}
-        base = columns.pop(options.baseline)
-        several = compare_many(base, columns, seed=options.seed, alpha=1.0 - options.confidence)
-        for name, result in several.items():
-            bounds_ = sorted((sign * result.difference.low, sign * result.difference.high))
-            parts.append(
-                ComparisonPart(
-                    system=name,
-                    baseline=options.baseline,
-                    measure=named.name,
-                    difference=_number(sign * result.difference.mean),
-                    low=_number(bounds_[0]),
-                    high=_number(bounds_[1]),
-                    p={test: _number(p) for test, p in result.p_values.items()},
-                    corrected={test: _number(p) for test, p in result.corrected.items()},
-                    effect=_number(sign * result.effect_size),
-                    wins=result.wins,
-                    ties=result.ties,
-                    losses=result.losses,
-                    verdict=result.verdict,
-                    negligible=result.negligible,
-                    queries_needed=result.queries_needed,
-                )
-            )
-    return parts
-
-
 def _sensitivity(hits: Mapping[str, Hits], k: int) -> list[SettingPart]:
     return [
         SettingPart(
             alpha=point.alpha,
             cap4=point.cap4,
             cap3=point.cap3,
-            means={name: _number(mean) for name, mean in point.means.items()},
+            means={name: number(mean) for name, mean in point.means.items()},
             order=point.order,
             swapped=point.swapped,
         )
@@ -327,7 +294,3 @@ def _per_query(found: Evaluation) -> dict[str, dict[str, Number]]:
 def _mean(values: Floats) -> Number:
     valid = values[np.isfinite(values)]
     return float(valid.mean()) if len(valid) else None
-
-
-def _number(value: float) -> Number:
-    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero

@@ -68,7 +68,7 @@ class DaskExecution(Adapter):
     def records(
         self, stage: Stage[Any, Any], inputs: Inputs, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
-        if not stage.BY_QUERY:
+        if not stage.by_query(config):
             yield from stage.run(inputs, config, services)
             return
         client = self._client  # first, so that a missing cluster is found before anything is built

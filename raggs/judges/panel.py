@@ -17,8 +17,8 @@ from pydantic import Field, model_validator
 from raggs import judges
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
-from raggs.judges.agreement import lower_median, quorum, weighted_grade
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
+from raggs.judges.consensus import lower_median, quorum, weighted_grade
 from raggs.registry import Adapter, spec_type
 from raggs.settings import Settings
 

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, NamedTuple
 
+MINUTE_S = 60.0
 LITELLM = "llm_provider-"  # how litellm marks the headers of a provider
 # remaining, reset; {} is "requests" or "tokens"
 NAMES = (

@@ -1,33 +1,26 @@
 """How fast calls may follow each other: a token bucket that learns what a provider allows.
 
 The rate is the least of three: what the settings allow; what the provider's headers leave for the time until its
-allowance is whole again; and what a refusal (429, or any Retry-After) taught. A refusal cuts the rate to a part of what
-was really sent, once for all calls that were on their way together, and the rate then grows back slowly. A Retry-After
-stops all calls to the model for exactly that long; afterwards they go one by one at the learned rate, so that those who
-waited do not come as a herd.
+allowance is whole again; and what refusals taught (`raggs.llm.pace`). A Retry-After stops all calls to the model for
+exactly that long; afterwards they go one by one at the learned rate, so that those who waited do not come as a herd.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections import deque
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from tenacity import RetryCallState, wait_random_exponential
 
 from raggs.llm.faults import BUSY, Fault, Treatment
-from raggs.llm.limits import Allowance, allowance
+from raggs.llm.limits import MINUTE_S, Allowance, allowance
+from raggs.llm.pace import Pace
 
-MINUTE_S = 60.0
 BACKOFF_S = 1.0  # the first pause is at most this, the next at most twice this, and so on
 LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0  # a provider that asks for more will not be waited for
-CUT = 0.8  # of the rate that was refused
-GROWTH = 0.05  # of the rate, regained each second: it takes some 7 s to undo a cut
-FORGOTTEN_S = 600.0  # after so long without a refusal nothing is held against a provider
-SHORTEST_S, LONGEST_S = 0.25, 5.0  # over how long calls are counted
-SLOWEST = 1 / MINUTE_S  # calls a second
 
 
 def worth_retrying(error: BaseException) -> bool:
@@ -107,6 +100,13 @@ class Bucket:
         self._level = min(self._level, left)
 
 
+class Tickets(NamedTuple):
+    """Of one call: its number, and what the buckets of requests and of tokens gave."""
+
+    call: int
+    buckets: tuple[float, float]
+
+
 class Throttle:
     """The gate before every call to one model.
 
@@ -121,57 +121,43 @@ class Throttle:
         self._concurrency = concurrency
         self._turn = asyncio.Lock()  # first come, first served
         self._paused_until = -math.inf
-        self._learned: tuple[float, float] | None = None  # calls a second, and since when
-        self._cut_at = 0.0  # the ticket after which a refusal is a new one
-        self._times: deque[float] = deque()
+        self._pace = Pace()
 
     def rate(self, now: float) -> float:
         """Calls a second by what refusals have taught; infinite before the first."""
-        if self._learned is None:
-            return math.inf
-        rate, since = self._learned
-        age = max(0.0, now - max(since, self._paused_until))
-        return rate * (1 + GROWTH) ** age if age < FORGOTTEN_S else math.inf
+        return self._pace.rate(now)
 
-    async def turn(self, tokens: int) -> tuple[float, float]:
+    async def turn(self, tokens: int) -> Tickets:
         """Wait until a call of some `tokens` may go; returns its tickets for `answered` and `refused`."""
         clock = asyncio.get_running_loop().time
         async with self._turn:
             while (wait := self._wait_s(tokens, clock())) > 0:
                 await asyncio.sleep(wait)
-            self._times.append(clock())
-            return self._requests.take(1), self._tokens.take(tokens)
+            return Tickets(self._pace.sent(clock()), (self._requests.take(1), self._tokens.take(tokens)))
 
-    def answered(self, tickets: tuple[float, float], headers: Mapping[str, str], tokens: int) -> None:
+    def answered(self, tickets: Tickets, headers: Mapping[str, str], tokens: int) -> None:
         """Learn from the headers of an answer, or of a refusal, to a call of some `tokens`."""
         now = asyncio.get_running_loop().time()
         for bucket, unit, ticket, size in zip(
-            (self._requests, self._tokens), ("requests", "tokens"), tickets, (1, tokens), strict=True
+            (self._requests, self._tokens), ("requests", "tokens"), tickets.buckets, (1, tokens), strict=True
         ):
             if (found := allowance(headers, unit)) is not None:
                 bucket.told(found, ticket, self._concurrency * size, now)
 
-    def refused(self, tickets: tuple[float, float], fault: Fault, tokens: int) -> None:
+    def refused(self, tickets: Tickets, fault: Fault, tokens: int) -> None:
         """Learn from a call that failed; only a refusal teaches."""
         wait_s = fault.retry_after_s
         if fault.rule is not BUSY and wait_s is None:
             return
         now = asyncio.get_running_loop().time()
-        if tickets[0] > self._cut_at:
-            self._learned = (max(SLOWEST, CUT * min(self.rate(now), self._observed(now))), now)
-            self._cut_at = self._requests.sent
+        self._pace.refused(tickets.call, now)
         self.answered(tickets, fault.headers, tokens)
         if wait_s is not None and wait_s <= LONGEST_WAIT_S:
             self._paused_until = max(self._paused_until, now + wait_s)
+            self._pace.pause(self._paused_until)
         self._requests.drain(None if wait_s is None else self._paused_until, now)
 
     def _wait_s(self, tokens: int, now: float) -> float:
         if self._paused_until > now:
             return self._paused_until - now
         return max(self._requests.wait_s(1, now, self.rate(now)), self._tokens.wait_s(tokens, now))
-
-    def _observed(self, now: float) -> float:
-        """Calls a second, of late."""
-        while self._times and self._times[0] < now - LONGEST_S:
-            self._times.popleft()
-        return len(self._times) / max(SHORTEST_S, now - self._times[0]) if self._times else math.inf

@@ -10,22 +10,16 @@ from dataclasses import dataclass, field
 
 from raggs.jsonl import read_torn
 from raggs.llm.ledger import LedgerLine
+from raggs.manifests.models import Spent
 from raggs.manifests.store import RunStore
 
 
-@dataclass
-class Sum:
-    """Some calls together. `seconds` is the latency of their last attempts, over `answered` + `failed` of them."""
+class Sum(Spent, frozen=False):
+    """Some calls together. `seconds` is the latency of their last attempts, over all but those that were cached."""
 
-    calls: int = 0
-    cached: int = 0
     answered: int = 0
     unusable: int = 0
     failed: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    usd: float = 0.0
-    saved_usd: float = 0.0
     seconds: float = 0.0
 
     def add(self, line: LedgerLine) -> None:

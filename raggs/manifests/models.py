@@ -30,8 +30,8 @@ class Output(Frozen):
     bytes: int = Field(ge=0)
 
 
-class Cost(Frozen):
-    """What a stage's latest attempt spent with providers, and what the cache saved."""
+class Spent(Frozen):
+    """What was spent with providers, and what the cache saved."""
 
     calls: int = 0
     cached: int = 0
@@ -39,6 +39,11 @@ class Cost(Frozen):
     completion_tokens: int = 0
     usd: float = 0.0
     saved_usd: float = 0.0
+
+
+class Cost(Spent):
+    """What a stage's latest attempt spent with providers, and what the cache saved."""
+
     repaired: int = Field(0, description="answers that became valid only after a corrective message")
 
 

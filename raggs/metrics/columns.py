@@ -11,12 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from raggs.errors import DataError
 from raggs.metrics.ids import IdColumn, Keys, pair_keys
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,6 +30,7 @@ Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> sc
 
 GOLDEN_HIGH = 5
 ZERO_HIGH = 4
+NAME_IT = "name the scale: 0 to {high} for labels that start from 0, 1 to 5 to insist"
 
 
 @dataclass(frozen=True)
@@ -82,10 +87,25 @@ class Scale:
         return np.arange(self.low, self.high + 1)
 
 
-def usual_scale(grades: Iterable[int], relevant: int | None = None) -> Scale:
-    """The scale that some grades seem to be on: 0 to 4 when a 0 is among them, else 1 to 5."""
-    zero = any(grade == 0 for grade in grades)
-    return Scale.of(0, ZERO_HIGH, relevant) if zero else Scale.of(1, GOLDEN_HIGH, relevant)
+def usual_scale(grades: Iterable[int], *, where: Path | None = None, remedy: str = NAME_IT) -> Scale:
+    """The scale that some grades seem to be on: 0 to 4 when a 0 is among them, else 1 to 5.
+
+    Args:
+        grades: all that occur; negative ones say nothing.
+        where: the file that they are from.
+        remedy: what to do where they could be on either; {high} is the highest of them.
+
+    Raises:
+        DataError: no grade is 0, and none would be relevant on the scale 1 to 5: labels that only say 1 may mean yes.
+    """
+    found = set(grades)
+    if 0 in found:
+        return Scale.of(0, ZERO_HIGH)
+    scale, high = Scale.of(1, GOLDEN_HIGH), max(1, max(found, default=1))
+    if found and high < scale.relevant:
+        said = f"no grade is above {high}, so nothing would be relevant on the scale 1 to {GOLDEN_HIGH}"
+        raise DataError(said, where=where, remedy=remedy.format(high=high))
+    return scale
 
 
 @dataclass(frozen=True)
@@ -123,12 +143,16 @@ class Qrels:
 
     @classmethod
     def of(cls, labels: Labels, scale: Scale | None = None) -> Qrels:
-        """The columns of ``{qid: {doc_id: grade}}``. A query without any label is left out, as in a file."""
+        """The columns of ``{qid: {doc_id: grade}}``. A query without any label is left out, as in a file.
+
+        Raises:
+            DataError: as the class; without `scale`, labels from which none can be guessed (`usual_scale`).
+        """
         qids = tuple(sorted(qid for qid, judged in labels.items() if judged))
         grades = np.array([_whole(grade, qid) for qid in qids for grade in labels[qid].values()], dtype=np.int64)
         query = np.repeat(np.arange(len(qids)), [len(labels[qid]) for qid in qids])
         docs = IdColumn.of(chain.from_iterable(labels[qid] for qid in qids))
-        return cls(qids, query, grades, docs, scale or usual_scale(grades.tolist()))
+        return cls(qids, query, grades, docs, scale or usual_scale(np.unique(grades).tolist()))
 
     @classmethod
     def from_columns(

@@ -106,7 +106,8 @@ def evaluate(
         binary_at: the lowest grade that is relevant where relevance is yes or no (default: 4 on the scale 1 to 5,
             else 1).
         gains: the gain of each grade (default: grade - lowest grade).
-        scale: the lowest and highest grade (default: 0 to 4 when a 0 is among the grades, else 1 to 5).
+        scale: the lowest and highest grade (default: 0 to 4 when a 0 is among the grades, else 1 to 5; it must be
+            named where no grade would be relevant on that).
         ties: how equal scores are put in order where a measure needs one (see `raggs.metrics.hits.find_hits`).
         condensed: leave unjudged passages out of the lists.
         facets: the facet or source of passages, for ra_nwg_novel.

@@ -14,6 +14,8 @@ from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cell
 from raggs.readers.trecqrels import quick_labels
 from raggs.trec import INTEGER, Label, read_qrels
 
+NAME_IT = "--scale 0-{high} for labels that start from 0, --scale 1-5 to insist"
+
 
 def read_labels(path: Path) -> Iterator[Label]:
     """The labels of a file in any known format; line 0 where the format has no lines.
@@ -62,15 +64,7 @@ def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
 
 
 def _guessed(grades: np.ndarray[tuple[int], np.dtype[np.int64]], path: Path) -> Scale:
-    scale = usual_scale(np.unique(grades).tolist())
-    if scale.low == 1 and grades.max(initial=0) < scale.relevant:
-        highest = max(int(grades.max(initial=1)), 1)
-        raise DataError(
-            f"no grade is above {highest}, so nothing would be relevant on the scale 1 to 5",
-            where=path,
-            remedy=f"--scale 0-{highest} for labels that start from 0, --scale 1-5 to insist",
-        )
-    return scale
+    return usual_scale(np.unique(grades).tolist(), where=path, remedy=NAME_IT)
 
 
 def _label(cell: Cell, path: Path) -> Label:

@@ -118,13 +118,16 @@ class Stage(ABC, Generic[C, R]):
     VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
     JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
-    BY_QUERY: ClassVar[bool] = True  # a query's records depend on its own inputs alone, so queries may be parted
     Config: ClassVar[type[Settings]]
     Record: ClassVar[type[Record]]
 
     @abstractmethod
     def causes(self, config: C, services: Services) -> dict[str, Any]:
         """What the result depends on besides `config` and the artifacts in `READS`, by readable name."""
+
+    def by_query(self, config: C) -> bool:
+        """Whether queries may be parted among processes: the records of each depend on its own inputs alone."""
+        return True
 
     def prepare(self, inputs: Inputs, services: Services) -> None:
         """Put on the disk what many processes will read, before they all find it missing."""

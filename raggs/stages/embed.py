@@ -39,9 +39,11 @@ class EmbedConfig(Settings):
 
 class Embed(Stage[EmbedConfig, EmbedRecord]):
     NAME = "embed"
-    BY_QUERY = False  # an embedder's last bits may depend on what else is in the batch
     Config = EmbedConfig
     Record = EmbedRecord
+
+    def by_query(self, config: EmbedConfig) -> bool:
+        return False  # an embedder's last bits may depend on what else is in the batch
 
     def causes(self, config: EmbedConfig, services: Services) -> dict[str, Any]:
         return {

@@ -8,6 +8,7 @@ record that says so: it is not judged, which is neither a failure nor a low grad
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -16,9 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from raggs import judges
+from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
-from raggs.judges.agreement import Agreement, lower_median, rounded
 from raggs.judges.base import Judgment
+from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings, ask_for
 from raggs.registry import spec_type
 from raggs.settings import Effort, PromptName, Settings
@@ -26,6 +28,8 @@ from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
 
 LOW = 2  # grades up to here say that the pool runs dry
 SILENT = 0.05  # a larger share of failures is worth a warning
+
+Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
 
 if TYPE_CHECKING:
     JudgeSpec = Settings
@@ -61,6 +65,9 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
 
     def causes(self, config: JudgeConfig, services: Services) -> dict[str, Any]:
         return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}
+
+    def by_query(self, config: JudgeConfig) -> bool:
+        return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together
 
     def run(self, inputs: Inputs, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total = len(services.queries)
@@ -162,9 +169,9 @@ class Judgments(Tally):
         self._asked = self._skipped = 0
         self._stopped: set[str] = set()
         self._unanimous = self._repeated = 0
-        self._repeats = Agreement()
+        self._repeats: Pairs = Counter()
         self._votes: dict[str, Counter[int | None]] = {}
-        self._pairs: dict[tuple[str, str], Agreement] = {}
+        self._pairs: dict[tuple[str, str], Pairs] = {}
 
     def see(self, record: Record) -> None:
         if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
@@ -179,8 +186,7 @@ class Judgments(Tally):
 
     def _compare_samples(self, grades: Sequence[int]) -> None:
         for first, second in combinations(grades, 2):
-            self._repeats.add(first, second)
-            self._repeats.add(second, first)  # samples have no order
+            self._repeats.update([(first, second), (second, first)])  # samples have no order
         if len(grades) > 1:
             self._repeated += 1
             self._unanimous += len(set(grades)) == 1
@@ -189,9 +195,8 @@ class Judgments(Tally):
         for name, grades in votes.items():
             self._votes.setdefault(name, Counter()).update(grades)
         for first, second in combinations(votes, 2):
-            pair = self._pairs.setdefault((first, second), Agreement())
-            for one, other in zip(votes[first], votes[second], strict=True):
-                pair.add(one, other)
+            pairs = self._pairs.setdefault((first, second), Counter())
+            pairs.update(zip(votes[first], votes[second], strict=True))
 
     def summary(self) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
@@ -212,12 +217,13 @@ class Judgments(Tally):
         }
 
     def _self_consistency(self) -> dict[str, Any]:
+        found = count_pairs(self._repeats)
         return {
             "asked": self._samples,
             "passages": self._repeated,
-            "unanimous": rounded(self._unanimous / self._repeated) if self._repeated else None,
-            "exact": rounded(self._repeats.exact),
-            "kappa": rounded(self._repeats.kappa),
+            "unanimous": _rounded(self._unanimous / self._repeated) if self._repeated else None,
+            "exact": _rounded(found.observed),
+            "kappa": _rounded(found.kappa("quadratic")),
         }
 
     def _panel(self) -> dict[str, Any]:
@@ -225,12 +231,31 @@ class Judgments(Tally):
         for name, votes in self._votes.items():
             asked, missing = votes.total(), votes[None]
             total = sum(grade * count for grade, count in votes.items() if grade is not None)
-            mean = rounded(total / (asked - missing)) if asked > missing else None
+            mean = _rounded(total / (asked - missing)) if asked > missing else None
             members[name] = {"mean": mean, "given": asked - missing, "missing": missing}
             if missing > SILENT * asked:
                 warnings.append(f"{name} gave no grade {missing:,} of {asked:,} times")
-        agreement = [{"judges": list(names), **pair.summary()} for names, pair in self._pairs.items()]
-        return {"members": members, "agreement": agreement, "warnings": warnings}
+        return {
+            "members": members,
+            "agreement": [_agreement(names, pairs) for names, pairs in self._pairs.items()],
+            "warnings": warnings,
+        }
+
+
+def _agreement(names: tuple[str, str], pairs: Pairs) -> dict[str, Any]:
+    """How far two members agree on the passages that both graded."""
+    found = count_pairs(pairs)
+    return {
+        "judges": list(names),
+        "pairs": found.total,
+        "exact": _rounded(found.observed),
+        "kappa": _rounded(found.kappa("quadratic")),
+    }
+
+
+def _rounded(value: float) -> float | None:
+    """Four digits, as manifests keep rates; None where it is not defined."""
+    return None if math.isnan(value) else round(value, 4)
 
 
 STAGE = Judge()

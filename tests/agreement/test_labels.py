@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 from itertools import permutations
 
 import numpy as np
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
 
-from raggs.agreement import accuracy_given_hit, cohen_kappa, confusion, krippendorff_alpha
+from raggs.agreement import cohen_kappa, confusion, count_pairs, krippendorff_alpha
 from raggs.seeds import generator
 
 NAN = math.nan
@@ -192,6 +193,32 @@ def test_intervals_repeat_with_their_seed():
     assert krippendorff_alpha([first, second], seed=1) == krippendorff_alpha([first, second], seed=1)
 
 
+maybe = st.one_of(st.none(), st.integers(1, 5))
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@given(pairs=st.lists(st.tuples(maybe, maybe), min_size=1, max_size=40))
+@settings(deadline=None)
+def test_pairs_that_were_counted_are_the_same_table(pairs, weights):
+    found = count_pairs(Counter(pairs))
+    sides = np.array(pairs, dtype=float).T
+    assert found == confusion(*sides)
+    assert found.kappa(weights) == pytest.approx(
+        cohen_kappa(*sides, weights=weights, draws=1, seed=1).value, nan_ok=True
+    )
+
+
+def test_kappa_of_more_pairs_than_whole_numbers_multiply():
+    pairs = {(1, 1): 10**10, (1, 5): 10**10, (5, 5): 2 * 10**10}
+    # By hand, in units of 10^10 and of 16: seen 1 of 4; margins (2, 2) and (1, 3) bring 2 * 3 + 2 * 1 of 16, half.
+    assert count_pairs(pairs).kappa("quadratic") == pytest.approx(0.5)
+
+
+def test_no_pairs_have_no_kappa():
+    assert math.isnan(count_pairs({}).kappa("quadratic"))
+    assert count_pairs({(None, 3): 2}).missing == 2
+
+
 def test_confusion_counts_pairs_and_what_is_missing():
     found = confusion([1, 1, 2, NAN, 3], [1, 2, 2, 3, NAN], labels=(1, 2, 3))
     assert found.counts == ((1, 1, 0), (0, 1, 0), (0, 0, 0))
@@ -206,30 +233,6 @@ def test_missing_labels_are_left_out_and_counted():
     assert found.value == cohen_kappa([1, 2, 5], [1, 3, 5], seed=1).value
 
 
-def test_accuracy_given_hit_counts_every_query_once():
-    correct = [1, 0, 1, 1, NAN, 0, 1]
-    hits = [1, 1, 1, 0, 1, 0, NAN]
-    found = accuracy_given_hit(correct, hits)
-    assert found.value == pytest.approx(2 / 3)
-    assert (found.correct, found.hits, found.missed, found.missing) == (2, 3, 2, 2)
-
-
-@pytest.mark.parametrize(("right", "total"), [(0, 5), (5, 5), (31, 40)])
-def test_wilson_holds_the_shares_that_a_score_test_does_not_reject(right, total):
-    found = accuracy_given_hit([1] * right + [0] * (total - right), [True] * total)
-    for bound in (found.low, found.high):
-        if 0 < bound < 1:
-            z = (right / total - bound) / math.sqrt(bound * (1 - bound) / total)
-            assert abs(z) == pytest.approx(1.959964, rel=1e-5)
-    assert 0 <= found.low <= found.value <= found.high <= 1
-
-
-def test_without_hits_nothing_is_known():
-    found = accuracy_given_hit([1, 0], [0, NAN])
-    assert math.isnan(found.value)
-    assert (found.low, found.high, found.hits, found.missed, found.missing) == (0, 1, 0, 1, 1)
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -241,9 +244,6 @@ def test_without_hits_nothing_is_known():
         (lambda: krippendorff_alpha([[1, math.inf]], seed=1), "finite"),
         (lambda: krippendorff_alpha([[1, 2]], level="ratio", seed=1), "known: nominal, ordinal, interval"),
         (lambda: krippendorff_alpha([np.arange(51)] * 2, seed=1), "scores rather than labels"),
-        (lambda: accuracy_given_hit([2], [1]), "0, 1 or NaN"),
-        (lambda: accuracy_given_hit([1], [1, 0]), "shapes"),
-        (lambda: accuracy_given_hit([1], [1], confidence=1), "confidence"),
     ],
 )
 def test_wrong_arguments_are_named(call, message):

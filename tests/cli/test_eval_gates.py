@@ -51,6 +51,17 @@ def test_a_regression_ends_with_7_and_an_improvement_does_not(here: Path) -> Non
     assert gate("-r", "b", "-m", "mrr", *earlier, code=0) == ""
 
 
+def test_a_result_that_is_written_over_the_earlier_one_is_held_against_what_stood_there(here: Path) -> None:
+    gate("-r", "b", "-m", "mrr", "-o", "same", code=0)
+    over = ("-m", "mrr", "-o", "same", "--fail-on-regression", "same/eval.json")
+    assert "mrr of a went from 1.0000 to 0.6667" in gate("-r", "a", *over, code=7)
+
+
+def test_a_wrong_path_is_told_before_anything_else_is_read(here: Path) -> None:
+    result = raggs_eval("-g", "none", "-r", "none", "--fail-on-regression", "before.json")
+    assert (result.exit_code, "before.json: no such file" in result.stderr) == (4, True)
+
+
 def test_a_significant_loss_is_a_regression_however_large_the_drop_allowed(here: Path) -> None:
     qrels = "".join(f"q{n:02} 0 good 5\nq{n:02} 0 poor 1\n" for n in range(12))
     good, poor = ("".join(f"q{n:02} Q0 {first} 1 2 a\nq{n:02} Q0 x 2 1 a\n" for n in range(12))

@@ -13,6 +13,7 @@ from raggs.artifacts import Passage
 from raggs.corpora import REGISTRY
 from raggs.corpora.elasticsearch import ElasticsearchConfig, ElasticsearchCorpus
 from raggs.errors import NotFoundError
+from raggs.registry import adapter_causes
 
 
 @pytest.fixture
@@ -79,3 +80,13 @@ def test_the_hash_follows_the_source_and_a_missing_one_is_named(
     for act in (gone.source_hash, lambda: list(gone.passages())):
         with pytest.raises(NotFoundError, match="gone"):
             act()
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_the_settings_alone_read_no_source(
+    name: str, make: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its content is the hash's business: a large source is read once, not twice, before a run begins."""
+    corpus = make(name)
+    monkeypatch.setattr("raggs.settings.hash_file", lambda path: pytest.fail(f"reads {path}"))
+    assert adapter_causes(type(corpus), corpus.config)["type"] == name

@@ -139,6 +139,29 @@ def test_two_killed_workers_change_no_byte_and_cost_no_call(
     assert "amber" not in events, "texts do not travel through the scheduler"
 
 
+def test_batches_are_as_large_as_in_a_local_run(
+    tmp_path: Path, cluster: LocalCluster, key: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many shards there are: a batch takes hours, and one for each shard after the other would take days."""
+    monkeypatch.setattr("raggs.llm.batches.FIRST_POLL_S", 0.02)
+    monkeypatch.setattr("raggs.llm.batches.QUIET_S", 0.1)
+    judge = {"judge": PANEL, "mode": "batch", "stop_after": 8}
+    with LLMServer() as server:
+        local = make_project(tmp_path / "local", queries=4, **{**asking(server), "judge": judge})
+        run(local.config)
+        batches, asked = list(map(len, server.batches.submitted)), sorted(map(form, server.requests))
+        server.batches.submitted, server.requests = [], []
+        spread = make_project(
+            tmp_path / "spread", queries=4, execution=on(cluster), **{**asking(server), "judge": judge}
+        )
+        run(spread.config)
+        assert list(map(len, server.batches.submitted)) == batches
+        assert sorted(map(form, server.requests)) == asked
+    assert spread.artifacts() == local.artifacts()
+    assert told(spread) == told(local)
+    assert booked(spread) == booked(local)
+
+
 def test_the_budget_is_one_for_all_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     with LLMServer() as server:
         project = make_project(tmp_path, queries=6, execution=on(cluster), budget={"max_calls": 7}, **asking(server))

@@ -25,7 +25,19 @@ def test_the_usual_meanings_of_scales():
 def test_the_scale_that_grades_seem_to_be_on():
     assert usual_scale([1, 2, 5]) == Scale.of(1, 5)
     assert usual_scale([0, 1]) == Scale.of(0, 4)
-    assert usual_scale([-1, 1]) == Scale.of(1, 5)
+    assert usual_scale([-1, 4]) == Scale.of(1, 5)
+    assert usual_scale([]) == Scale.of(1, 5)
+
+
+@pytest.mark.parametrize(("grades", "high"), [([1], 1), ([-1, 3, 1], 3), ([-1], 1)])
+def test_grades_that_may_mean_two_things_are_not_guessed(grades, high):
+    with pytest.raises(DataError, match=f"no grade is above {high}, .* — name the scale: 0 to {high} for labels"):
+        usual_scale(grades)
+    labels = {"q": {f"doc-{place}": grade for place, grade in enumerate(grades)}}
+    for made in (Qrels.of, lambda found: Qrels.from_columns(["q"] * len(grades), list(found["q"]), grades)):
+        with pytest.raises(DataError, match="name the scale"):
+            made(labels)
+    assert Qrels.of(labels, Scale.of(0, high)).scale.relevant == 1
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_means_are_over_valid_queries_and_say_over_how_many():
 
 
 def test_a_mean_over_no_query_is_not_a_number():
-    ours = evaluate({"q": {"a": 1}}, {"q": ["a"]}, ["ra_nwg@3"])
+    ours = evaluate({"q": {"a": 1}}, {"q": ["a"]}, ["ra_nwg@3"], scale=(1, 5))
     assert math.isnan(ours.mean["ra_nwg@3"])
     assert ours.valid["ra_nwg@3"] == 0
     assert math.isnan(ours.interval["ra_nwg@3"].low)

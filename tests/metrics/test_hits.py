@@ -92,7 +92,7 @@ def test_arranged_puts_weights_first_or_last(sign, ranks):
 
 def test_nothing_retrieved_and_nothing_judged():
     for judged, run in (({}, {}), ({}, {"q": ["a"]}), ({"q": {"a": 5}}, {}), ({"q": {"a": -1}}, {"q": ["a"]})):
-        found = find_hits(Qrels.of(judged), Run.of(run))
+        found = find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(run))
         assert rows(found) == []
         assert rows(found.condensed()) == []
         assert len(found.length) == len(judged)

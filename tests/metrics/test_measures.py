@@ -117,7 +117,7 @@ def test_without_a_five_a_fixed_schedule_stands_in():
 def test_not_defined_where_nothing_is_worth_anything():
     judged = {"none": {"a": 2, "b": 1}, "some": {"a": 3, "b": 1}}
     measures = ["ra_nwg@2", "n_recall4@2", "n_recall5@2", "hit_all@2", "udcg@2", "harm@2", "precision4@2"]
-    ours = evaluate(judged, {"none": ["a", "b"], "some": ["a", "b"]}, measures)
+    ours = evaluate(judged, {"none": ["a", "b"], "some": ["a", "b"]}, measures, scale=(1, 5))
     assert [ours.valid[measure] for measure in measures] == [1, 0, 0, 0, 1, 2, 2]
     assert ours.mean["ra_nwg@2"] == 1.0
     assert math.isnan(ours.mean["n_recall4@2"])

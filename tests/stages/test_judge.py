@@ -199,5 +199,13 @@ def test_votes_are_kept_by_member_and_their_agreement_is_told() -> None:
         "a": {"mean": 3.75, "given": 4, "missing": 0},
         "b": {"mean": pytest.approx(14 / 3, abs=1e-4), "given": 3, "missing": 1},
     }
-    assert [(pair["judges"], pair["pairs"], pair["exact"]) for pair in told["agreement"]] == [(["a", "b"], 3, 0.6667)]
+    # Squared disagreement 4 / 3; by chance, 2 5 5 against 4 5 5: (4 + 2 * 9 + 2 * 1) / 9 = 24 / 9.
+    assert told["agreement"] == [{"judges": ["a", "b"], "pairs": 3, "exact": 0.6667, "kappa": 0.5}]
     assert told["warnings"] == ["b gave no grade 1 of 4 times"]
+
+
+def test_what_two_members_never_disagree_on_is_no_kappa() -> None:
+    [merged] = pool("q1", ["?"], [0])
+    tally = STAGE.tally(JudgeConfig(judge=NUGGETS))
+    tally.see(combine(merged, [panel(3, 3)], "panel a + b"))
+    assert tally.summary()["panel"]["agreement"] == [{"judges": ["a", "b"], "pairs": 1, "exact": 1.0, "kappa": None}]
