@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from raggs.ranking.answers import pick_chances
+from raggs.ranking.answers import stages
 from raggs.ranking.confidence import normal_cdf
 from raggs.ranking.posterior import Posterior
 
@@ -47,6 +47,8 @@ class Planner:
         self.covariance = posterior.covariance
         self.top = top
         self._worth = worth
+        self._line = np.argsort(-self.mean, kind="stable")
+        self._rank = np.argsort(self._line)
         self._gaps = self.mean[:, None] - self.mean[None, :]
         chance = 1.0 / (1.0 + np.exp(np.minimum(self.sharpness * np.abs(self._gaps), FAR)))
         self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
@@ -67,6 +69,7 @@ class Planner:
 
     def expect(self, batch: Ints) -> None:
         """Take in the expected information of a batch: C becomes (C^-1 + F)^-1 (Woodbury)."""
+        batch = self._by_score(batch[None])[0]
         information = self._information(batch[None])[0]
         columns = self.covariance[:, batch]
         inner = np.eye(batch.size) + columns[batch] @ information
@@ -118,23 +121,22 @@ class Planner:
 
     def _gains(self, batches: Ints, stakes: Floats) -> Floats:
         """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""
+        batches = self._by_score(batches)
         information = self._information(batches)
         rows, columns = batches[:, :, None], batches[:, None, :]
         inner = np.eye(batches.shape[1]) + self.covariance[rows, columns] @ information
         return np.asarray(np.einsum("cij,cji->c", information, np.linalg.solve(inner, stakes[rows, columns])))
 
+    def _by_score(self, batches: Ints) -> Ints:
+        """The same batches, each with its members in the order of the scores."""
+        return np.asarray(self._line[np.sort(self._rank[batches], axis=1)])
+
     def _information(self, batches: Ints) -> Floats:
-        """Expected information of each batch: b^2 sum (diag p - p p^T) over its stages, were it judged as it stands."""
-        scores = self.sharpness * self.mean[batches]
-        ranks = np.argsort(-scores, axis=1, kind="stable")
-        scores = np.take_along_axis(scores, ranks, axis=1)
-        tails = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
-        stages = pick_chances(scores, tails)
-        back = np.argsort(ranks, axis=1)
-        stages = np.take_along_axis(stages, back[:, None, :], axis=2)
-        blocks = -np.matmul(stages.transpose(0, 2, 1), stages)
-        diagonal = np.arange(batches.shape[1])
-        blocks[:, diagonal, diagonal] += stages.sum(axis=1)
+        """Expected information of each batch: b^2 sum (diag p - p p^T) over its stages, were it judged as it stands.
+
+        The members come in the order of the scores.
+        """
+        _, _, blocks = stages(self.sharpness * self.mean[batches])
         return np.asarray(self.sharpness**2 * self._mean_worth(batches)[:, None, None] * blocks)
 
     def _mean_worth(self, batches: Ints) -> Floats:

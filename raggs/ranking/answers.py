@@ -38,6 +38,8 @@ class Answers:
 
 
 Sums = tuple[float, Floats, Floats]
+Sums3 = tuple[Floats, Floats, Floats]
+FAR = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
 
 
 def by_item(utilities: Floats, answers: Answers, sharpness: float) -> Sums:
@@ -58,24 +60,34 @@ def by_place(utilities: Floats, answers: Answers, sharpness: float) -> Sums:
 
 def _sums(utilities: Floats, answers: Answers, sharpness: float, cells: Ints, size: int) -> Sums:
     scores, weights = answers.scores(utilities, sharpness), answers.weights
-    tails = np.logaddexp.accumulate(scores[:, ::-1], axis=1)[:, ::-1]
-    stages = pick_chances(scores, tails)
-    picked = stages.sum(axis=1)
+    loglik, picked, blocks = stages(scores)
     gradient = np.bincount(cells.ravel(), (weights[:, None] * (1.0 - picked)).ravel(), minlength=size)
-    blocks = -np.matmul(stages.transpose(0, 2, 1), stages)
+    pairs = cells[:, :, None] * size + cells[:, None, :]
+    blocks *= weights[:, None, None]
+    curvature = np.bincount(pairs.ravel(), blocks.ravel(), minlength=size * size).reshape(size, size)
+    return float(weights @ loglik), np.asarray(gradient), np.asarray(curvature)
+
+
+def stages(scores: Floats) -> Sums3:
+    """The stages of each order at once: an order picks its first, then the best of the rest, and so on.
+
+    With e_i = exp(s_i) and the tail sums T_k = e_k + ... + e_m, item i >= k is picked at stage k with p_k(i) =
+    e_i / T_k. Sums over stages need no stage of their own: sum p_k(i) = e_i sum 1 / T_k over k <= i, and
+    sum p_k(i) p_k(j) = e_i e_j sum 1 / T_k^2 over k <= min(i, j).
+
+    Args:
+        scores: shape (c, m), each row in the judged order.
+
+    Returns:
+        Log-likelihoods, shape (c,); how often each is expected to be picked, sum p, shape (c, m); and the sums of
+        diag p - p p^T, shape (c, m, m).
+    """
+    highest = scores.max(axis=1, keepdims=True)
+    weights = np.exp(np.maximum(scores - highest, -FAR))
+    tails = weights[:, ::-1].cumsum(axis=1)[:, ::-1]
+    picked = weights * (1.0 / tails).cumsum(axis=1)
+    squares = (1.0 / tails**2).cumsum(axis=1)
+    blocks = -weights[:, :, None] * weights[:, None, :] * np.minimum(squares[:, :, None], squares[:, None, :])
     diagonal = np.arange(scores.shape[1])
     blocks[:, diagonal, diagonal] += picked
-    blocks *= weights[:, None, None]
-    pairs = cells[:, :, None] * size + cells[:, None, :]
-    curvature = np.bincount(pairs.ravel(), blocks.ravel(), minlength=size * size).reshape(size, size)
-    loglik = float(weights @ (scores - tails).sum(axis=1))
-    return loglik, np.asarray(gradient), np.asarray(curvature)
-
-
-def pick_chances(scores: Floats, tails: Floats) -> Floats:
-    """p[c, k, j]: the chance that item j of batch c is picked at stage k; 0 where it was picked before.
-
-    `scores` come in the judged order; `tails` are their log-sum-exp over suffixes. Both have shape (c, m).
-    """
-    stages = np.where(np.tri(scores.shape[1], k=-1, dtype=bool), -np.inf, scores[:, None, :] - tails[:, :, None])
-    return np.asarray(np.exp(stages))
+    return (scores - highest - np.log(tails)).sum(axis=1), picked, blocks
