@@ -53,7 +53,7 @@ class BayesRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
 
     def __init__(
         self,

@@ -43,7 +43,7 @@ class OnlineRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     def __init__(
         self,
