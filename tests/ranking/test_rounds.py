@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.worlds import make_world, play
+from support.worlds import check, make_world, play
 
 from raggs.ranking import ENGINES, engine_class, make_ranker
 
@@ -210,6 +210,56 @@ def test_replaying_a_journal_rebuilds_the_state_bit_for_bit(engine):
     assert live.ranking().skipped > 3
 
 
+EXTREMES = {
+    "bayes": [
+        {},
+        {"sigma": 0.01},
+        {"sigma": 2.0},
+        {"slip": 0.9},
+        {"z": 1e-9},
+        {"echo": 0.9},
+        {"repeats": 0.5},
+        {"inversions": 0},
+    ],
+    "online": [{}, {"eta": 100, "clip": 100}, {"eta": 1e-9, "clip": 1e-9}, {"z": 0}, {"z": 1e9}, {"confirmations": 1}],
+}
+JUDGES = {
+    "right": lambda batch, _: sorted(batch),
+    "right or reversed": lambda batch, random: sorted(batch, reverse=random.random() < 0.5),
+    "in the order shown": lambda batch, _: list(batch),
+    "against the order shown": lambda batch, _: list(batch[::-1]),
+    "guessing": lambda batch, random: random.sample(batch, len(batch)),
+}
+
+
+@given(
+    grades=st.lists(st.sampled_from([1, 1, 1, 2, 2.5, 3, 5, None, math.nan]), min_size=1, max_size=22)
+    | st.sampled_from([[3] * 21, [None] * 20, [5] + [1] * 18]),
+    batch_size=st.sampled_from([2, 3, 5, 10, 50]),
+    top=st.sampled_from([1, 5, 20, 100]),
+    judge=st.sampled_from(sorted(JUDGES)),
+    skips=st.sampled_from([0.0, 0.0, 0.5]),
+    choice=st.integers(0, 99),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_pool_and_any_judge_give_a_sound_ranking_at_every_moment(
+    engine, grades, batch_size, top, judge, skips, choice, seed
+):
+    options, random = EXTREMES[engine][choice % len(EXTREMES[engine])], Random(seed)
+    names = [f"d{number:02d}" for number in range(len(grades))]
+    ranker = make_ranker(engine, names, grades, top=top, batch_size=batch_size, seed=seed, max_calls=12, **options)
+    check(ranker.ranking(), len(grades), top)
+    while not ranker.done:
+        for batch in ranker.next_batches(random.randint(1, 5)):
+            if random.random() < skips:
+                ranker.skip(batch)
+            else:
+                ranker.observe(JUDGES[judge](batch, random))
+        check(ranker.ranking(), len(grades), top)
+    assert ranker.ranking().stop_reason is not None
+
+
 def test_seeds_decide_the_batches(engine):
     assert fresh(engine, seed=1).next_batches(4) == fresh(engine, seed=1).next_batches(4)
     assert fresh(engine, seed=1).next_batches(4) != fresh(engine, seed=2).next_batches(4)
@@ -217,7 +267,7 @@ def test_seeds_decide_the_batches(engine):
 
 def test_hash_randomisation_has_no_influence(engine):
     code = (
-        "from support.worlds import make_world, play\n"
+        "from support.worlds import check, make_world, play\n"
         "from raggs.ranking import make_ranker\n"
         "world = make_world(1, 20)\n"
         f"ranker = make_ranker({engine!r}, world.ids, list(world.grades.values()), max_calls=20)\n"
