@@ -177,6 +177,25 @@ def test_each_engine_resumes_in_mid_round_and_replays(tmp_path: Path, engine: st
     assert json.loads(call("why", project.run, "--query", "q00", "--json"))["calls"] > 0
 
 
+def test_an_answer_that_was_edited_by_hand_is_asked_again(project: Project) -> None:
+    """A valid order in place of the judge's must not pass into a new ranking whose hashes are right."""
+    before, journal = project.artifacts(), project.run / "rank.journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    forged = json.loads(lines[0])
+    forged["order"].reverse()
+    lines[0] = json.dumps(forged, separators=(",", ":")) + "\n"
+    journal.write_text("".join(lines))
+    assert ran(project) == {"rank": ["rank.journal.jsonl was edited by hand"]}
+    assert project.artifacts() == before
+
+
+def test_a_kill_is_not_taken_for_an_edit(project: Project) -> None:
+    (project.run / ".incomplete-rank").touch()
+    with (project.run / "rank.journal.jsonl").open("ab") as file:
+        file.write(b'{"v":1,"qid":"q0')
+    assert ran(project) == {"rank": ["its last attempt did not finish"]}
+
+
 def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
     out = call("why", finished.run, "--query", "q01")
     assert "won-lost" in out

@@ -267,7 +267,7 @@ def test_seeds_decide_the_batches(engine):
 
 def test_hash_randomisation_has_no_influence(engine):
     code = (
-        "from support.worlds import check, make_world, play\n"
+        "from support.worlds import make_world, play\n"
         "from raggs.ranking import make_ranker\n"
         "world = make_world(1, 20)\n"
         f"ranker = make_ranker({engine!r}, world.ids, list(world.grades.values()), max_calls=20)\n"
