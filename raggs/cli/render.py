@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from raggs.cli.screen import open_console
 from raggs.cli.trust import trust_lines
 from raggs.config.estimate import Estimate
 from raggs.config.models import RunConfig
-from raggs.manifests.explain import Explanation
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import Run
 from raggs.manifests.reasons import Reason
@@ -28,7 +26,6 @@ from raggs.text import plural, shorten
 
 SHOWN_PASSAGES = 3
 SHOWN_FAILURES = 3
-SHOWN_LOCKS = 20
 Plan = Mapping[str, Sequence[Reason]]
 
 
@@ -68,11 +65,15 @@ def run_summary(result: RunResult, config: Path, show: int) -> None:
     elif "rank" in result.manifest.stages:
         _top_passages(console, run, show)
     _stages(console, result)
-    for line, warning in trust_lines({name: result.manifest.stages[name].health for name in result.ran}):
-        console.print(line, style="yellow" if warning else None, markup=False)
+    _trust(console, {name: result.manifest.stages[name] for name in result.ran})
     folder = result.store.folder
     console.print(f"run: {folder}")
     console.print(f"next: {_next(folder, result.manifest, config, result.failed)}", soft_wrap=True)
+
+
+def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
+    for line, warning in trust_lines({name: lock.health for name, lock in locks.items()}):
+        console.print(line, style="yellow" if warning else None, markup=False, soft_wrap=True)
 
 
 def _top_passages(console: Console, run: Run, show: int) -> None:
@@ -250,6 +251,7 @@ def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | str |
             f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
         )
     console.print(rows)
+    _trust(console, manifest.stages)
     stale = any(plan.values())
     command = f"raggs run --config {config or 'CONFIG'}" if stale else _next(folder, manifest, config, failed)
     console.print(f"next: {command}", soft_wrap=True)
@@ -273,60 +275,3 @@ def why(stage: str, manifest: RunManifest, reasons: Sequence[Reason], as_json: b
     if lock is not None:
         console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
         console.print(dump_json(lock.components), markup=False, soft_wrap=True)
-
-
-# --- raggs why --query ----------------------------------------------------------------------------------------
-
-
-def explanation(run: Run, found: Explanation, as_json: bool) -> None:
-    """One query's order: the evidence behind each place, the locks, and the neighbours that are not settled."""
-    ranking = found.ranking
-    if as_json:
-        wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
-        typer.echo(dump_json({"qid": found.qid, **asdict(ranking), "wins": wins, "failed": found.failed}))
-        return
-    console = open_console()
-    titles = {
-        record.doc_id: record.title or record.text
-        for record in run.typed("merge", MergeRecord)
-        if record.qid == found.qid
-    }
-    rows = table("#", "95 %", "grade", "score", "shown", "won-lost", "above next", "passage")
-    for place, doc_id in enumerate(ranking.order):
-        won, lost = found.record(doc_id)
-        rows.add_row(
-            str(place + 1),
-            f"{ranking.rank_low[place]}-{ranking.rank_high[place]}",
-            str(found.grades[doc_id]),
-            f"{ranking.scores[place]:.2f} ± {ranking.sigma[place]:.2f}",
-            str(ranking.exposures[place]),
-            f"{won}-{lost}",
-            _against_next(found, place),
-            Text(shorten(f"{doc_id} {titles.get(doc_id, '')}", 60)),
-        )
-    console.print(rows)
-    settled = [
-        lock for lock in ranking.locks if ranking.order.index(lock.loser) == ranking.order.index(lock.winner) + 1
-    ]
-    console.print(f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed; stopped: {ranking.stop_reason}")
-    console.print(
-        f"{plural(len(ranking.locks), 'lock')} ({len(settled)} between neighbours), {len(ranking.released)} released; "
-        f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top"
-    )
-    for lock in ranking.locks[:SHOWN_LOCKS]:
-        console.print(
-            f"  call {lock.call}: {lock.winner} above {lock.loser} (z {lock.z:.1f}, {plural(lock.evidence, 'batch')})",
-            markup=False,
-        )
-    if len(ranking.locks) > SHOWN_LOCKS:
-        console.print(f"  … and {plural(len(ranking.locks) - SHOWN_LOCKS, 'more lock')}; all of them with --json")
-
-
-def _against_next(found: Explanation, place: int) -> str:
-    """Confidence that a passage stands above the next one, and the batches that said so or the contrary."""
-    order = found.ranking.order
-    if place + 1 == len(order):
-        return ""
-    first, second = order[place], order[place + 1]
-    ahead, behind = found.wins.get((first, second), 0), found.wins.get((second, first), 0)
-    return f"{found.ranking.position_confidence[place]:.0%} ({ahead}:{behind})"

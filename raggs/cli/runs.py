@@ -146,6 +146,7 @@ def why(
       raggs why runs/demo --query q12
     """
     from raggs.cli import render
+    from raggs.cli.explaining import explanation
     from raggs.errors import UsageError
     from raggs.manifests.explain import explain
     from raggs.manifests.opened import open_run
@@ -155,7 +156,7 @@ def why(
         raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
     if query is not None:
         opened = open_run(run)
-        render.explanation(opened, explain(opened, query), as_json)
+        explanation(opened, explain(opened, query), as_json)
         return
     select(only=stage)
     manifest, plan = _plan(run, config, overrides)

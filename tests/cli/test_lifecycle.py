@@ -147,6 +147,7 @@ def test_a_run_without_a_name_collision(project: Project) -> None:
 def test_status_why_and_their_json(project: Project) -> None:
     assert "up to date" in call("status", project.run)
     assert "next: raggs audit" in call("status", project.run)
+    assert "judge: first shown wins" in call("status", project.run)
     project.change(merge={"k": 10})
     assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config)
     assert f"next: raggs run --config {project.config}" in call(
@@ -199,7 +200,14 @@ def test_a_kill_is_not_taken_for_an_edit(project: Project) -> None:
 def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
     out = call("why", finished.run, "--query", "q01")
     assert "won-lost" in out
-    assert "judged batches, 0 failed; stopped: " in out
+    assert "judged batches, 0 failed, of at most 8; stopped: " in out
+    for part in (
+        "judge on this query: sharpness ",
+        "expected in the top 5",
+        "least sure of the top 5",
+        " between neighbours)",
+    ):
+        assert part in out
     found = json.loads(call("why", finished.run, "--query", "q01", "--json"))
     ranked = [json.loads(line) for line in (finished.run / "rank.jsonl").read_text().splitlines()]
     leaders = [row["doc_id"] for row in ranked if row["qid"] == "q01" and row["duplicate_of"] is None]
@@ -301,3 +309,12 @@ def test_the_library_gives_typed_access(finished: Project) -> None:
     assert [record.rank for record in golden["q00"]] == list(range(1, len(golden["q00"]) + 1))
     assert all(isinstance(record, JudgeRecord) and record.grade for record in opened.records("judge"))
     assert run(load_config(finished.config)).ran == {}
+
+
+def test_why_tells_an_unknown_query_from_one_without_passages(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, retrieve={"retrievers": [{"type": "bm25", "k": 5}]})
+    with (tmp_path / "queries.jsonl").open("a") as file:
+        file.write(json.dumps({"_id": "nothing", "text": "xyzzy"}) + "\n")
+    call("run", "--config", project.config, "--quiet")
+    assert "no retriever found a passage for query 'nothing'" in call("why", project.run, "--query", "nothing", code=4)
+    assert "there is no query 'q000000'" in call("why", project.run, "--query", "q000000", code=4)

@@ -63,7 +63,7 @@ def test_a_judge_that_answers_in_the_order_shown_is_found_out() -> None:
 
 
 def test_a_judge_that_guesses_is_found_out() -> None:
-    warnings = judge_health([batches(lambda shown, draw: tuple(draw.permutation(shown)))]).warnings()
+    warnings = judge_health([batches(lambda shown, draw: tuple(draw.permutation(shown)), 800)]).warnings()
     assert any("change places" in warning for warning in warnings)
 
 
@@ -89,3 +89,19 @@ def test_a_judge_that_repeats_its_errors_is_found_out() -> None:
     counts = HealthCounts()
     counts.fit(3.0, 0.7, 4.0)
     assert any("repeats its own errors (echo 0.70)" in warning for warning in counts.health().warnings())
+
+
+def test_pairs_that_flip_are_ties_where_the_judge_is_sharp() -> None:
+    guesses = batches(lambda shown, draw: tuple(draw.permutation(shown)), 800)
+    for sharpness, warned in ((3.0, False), (1.2, True)):
+        counts = HealthCounts()
+        counts.add(guesses)
+        counts.fit(sharpness, 0.0, 4.0)
+        assert any("change places" in warning for warning in counts.health().warnings()) == warned
+
+
+@pytest.mark.parametrize(("sharpness", "warned"), [(0.9, True), (1.1, False)])
+def test_a_blunt_judge_is_found_out(sharpness: float, warned: bool) -> None:
+    counts = HealthCounts()
+    counts.fit(sharpness, 0.0, 4.0)
+    assert any("the judge is blunt" in warning for warning in counts.health().warnings()) == warned
