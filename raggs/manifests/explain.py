@@ -13,6 +13,7 @@ from itertools import combinations
 from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
 from raggs.errors import AuditError, NotFoundError
 from raggs.manifests.opened import Run
+from raggs.manifests.outdated import outdated
 from raggs.ranking import Ranking
 from raggs.stages.rank import RankConfig, fold, task_of
 from raggs.text import nearest
@@ -48,12 +49,17 @@ def explain(run: Run, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:
-        NotFoundError: the run has not ranked, has no such query (the nearest id is named), or nothing to rank.
+        NotFoundError: the run has not ranked, has no such query (the nearest id is named), nothing to rank, or was
+            ranked by another version.
         AuditError: the journal does not lead to a ranking.
     """
     lock = run.manifest.stages.get("rank")
     if lock is None:
         raise NotFoundError("stage rank has not finished", where=run.folder, remedy="raggs run --config CONFIG")
+    if older := outdated(lock):
+        raise NotFoundError(
+            f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"
+        )
     known: set[str] = set()
     pruned: list[PruneRecord] = []
     for record in run.typed("prune", PruneRecord):

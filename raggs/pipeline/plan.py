@@ -63,7 +63,7 @@ def components(
 ) -> dict[str, Any]:
     """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
     parts = {
-        "code": f"{stage.NAME}/{stage.VERSION}",
+        "code": stage.code,
         "config": causes(config),
         **stage.causes(config, services),
         **({"inputs": dict(inputs)} if inputs else {}),

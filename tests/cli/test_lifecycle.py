@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -318,3 +319,27 @@ def test_why_tells_an_unknown_query_from_one_without_passages(tmp_path: Path) ->
     call("run", "--config", project.config, "--quiet")
     assert "no retriever found a passage for query 'nothing'" in call("why", project.run, "--query", "nothing", code=4)
     assert "there is no query 'q000000'" in call("why", project.run, "--query", "q000000", code=4)
+
+
+def test_a_run_of_another_version_is_called_that_and_not_a_lie(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raggs.ranking.bayes import BayesRanker
+
+    made_by = f"it was made by bayes/{BayesRanker.VERSION}, and this raggs has bayes/99"
+    monkeypatch.setattr(BayesRanker, "VERSION", 99)
+    assert f"rank.jsonl: cannot be derived again: {made_by}" in call("audit", project.run, code=5)
+    assert made_by in call("why", project.run, "--query", "q00", code=4)
+    assert set(ran(project)) == {"rank"}
+    call("audit", project.run)
+
+
+def test_audit_names_a_difference_of_bytes_between_equal_numbers(project: Project) -> None:
+    path = project.run / "rank.jsonl"
+    path.write_text(
+        path.read_text().replace('"echo":0.0,', '"echo":-0.0,', 1).replace('"echo":0.0}', '"echo":-0.0}', 1)
+    )
+    manifest, output = project.manifest(), path.read_bytes()
+    manifest["stages"]["rank"]["outputs"]["rank.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
+    (project.run / "manifest.json").write_text(json.dumps(manifest))
+    assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5)
