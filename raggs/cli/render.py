@@ -40,11 +40,15 @@ def run_summary(result: RunResult, config: Path, show: int) -> None:
     elif "rank" in result.manifest.stages:
         _top_passages(console, run, show)
     _stages(console, result)
-    for line, warning in trust_lines({name: result.manifest.stages[name].health for name in result.ran}):
-        console.print(line, style="yellow" if warning else None, markup=False)
+    _trust(console, {name: result.manifest.stages[name] for name in result.ran})
     folder = result.store.folder
     console.print(f"run: {folder}")
     console.print(f"next: {_next(folder, result.manifest, config, result.failed)}", soft_wrap=True)
+
+
+def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
+    for line, warning in trust_lines({name: lock.health for name, lock in locks.items()}):
+        console.print(line, style="yellow" if warning else None, markup=False, soft_wrap=True)
 
 
 def _top_passages(console: Console, run: Run, show: int) -> None:
@@ -222,6 +226,7 @@ def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | str |
             f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
         )
     console.print(rows)
+    _trust(console, manifest.stages)
     stale = any(plan.values())
     command = f"raggs run --config {config or 'CONFIG'}" if stale else _next(folder, manifest, config, failed)
     console.print(f"next: {command}", soft_wrap=True)

@@ -145,7 +145,7 @@ def why(
       raggs why runs/demo judge --config raggs.yaml
       raggs why runs/demo --query q12
     """
-    from raggs.cli import whyviews
+    from raggs.cli import explaining
     from raggs.errors import UsageError
     from raggs.manifests.explain import explain
     from raggs.manifests.opened import open_run
@@ -155,11 +155,11 @@ def why(
         raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
     if query is not None:
         opened = open_run(run)
-        whyviews.explanation(opened, explain(opened, query), as_json)
+        explaining.order(opened, explain(opened, query), as_json)
         return
     select(only=stage)
     manifest, plan = _plan(run, config, overrides)
-    whyviews.why(str(stage), manifest, plan[str(stage)], as_json)
+    explaining.rerun(str(stage), manifest, plan[str(stage)], as_json)
 
 
 def _plan(run: Path, config: Path | None, overrides: list[str] | None) -> tuple[Any, Any]:

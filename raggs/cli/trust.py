@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from raggs.ranking.health import ECHO, grade_apart
 from raggs.text import plural
 
 Line = tuple[str, bool]  # and whether it is a warning
-TOLD_BIAS = 0.2  # grades that a place must make before anything is said of it
+TOLD_BIAS = 0.1  # grades; less is not worth a word
 
 
 def trust_lines(health: Mapping[str, Mapping[str, Any]]) -> Iterator[Line]:
@@ -57,17 +58,38 @@ def _agreement(found: Mapping[str, Any]) -> str:
 
 
 def _orders(health: Mapping[str, Any]) -> Iterator[Line]:
-    flips, sharpness = health["flips"]["rate"], health.get("sharpness")
-    turned = "" if flips is None else f", {flips:.0%} of close pairs flip when asked again"
-    yield (
-        f"judge: first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%}){turned}, "
-        f"{health['cycles']['count']:,} circles, {health['invalid']['count']:,} batches without an order",
-        False,
-    )
-    if health.get("expected_inversions") is not None:
-        sharpness = (
-            "" if health.get("sharpness") is None else f"; the judge's sharpness is about {health['sharpness']:.1f}"
-        )
-        yield f"order: {health['expected_inversions']:.1f} wrongly ordered pairs expected in a top{sharpness}", False
+    flips, cycles, invalid = (health[name] for name in ("flips", "cycles", "invalid"))
+    parts = [f"first shown wins {health['first']['rate']:.0%} (fair: {health['fair_first']:.0%})"]
+    if flips["total"]:
+        parts.append(f"{flips['rate']:.0%} of {flips['total']:,} close pairs flip when asked again (a coin: 50%)")
+    if cycles["total"]:
+        parts.append(f"{cycles['rate']:.0%} of triples go round in a circle")
+    parts.append(f"{invalid['count']:,} of {plural(invalid['total'], 'batch')} without an order")
+    yield f"judge: {', '.join(parts)}", False
+    # Runs of older versions, and engines that do not estimate them, lack the following.
+    if (sharpness := health.get("sharpness")) is not None:
+        echo = "" if health.get("echo") is None else f", {echo_words(health['echo'])}"
+        yield f"judge: {sharpness_words(sharpness)}{echo}{bias_words(health.get('position_bias'))}", False
+    if (inversions := health.get("expected_inversions")) is not None:
+        yield f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average", False
     for warning in health["warnings"]:
         yield f"warning: {warning}", True
+
+
+def sharpness_words(sharpness: float) -> str:
+    """What a sharpness means, for people."""
+    better = f"{grade_apart(sharpness):.0%}"
+    return f"sharpness {sharpness:.1f} (of two passages a grade apart it prefers the better {better})"
+
+
+def echo_words(echo: float) -> str:
+    """What an echo means, for people."""
+    return f"echo {echo:.2f} ({'it repeats its own errors' if echo > ECHO else 'asking again is a fresh opinion'})"
+
+
+def bias_words(bias: float | None) -> str:
+    """What a position bias means, for people; nothing where there is none to speak of."""
+    if bias is None or abs(bias) < TOLD_BIAS:
+        return ""
+    gained, place = abs(bias), "first" if bias > 0 else "last"
+    return f", a passage gains {gained:.1f} grades by being shown {place} (the order is free of it)"

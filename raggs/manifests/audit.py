@@ -34,6 +34,7 @@ from raggs.hashing import hash_value
 from raggs.jsonl import dump_line
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import Run
+from raggs.manifests.outdated import outdated
 from raggs.manifests.regrade import regraded
 from raggs.stages import ORDER, load_stage
 from raggs.stages.base import Inputs
@@ -147,7 +148,10 @@ def _derivations(run: Run, damaged: set[str]) -> Iterator[Finding]:
         if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
             continue
         try:
-            yield from derive(run, lock)
+            if older := outdated(lock):
+                yield Finding(artifact_file(name), None, f"cannot be derived again: {older}")
+            else:
+                yield from derive(run, lock)
         except RaggsError as error:
             yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
 
@@ -164,7 +168,7 @@ def _difference(expected: Record | None, found: Record | None) -> str:
     if expected is None or found is None:
         return "there are more lines than can be derived" if expected is None else "lines are missing from here on"
     before, after = expected.model_dump(), found.model_dump()
-    field = next(name for name in before if before[name] != after[name])
+    field = next(name for name in before if repr(before[name]) != repr(after[name]))  # 0.0 and -0.0 are equal
     return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
 
 

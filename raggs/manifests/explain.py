@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from raggs.artifacts import JournalRecord, PruneRecord
+from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
 from raggs.errors import AuditError, NotFoundError
 from raggs.manifests.opened import Run
+from raggs.manifests.outdated import outdated
 from raggs.ranking import Ranking
 from raggs.stages.rank import RankConfig, fold, task_of
 from raggs.text import nearest
@@ -23,6 +24,7 @@ class Explanation:
     """A query's ranking with its evidence.
 
     Attributes:
+        config: of the rank stage that made it.
         ranking: the replayed ranking (see `raggs.ranking.Ranking`).
         grades: by passage.
         wins: how many judged batches put the first passage above the second.
@@ -30,6 +32,7 @@ class Explanation:
     """
 
     qid: str
+    config: RankConfig
     ranking: Ranking
     grades: Mapping[str, int]
     wins: Mapping[tuple[str, str], int]
@@ -46,12 +49,17 @@ def explain(run: Run, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:
-        NotFoundError: the run has not ranked, or has no such query (the nearest id is named).
+        NotFoundError: the run has not ranked, has no such query (the nearest id is named), nothing to rank, or was
+            ranked by another version.
         AuditError: the journal does not lead to a ranking.
     """
     lock = run.manifest.stages.get("rank")
     if lock is None:
         raise NotFoundError("stage rank has not finished", where=run.folder, remedy="raggs run --config CONFIG")
+    if older := outdated(lock):
+        raise NotFoundError(
+            f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"
+        )
     known: set[str] = set()
     pruned: list[PruneRecord] = []
     for record in run.typed("prune", PruneRecord):
@@ -59,6 +67,8 @@ def explain(run: Run, qid: str) -> Explanation:
         if record.qid == qid:
             pruned.append(record)
     if not pruned:
+        if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
+            raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
         close = nearest(qid, sorted(known))
         raise NotFoundError(
             f"there is no query {qid!r}",
@@ -68,11 +78,14 @@ def explain(run: Run, qid: str) -> Explanation:
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
     task = task_of(qid, pruned)
     answers = {(entry.round, entry.slot): entry for entry in entries}
-    ranking, problem = fold(task, RankConfig.model_validate(lock.params), answers)
-    if ranking is None or problem:
-        reason = problem or "no passage of the pool was kept"
-        raise AuditError(f"query {qid} cannot be replayed: {reason}", where=run.folder, remedy="raggs audit shows more")
+    config = RankConfig.model_validate(lock.params)
+    ranking, problem = fold(task, config, answers)
+    if problem:
+        raise AuditError(f"query {qid} cannot be replayed: {problem}", where=run.folder, remedy="raggs audit shows more")
+    if ranking is None:
+        raise NotFoundError(
+            f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"
+        )
     wins = Counter(pair for entry in entries if entry.order for pair in combinations(entry.order, 2))
-    return Explanation(
-        qid, ranking, dict(zip(task.ids, task.grades, strict=True)), wins, sum(entry.order is None for entry in entries)
-    )
+    grades, failed = dict(zip(task.ids, task.grades, strict=True)), sum(entry.order is None for entry in entries)
+    return Explanation(qid, config, ranking, grades, wins, failed)

@@ -9,6 +9,7 @@ for the commit, so that the journal of a resumed run has the same bytes as that 
 from __future__ import annotations
 
 import tempfile
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -68,17 +69,24 @@ class Shelf:
 class RunJournal:
     """The journal of one run.
 
+    Args:
+        path: of the file; made where missing.
+        sums: CRC-32 of the lines to be believed, four bytes each, little-endian; None believes all.
+
     Raises:
         DataError: a line other than a torn last one is no entry.
         OSError: the disk failed.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, sums: bytes | None = None) -> None:
+        believed = None if sums is None else {sums[at : at + 4] for at in range(0, len(sums), 4)}
         # A torn last line would corrupt what is appended next, so the whole lines are written again.
         with atomic_writer(path) as file:
             self._known = Shelf(file)
             for record in read_torn(path, JournalRecord, "delete the file to start this stage afresh"):
-                self._known.index(record.qid, file.write(dump_line(record)))
+                line = dump_line(record)
+                if believed is None or zlib.crc32(line).to_bytes(4, "little") in believed:
+                    self._known.index(record.qid, file.write(line))
         self._known.file = path.open("r+b")
         self._settled = Shelf(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
 

@@ -63,7 +63,7 @@ def components(
 ) -> dict[str, Any]:
     """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
     parts = {
-        "code": f"{stage.NAME}/{stage.VERSION}",
+        "code": stage.code,
         "config": causes(config),
         **stage.causes(config, services),
         **({"inputs": dict(inputs)} if inputs else {}),
@@ -91,14 +91,16 @@ def decide(
         lock: the stage's lock, if it has finished before.
         parts: the components of today.
         outputs: sha256 of each file that the lock names, as it is on disk now.
+        interrupted: the last attempt did not finish, so that nobody else need have changed an output.
     """
     if lock is None:
         return (Interrupted() if interrupted else NeverRun(),)
-    return tuple(_causes(lock, parts, outputs, forced))
+    found = list(_causes(lock, parts, outputs, forced, interrupted))
+    return tuple(reason for number, reason in enumerate(found) if reason not in found[:number])
 
 
 def _causes(
-    lock: StageLock, parts: Mapping[str, Any], outputs: Mapping[str, str | None], forced: bool
+    lock: StageLock, parts: Mapping[str, Any], outputs: Mapping[str, str | None], forced: bool, interrupted: bool
 ) -> Iterator[Reason]:
     if lock.fingerprint != fingerprint(parts):
         yield from differences(lock.components, parts)
@@ -107,7 +109,7 @@ def _causes(
         if found is None:
             yield OutputMissing(name)
         elif found != output.sha256:
-            yield OutputEdited(name)
+            yield Interrupted() if interrupted else OutputEdited(name)
     if lock.failed:
         yield FailuresLeft(lock.failed)
     if forced:

@@ -15,7 +15,7 @@ from raggs.errors import DataError, ProviderError
 from raggs.execution.base import Execution
 from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
-from raggs.manifests.reasons import FailuresLeft, Reason, Upstream
+from raggs.manifests.reasons import FailuresLeft, OutputEdited, Reason, Upstream
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Event, Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
@@ -144,7 +144,7 @@ class Runner:
         config, name = self.configs[stage.NAME], stage.NAME
         self.listen(StageStarted(name, reasons))
         self.store.begin(name)
-        journal = RunJournal(self.store.path(stage.JOURNAL)) if stage.JOURNAL else None
+        journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self.services.attach(journal, self._heard, name, self.store.ledger)
         started, clock, before = now(), time.perf_counter(), self.services.spent()
         inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
@@ -189,6 +189,11 @@ class Runner:
         return updated
 
     # --- helpers ---
+
+    def _journal(self, artifact: str, reasons: tuple[Reason, ...]) -> RunJournal:
+        """The journal; of one that was edited by hand only the lines that the run wrote."""
+        edited = OutputEdited(artifact_file(artifact)) in reasons
+        return RunJournal(self.store.path(artifact), (self.store.line_sums(artifact) or b"") if edited else None)
 
     def _manifest(self) -> RunManifest:
         if self.store.exists:

@@ -35,6 +35,7 @@ FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to 
 FIRST_SHARPNESS = 2.0
 DRAWS = 2000  # of the posterior, for ranks and membership
 HIGHEST_SLIP = 0.9
+SIGMAS = 0.01, 2.0  # beyond, the grades leave nothing to the answers, or say nothing and fits run away
 FULL_TOP = 20  # the top that the stopping threshold is stated for
 
 
@@ -44,7 +45,7 @@ class BayesRanker(RoundRanker):
     Common arguments as `raggs.ranking.make_ranker`.
 
     Args:
-        sigma: spread of the utilities around the grade that a passage deserves, in grades, > 0.
+        sigma: spread of the utilities around the grade that a passage deserves, in grades, 0.01 to 2.
         slip: chance that a given grade is one off the deserved one, 0 to 0.9.
         inversions: ends the ranking when fewer inversions than this are expected inside a top of 20, >= 0; for
             smaller tops and pools in proportion to the pairs. 0 never ends it.
@@ -58,7 +59,7 @@ class BayesRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 3
+    VERSION: ClassVar[int] = 4
 
     def __init__(
         self,
@@ -218,14 +219,18 @@ class BayesRanker(RoundRanker):
 def _check_options(
     sigma: float, slip: float, inversions: float, stability: int, repeats: float, z: float, echo: float
 ) -> None:
-    for what, value in (("sigma", sigma), ("z", z)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{what} must be a finite number above 0, not {value}")
+    if not (z > 0 and math.isfinite(z)):
+        raise ValueError(f"z must be a finite number above 0, not {z}")
     if not (inversions >= 0 and math.isfinite(inversions)):
         raise ValueError(f"inversions must be a finite number from 0, not {inversions}")
-    if stability < 0:
+    if not stability >= 0:
         raise ValueError(f"stability must be at least 0, not {stability}")
-    shares = (("slip", slip, HIGHEST_SLIP), ("repeats", repeats, 0.5), ("echo", echo, echoes.HIGHEST_ECHO))
-    for what, share, most in shares:
-        if not 0 <= share <= most:
-            raise ValueError(f"{what} must lie in 0 to {most:g}, not {share}")
+    ranges = (
+        ("sigma", sigma, *SIGMAS),
+        ("slip", slip, 0.0, HIGHEST_SLIP),
+        ("repeats", repeats, 0.0, 0.5),
+        ("echo", echo, 0.0, echoes.HIGHEST_ECHO),
+    )
+    for what, value, least, most in ranges:
+        if not least <= value <= most:
+            raise ValueError(f"{what} must lie in {least:g} to {most:g}, not {value}")

@@ -45,7 +45,8 @@ def estimate(answers: Answers, posterior: Posterior) -> float:
     chancy = float((2 * variance**2 + fourth).sum())  # the variance of such squares, were the errors independent
     told = max(0.0, 1.0 - TOLD**2 * chancy / excess**2) if excess > 0 else 0.0
     most = float(((n - 1) * variance).sum())
-    return float(np.clip(told * FOLLOWED * excess / (most + DOUBT), 0.0, HIGHEST_ECHO))
+    found = told * FOLLOWED * excess / (most + DOUBT)
+    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
 
 
 def _repeated_pairs(answers: Answers, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:

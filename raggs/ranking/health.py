@@ -4,7 +4,7 @@
   size of the batch; presentation is shuffled, so nothing else can tilt it.
 - Flip rate: where the same passages were shown again in another order, the share of their pairs that changed places.
   An engine asks again what it doubts most, so these are close pairs: a sound judge turns a third or more of them, one
-  that guesses turns half.
+  that guesses turns half. So does any judge where the pool holds ties, which is why a sharp one is not warned about.
 - Cycle rate: of the triples whose three pairs all have a majority, the share that go round (A over B over C over A).
 - Invalid rate: of the batches asked, how many came back without an order.
 - Sharpness, echo and position bias: what the engine that learned from the orders found out about the judge. An echo
@@ -27,9 +27,11 @@ Batch = tuple[Sequence[str], Sequence[str] | None]
 TILT = 1.5  # a first-position rate this many times what is fair, beyond doubt, is worth a warning
 INVALID = 0.05
 FLIPS = 0.45  # of close pairs; 0.5 is a coin
-CYCLES = 0.10
+CYCLES = 0.15  # under an engine that asks for close pairs, coins make a fifth, a judge of sharpness 1.5 an eighth
 ECHO = 0.2
 FINDINGS = ("sharpness", "echo", "position_bias", "expected_inversions")  # means over queries, where an engine tells
+SHARP = 1.5  # from here on, close pairs that flip are ties of the pool and no fault of the judge
+BLUNT = 1.0  # a sharpness that tells a grade apart less often than three times in four
 
 
 @dataclass(frozen=True)
@@ -105,18 +107,28 @@ class JudgeHealth:
         if self.first.interval[0] > TILT * self.fair_first:
             share, fair = self.first.value, self.fair_first
             found.append(f"the passage shown first wins {share:.0%} of the batches, {fair:.0%} would be fair")
-        if self.flips.interval[0] > FLIPS:
+        if self.flips.interval[0] > FLIPS and (self.sharpness is None or self.sharpness < SHARP):
             found.append(f"{self.flips.value:.0%} of the pairs change places when shown again; a coin turns half")
         if self.cycles.interval[0] > CYCLES:
             found.append(f"{self.cycles.value:.0%} of triples go round in a circle")
         if self.invalid.interval[0] > INVALID:
             found.append(f"{self.invalid.value:.0%} of the batches came back without an order")
+        if self.sharpness is not None and self.sharpness < BLUNT:
+            found.append(
+                f"the judge is blunt (sharpness {self.sharpness:.1f}): it puts the better of two passages that lie a "
+                f"grade apart first only {grade_apart(self.sharpness):.0%} of the time"
+            )
         if self.echo is not None and self.echo > ECHO:
             found.append(
                 f"the judge repeats its own errors (echo {self.echo:.2f}): asking it again teaches little, and ranks "
                 "are less sure than their intervals say"
             )
         return found
+
+
+def grade_apart(sharpness: float) -> float:
+    """The chance that a judge of this sharpness puts the better of two passages that lie one grade apart first."""
+    return 1.0 / (1.0 + math.exp(-sharpness))
 
 
 @dataclass

@@ -25,6 +25,7 @@ from raggs.ranking.locks import LockGraph
 from raggs.ranking.rounds import Floats, Ints, RoundRanker
 
 MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wider than the scale of grades
+HIGHEST_STEP = 100.0  # far beyond the scale of grades: larger steps only lose digits
 
 
 class OnlineRanker(RoundRanker):
@@ -33,17 +34,17 @@ class OnlineRanker(RoundRanker):
     Common arguments as `raggs.ranking.make_ranker`.
 
     Args:
-        eta: step size of the score updates, > 0, divided by sqrt(call).
+        eta: step size of the score updates, above 0 to 100, divided by sqrt(call).
         z: width of the confidence bounds in standard errors, >= 0: lock when s_w - z sigma_w > s_l + z sigma_l.
         confirmations: net confirmations (wins less defeats) that lock a pair, >= 1.
-        clip: largest move of a score in one call, > 0.
+        clip: largest move of a score in one call, above 0 to 100.
         stability: calls without a change of the ordered top that end the ranking, >= 1.
 
     Raises:
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -159,10 +160,10 @@ class OnlineRanker(RoundRanker):
 
 def _check_options(eta: float, z: float, confirmations: int, clip: float, stability: int) -> None:
     for what, value in (("eta", eta), ("clip", clip)):
-        if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{what} must be a finite number above 0, not {value}")
+        if not 0 < value <= HIGHEST_STEP:
+            raise ValueError(f"{what} must be above 0 and at most {HIGHEST_STEP:g}, not {value}")
     if not (z >= 0 and math.isfinite(z)):
         raise ValueError(f"z must be a finite number from 0, not {z}")
     for what, count in (("confirmations", confirmations), ("stability", stability)):
-        if count < 1:
+        if not count >= 1:
             raise ValueError(f"{what} must be at least 1, not {count}")

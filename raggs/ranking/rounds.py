@@ -4,9 +4,9 @@ Passages are numbered by the sorted order of their ids, so the order in which a 
 Renaming passages without changing their sorted order changes nothing but names; any other renaming changes
 which random numbers meet which passage and how exact ties fall. Randomness comes from (seed, round, slot) alone.
 
-The same presentation is not asked twice as long as a new one can be found: a cached or deterministic judge would
-repeat itself, and a repetition is no second opinion. A pool that fits in one batch is therefore done once
-every order of presentation was shown.
+The same presentation is never asked twice: a cached or deterministic judge would repeat itself, and a repetition is
+no second opinion. Where all presentations of a batch were shown, which happens to small batches, others are shown at
+random instead; a pool is done once there are no others.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 LOWEST, HIGHEST = 1.0, 5.0
-TRIES = 200  # draws for a presentation that was not shown before
+TRIES = 200  # draws for a new presentation of the chosen batch, before other batches are tried
 
 
 class RoundRanker(ABC):
@@ -153,18 +153,16 @@ class RoundRanker(ABC):
 
     def _present(self, members: Ints, slot: int) -> Ints:
         rng = generator(self._seed, "presentation", self._rounds, slot)
-        for _ in range(TRIES):
-            shown = rng.permutation(members)
-            if tuple(shown.tolist()) not in self._shown:
-                break
+        shown, tries = rng.permutation(members), 1
+        while tuple(shown.tolist()) in self._shown:  # ends: a round asks for no more presentations than are left
+            among = members if tries < TRIES else np.arange(len(self.ids))
+            shown, tries = rng.permutation(among)[: self.size], tries + 1
         self._shown.add(tuple(shown.tolist()))
         return shown
 
     def _unshown(self) -> int:
-        """How many presentations are left, as far as that can bound anything: pools of one batch."""
-        if len(self.ids) > self.size:
-            return self.max_calls + 1
-        return math.factorial(self.size) - len(self._shown)
+        """How many presentations are left: few in small pools, more than anyone asks for in others."""
+        return math.perm(len(self.ids), self.size) - len(self._shown)
 
 
 def start_scores(grades: Sequence[float | None]) -> Floats:

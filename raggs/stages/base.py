@@ -141,6 +141,11 @@ class Stage(ABC, Generic[C, R]):
         """Who reads the judge's health off the records of one run of the stage."""
         return Tally()
 
+    @property
+    def code(self) -> str:
+        """The stage and its version, as locks name it."""
+        return f"{self.NAME}/{self.VERSION}"
+
     @abstractmethod
     def run(self, inputs: Inputs, config: C, services: Services) -> Iterator[R]:
         """The stage's records, sorted as their model says."""

@@ -82,14 +82,15 @@ class Task:
 
     def state(self, config: RankConfig, judge: Any) -> str:
         """A hash of all that decides the ranking's course; journal entries of another state say nothing here."""
-        return hash_value([self.qid, self.ids, self.grades, causes(config), _engine(config), judge])[:16]
+        return hash_value([self.qid, self.ids, self.grades, causes(config), engine_version(config.engine), judge])[:16]
 
     def ranker(self, config: RankConfig) -> Ranker:
         return config.ranker(self.ids, self.grades, derive_seed(config.seed, "rank", self.qid))
 
 
-def _engine(config: RankConfig) -> str:
-    return f"{config.engine}/{engine_class(config.engine).VERSION}"
+def engine_version(engine: str) -> str:
+    """The engine and its version, as locks and journals name it."""
+    return f"{engine}/{engine_class(engine).VERSION}"
 
 
 def task_of(qid: str, records: Iterable[PruneRecord]) -> Task:
@@ -217,7 +218,7 @@ class Rank(Stage[RankConfig, RankRecord]):
     def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
         return {
             "queries": services.causes("queries"),
-            "engine": _engine(config),
+            "engine": engine_version(config.engine),
             "judge": services.causes("judge", "order"),
         }
 
@@ -263,7 +264,7 @@ class Rank(Stage[RankConfig, RankRecord]):
             pending = []
             for slot, batch in enumerate(batches):
                 blank = JournalRecord(
-                    qid=task.qid, state=state, engine=_engine(config), round=number, slot=slot, shown=tuple(batch), order=None
+                    qid=task.qid, state=state, engine=engine_version(config.engine), round=number, slot=slot, shown=tuple(batch), order=None
                 )
                 pending.append(_answer(blank, answers.get((number, slot)), query, pool, services))
             entries = await asyncio.gather(*pending)

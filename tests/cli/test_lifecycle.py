@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -147,6 +148,7 @@ def test_a_run_without_a_name_collision(project: Project) -> None:
 def test_status_why_and_their_json(project: Project) -> None:
     assert "up to date" in call("status", project.run)
     assert "next: raggs audit" in call("status", project.run)
+    assert "judge: first shown wins" in call("status", project.run)
     project.change(merge={"k": 10})
     assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config)
     assert f"next: raggs run --config {project.config}" in call(
@@ -177,10 +179,36 @@ def test_each_engine_resumes_in_mid_round_and_replays(tmp_path: Path, engine: st
     assert json.loads(call("why", project.run, "--query", "q00", "--json"))["calls"] > 0
 
 
+def test_an_answer_that_was_edited_by_hand_is_asked_again(project: Project) -> None:
+    """A valid order in place of the judge's must not pass into a new ranking whose hashes are right."""
+    before, journal = project.artifacts(), project.run / "rank.journal.jsonl"
+    lines = journal.read_text().splitlines(keepends=True)
+    forged = json.loads(lines[0])
+    forged["order"].reverse()
+    lines[0] = json.dumps(forged, separators=(",", ":")) + "\n"
+    journal.write_text("".join(lines))
+    assert ran(project) == {"rank": ["rank.journal.jsonl was edited by hand"]}
+    assert project.artifacts() == before
+
+
+def test_a_kill_is_not_taken_for_an_edit(project: Project) -> None:
+    (project.run / ".incomplete-rank").touch()
+    with (project.run / "rank.journal.jsonl").open("ab") as file:
+        file.write(b'{"v":1,"qid":"q0')
+    assert ran(project) == {"rank": ["its last attempt did not finish"]}
+
+
 def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
     out = call("why", finished.run, "--query", "q01")
     assert "won-lost" in out
-    assert "judged batches, 0 failed; stopped: " in out
+    assert "judged batches, 0 failed, of at most 8; stopped: " in out
+    for part in (
+        "judge on this query: sharpness ",
+        "expected in the top 5",
+        "least sure of the top 5",
+        " between neighbours)",
+    ):
+        assert part in out
     found = json.loads(call("why", finished.run, "--query", "q01", "--json"))
     ranked = [json.loads(line) for line in (finished.run / "rank.jsonl").read_text().splitlines()]
     leaders = [row["doc_id"] for row in ranked if row["qid"] == "q01" and row["duplicate_of"] is None]
@@ -282,3 +310,36 @@ def test_the_library_gives_typed_access(finished: Project) -> None:
     assert [record.rank for record in golden["q00"]] == list(range(1, len(golden["q00"]) + 1))
     assert all(isinstance(record, JudgeRecord) and record.grade for record in opened.records("judge"))
     assert run(load_config(finished.config)).ran == {}
+
+
+def test_why_tells_an_unknown_query_from_one_without_passages(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, retrieve={"retrievers": [{"type": "bm25", "k": 5}]})
+    with (tmp_path / "queries.jsonl").open("a") as file:
+        file.write(json.dumps({"_id": "nothing", "text": "xyzzy"}) + "\n")
+    call("run", "--config", project.config, "--quiet")
+    assert "no retriever found a passage for query 'nothing'" in call("why", project.run, "--query", "nothing", code=4)
+    assert "there is no query 'q000000'" in call("why", project.run, "--query", "q000000", code=4)
+
+
+def test_a_run_of_another_version_is_called_that_and_not_a_lie(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from raggs.ranking.bayes import BayesRanker
+
+    made_by = f"it was made by bayes/{BayesRanker.VERSION}, and this raggs has bayes/99"
+    monkeypatch.setattr(BayesRanker, "VERSION", 99)
+    assert f"rank.jsonl: cannot be derived again: {made_by}" in call("audit", project.run, code=5)
+    assert made_by in call("why", project.run, "--query", "q00", code=4)
+    assert set(ran(project)) == {"rank"}
+    call("audit", project.run)
+
+
+def test_audit_names_a_difference_of_bytes_between_equal_numbers(project: Project) -> None:
+    path = project.run / "rank.jsonl"
+    path.write_text(
+        path.read_text().replace('"echo":0.0,', '"echo":-0.0,', 1).replace('"echo":0.0}', '"echo":-0.0}', 1)
+    )
+    manifest, output = project.manifest(), path.read_bytes()
+    manifest["stages"]["rank"]["outputs"]["rank.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
+    (project.run / "manifest.json").write_text(json.dumps(manifest))
+    assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 
 from raggs.artifacts import JournalRecord
+from raggs.jsonl import dump_line
 from raggs.manifests.journal import RunJournal
 
 
@@ -31,6 +33,16 @@ def test_entries_are_known_at_once_and_to_the_next_one_who_opens_it(tmp_path: Pa
     third = RunJournal(path)
     assert third.entries("q1") == [noted[1], entry("q1", 1)]
     third.close()
+
+
+def test_only_lines_of_the_given_sums_are_believed(tmp_path: Path) -> None:
+    path, noted = tmp_path / "journal.jsonl", [entry("q1", 0), entry("q1", 1)]
+    path.write_bytes(b"".join(map(dump_line, noted)))
+    journal = RunJournal(path, zlib.crc32(dump_line(noted[1])).to_bytes(4, "little"))
+    assert journal.entries("q1") == [noted[1]]
+    journal.append(entry("q1", 2))
+    journal.close()
+    assert path.read_bytes() == dump_line(noted[1]) + dump_line(entry("q1", 2))
 
 
 def test_what_is_settled_comes_in_the_final_order_any_number_of_times(tmp_path: Path) -> None:

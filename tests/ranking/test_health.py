@@ -92,3 +92,17 @@ def test_what_the_engine_found_out_is_averaged_over_the_queries_that_tell() -> N
 
 def test_a_judge_that_repeats_its_errors_is_found_out() -> None:
     assert any("repeats its own errors (echo 0.70)" in warning for warning in found({"echo": 0.7}).warnings())
+
+
+def test_pairs_that_flip_are_ties_where_the_judge_is_sharp() -> None:
+    guesses = batches(lambda shown, draw: tuple(draw.permutation(shown)), 800)
+    for sharpness, warned in ((3.0, False), (1.2, True)):
+        counts = HealthCounts()
+        counts.add(guesses)
+        counts.find({"sharpness": sharpness})
+        assert any("change places" in warning for warning in counts.health().warnings()) == warned
+
+
+@pytest.mark.parametrize(("sharpness", "warned"), [(0.9, True), (1.1, False)])
+def test_a_blunt_judge_is_found_out(sharpness: float, warned: bool) -> None:
+    assert any("the judge is blunt" in warning for warning in found({"sharpness": sharpness}).warnings()) == warned

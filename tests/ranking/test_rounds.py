@@ -3,11 +3,12 @@
 import math
 import subprocess
 import sys
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.worlds import make_world, play
+from support.worlds import check, make_world, play
 
 from raggs.ranking import ENGINES, engine_class, make_ranker
 
@@ -133,14 +134,16 @@ def test_the_cap_holds_in_any_round_size(engine, max_calls, parallel):
     assert ranking.calls + ranking.skipped == asked <= max_calls
 
 
-@pytest.mark.parametrize("size", [2, 3, 4])
-def test_a_pool_of_one_batch_never_sees_a_presentation_twice(engine, size):
-    ranker, shown = make_ranker(engine, IDS[:size], [None] * size, **PATIENT[engine]), []
+@pytest.mark.parametrize(("size", "batch_size"), [(2, 5), (3, 5), (4, 5), (5, 5), (3, 2), (6, 2), (5, 3)])
+def test_no_presentation_is_shown_twice_until_none_is_left(engine, size, batch_size):
+    options = {"batch_size": batch_size, "max_calls": 150, **PATIENT[engine]}
+    ranker, shown = make_ranker(engine, IDS[:size], [None] * size, **options), []
+    random = Random(1)
     while not ranker.done:
         for batch in ranker.next_batches(4):
             shown.append(batch)
-            ranker.observe(sorted(batch))
-    assert len(shown) == len(set(shown)) == math.factorial(size)
+            ranker.observe(random.sample(batch, len(batch)))
+    assert len(shown) == len(set(shown)) == math.perm(size, min(batch_size, size))
     assert ranker.ranking().stop_reason == "every presentation was shown"
 
 
@@ -205,6 +208,56 @@ def test_replaying_a_journal_rebuilds_the_state_bit_for_bit(engine):
             replayed.skip(batch) if order is None else replayed.observe(order)
     assert replayed.ranking() == live.ranking()
     assert live.ranking().skipped > 3
+
+
+EXTREMES = {
+    "bayes": [
+        {},
+        {"sigma": 0.01},
+        {"sigma": 2.0},
+        {"slip": 0.9},
+        {"z": 1e-9},
+        {"echo": 0.9},
+        {"repeats": 0.5},
+        {"inversions": 0},
+    ],
+    "online": [{}, {"eta": 100, "clip": 100}, {"eta": 1e-9, "clip": 1e-9}, {"z": 0}, {"z": 1e9}, {"confirmations": 1}],
+}
+JUDGES = {
+    "right": lambda batch, _: sorted(batch),
+    "right or reversed": lambda batch, random: sorted(batch, reverse=random.random() < 0.5),
+    "in the order shown": lambda batch, _: list(batch),
+    "against the order shown": lambda batch, _: list(batch[::-1]),
+    "guessing": lambda batch, random: random.sample(batch, len(batch)),
+}
+
+
+@given(
+    grades=st.lists(st.sampled_from([1, 1, 1, 2, 2.5, 3, 5, None, math.nan]), min_size=1, max_size=22)
+    | st.sampled_from([[3] * 21, [None] * 20, [5] + [1] * 18]),
+    batch_size=st.sampled_from([2, 3, 5, 10, 50]),
+    top=st.sampled_from([1, 5, 20, 100]),
+    judge=st.sampled_from(sorted(JUDGES)),
+    skips=st.sampled_from([0.0, 0.0, 0.5]),
+    choice=st.integers(0, 99),
+    seed=st.integers(0, 99),
+)
+@settings(max_examples=40, deadline=None)
+def test_any_pool_and_any_judge_give_a_sound_ranking_at_every_moment(
+    engine, grades, batch_size, top, judge, skips, choice, seed
+):
+    options, random = EXTREMES[engine][choice % len(EXTREMES[engine])], Random(seed)
+    names = [f"d{number:02d}" for number in range(len(grades))]
+    ranker = make_ranker(engine, names, grades, top=top, batch_size=batch_size, seed=seed, max_calls=12, **options)
+    check(ranker.ranking(), len(grades), top)
+    while not ranker.done:
+        for batch in ranker.next_batches(random.randint(1, 5)):
+            if random.random() < skips:
+                ranker.skip(batch)
+            else:
+                ranker.observe(JUDGES[judge](batch, random))
+        check(ranker.ranking(), len(grades), top)
+    assert ranker.ranking().stop_reason is not None
 
 
 def test_seeds_decide_the_batches(engine):

@@ -6,9 +6,11 @@ beta times the utility.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import networkx as nx
 import numpy as np
 
 from raggs.ranking import Ranker, Ranking
@@ -65,3 +67,22 @@ def tau(order: Sequence[str], truth: Sequence[str]) -> float:
     positions = np.array([place[name] for name in order])
     rising = np.sign(positions[None, :] - positions[:, None])
     return float(rising[np.triu_indices(len(order), k=1)].mean())
+
+
+def check(ranking: Ranking, size: int, top: int = 20) -> None:
+    """What must hold of any ranking at any moment."""
+    assert len(set(ranking.order)) == len(ranking.order) == size
+    chances = (*ranking.position_confidence, *ranking.membership)
+    numbers = (*ranking.scores, *ranking.sigma, *chances, *(lock.z for lock in (*ranking.locks, *ranking.released)))
+    assert all(math.isfinite(number) for number in numbers)
+    assert min(ranking.sigma) > 0
+    assert all(0 <= chance <= 1 for chance in chances)
+    head = min(top, size)
+    assert abs(sum(ranking.membership) - head) < 1e-6
+    assert 0 <= ranking.expected_inversions <= math.comb(head, 2)
+    place = {name: position for position, name in enumerate(ranking.order, start=1)}
+    for name, low, high in zip(ranking.order, ranking.rank_low, ranking.rank_high, strict=True):
+        assert 1 <= low <= place[name] <= high <= size
+    edges = [(lock.winner, lock.loser) for lock in ranking.locks]
+    assert nx.is_directed_acyclic_graph(nx.DiGraph(edges))
+    assert all(place[winner] < place[loser] for winner, loser in edges)
