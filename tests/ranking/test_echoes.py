@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judged import fair
+from support.orders import fair
 
 from raggs.ranking import echoes
 from raggs.ranking.answers import Answers

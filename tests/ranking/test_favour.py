@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.judged import fair
+from support.orders import fair
 
 from raggs.ranking import make_ranker
 from raggs.ranking.answers import Answers

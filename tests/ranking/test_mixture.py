@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.judged import fair, judged_orders
+from support.orders import fair, judged_orders
 
 from raggs.ranking.answers import by_item
 from raggs.ranking.mixture import Mixture, fit_mixture, refine, sharpen

@@ -3,7 +3,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from support.judged import fair, judged_orders
+from support.orders import fair, judged_orders
 
 from raggs.ranking.answers import by_item
 from raggs.ranking.posterior import SHARPNESS, Prior, fit

@@ -1,21 +1,24 @@
-"""Orders by simulated judges, as answers."""
+"""Random judgments and runs, with everything that makes evaluation hard: ties, gaps, odd ids, short lists."""
 
 from __future__ import annotations
 
-import numpy as np
+from hypothesis import strategies as st
 
-from raggs.ranking.answers import Answers
+# Prefixes of one another, wider than a machine word or two, and alphabets whose bytes and code units sort differently.
+IDS = ("a", "a1", "a10", "a2", "B", "Z-" + "z" * 17, "Z-" + "z" * 18, "y" * 24, "y" * 33, "é", "文", "\uffee", "𝄞")
+QIDS = ("1", "10", "2", "q")
+SCORES = st.sampled_from([-2.0, 0.0, -0.0, 0.5, 1.0, 3.0]) | st.floats(-8, 8, width=32)
+
+Labels = dict[str, dict[str, int]]
+Lists = dict[str, dict[str, float]]
 
 
-def fair(orders, weights=None) -> Answers:
-    """Answers of a judge that favours no place; each list was shown as it was ordered."""
-    orders = np.array(orders)
-    places = np.tile(np.arange(orders.shape[1]), (len(orders), 1))
-    return Answers(orders, places, np.ones(len(orders)) if weights is None else weights, np.zeros(orders.shape[1]))
+def labels(low: int, high: int, least: int = 0) -> st.SearchStrategy[Labels]:
+    """Grades from `low` on; below 0 they mean pooled but unjudged."""
+    judged = st.dictionaries(st.sampled_from(IDS), st.integers(low, high), min_size=least)
+    return st.dictionaries(st.sampled_from(QIDS), judged, min_size=1)
 
 
-def judged_orders(utilities, count, sharpness, rng, size=5) -> np.ndarray:
-    """Random batches in the order of a Plackett-Luce judge, shape (count, size)."""
-    batches = [rng.choice(utilities.size, size, replace=False) for _ in range(count)]
-    keys = [sharpness * utilities[batch] + rng.gumbel(size=size) for batch in batches]
-    return np.array([batch[np.argsort(-key)] for batch, key in zip(batches, keys, strict=True)])
+def lists(least: int = 0) -> st.SearchStrategy[Lists]:
+    found = st.dictionaries(st.sampled_from((*IDS, "x1", "x2", "x3")), SCORES)
+    return st.dictionaries(st.sampled_from((*QIDS, "nobody judged it")), found, min_size=least)
