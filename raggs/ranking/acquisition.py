@@ -3,7 +3,8 @@
 What the top needs are the differences between utilities that matter and are still open. Each pair has a weight
 w_ij, high where one of the two may belong to the top and the order is uncertain; a batch is worth the exact drop
 of the weighted sum of the variances of the differences, sum w_ij v_ij, under the model's expected information
-(A-optimality: Chernoff 1953). Batches grow greedily from a few promising pairs.
+(A-optimality: Chernoff 1953). Batches grow greedily from the most promising pairs; swapping members afterwards, or
+more pairs to start from, gained nothing that could be measured.
 
 The batches of a round are chosen before any is judged, so each pick updates the covariance as if it had been
 judged: later picks see what earlier ones will teach. Pure functions of the posterior; no randomness.
@@ -23,7 +24,7 @@ from raggs.ranking.posterior import Posterior
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-STARTS = 3  # pairs that batches grow from
+STARTS = 2  # pairs that batches grow from
 STARTS_EACH = 2  # start pairs that may share an item
 FAR = 500.0  # beyond this difference of scores the exponential is 0 or would overflow
 OPENNESS = 1.25  # power of 4 P (1 - P) in the weight of a pair
@@ -90,34 +91,28 @@ class Planner:
         return self.covariance @ laplacian @ self.covariance, variances
 
     def _best(self, stakes: Floats, variances: Floats, size: int) -> Ints:
-        batches = np.array(list(_starts(self._pair_values(stakes, variances))))
+        """The best of the batches that grow from the best pairs."""
+        values = self._pair_values(stakes, variances)
+        batches = np.array(list(_starts(values)))
+        gains = values[batches[:, 0], batches[:, 1]]
         for _ in range(size - 2):
-            batches = self._grow(batches, stakes)
-        best = batches[np.argmax(self._gains(batches, stakes))]
-        return self._swap(best, stakes)
+            batches, gains = self._grow(batches, stakes)
+        return np.asarray(batches[np.argmax(gains)])
 
     def _pair_values(self, stakes: Floats, variances: Floats) -> Floats:
         diagonal = stakes.diagonal()
         drops = diagonal[:, None] + diagonal[None, :] - 2 * stakes
         return self._duel * drops / (1.0 + self._duel * variances)
 
-    def _grow(self, batches: Ints, stakes: Floats) -> Ints:
-        """Add to each batch the item of the highest gain."""
+    def _grow(self, batches: Ints, stakes: Floats) -> tuple[Ints, Floats]:
+        """Each batch with the item of the highest gain added, and the gains."""
         count, size = batches.shape[0], self.mean.size
         items = np.broadcast_to(np.arange(size), (count, size))
         grown = np.concatenate([np.repeat(batches[:, None, :], size, axis=1), items[:, :, None]], axis=2)
         gains = self._gains(grown.reshape(count * size, -1), stakes).reshape(count, size)
         np.put_along_axis(gains, batches, -np.inf, axis=1)
-        return np.asarray(grown[np.arange(count), np.argmax(gains, axis=1)])
-
-    def _swap(self, batch: Ints, stakes: Floats) -> Ints:
-        """The best batch that differs from `batch` in at most one item."""
-        others = np.setdiff1d(np.arange(self.mean.size), batch)
-        swapped = np.repeat(batch[None], batch.size * others.size + 1, axis=0)
-        rows = np.arange(batch.size * others.size)
-        swapped[rows, rows // max(others.size, 1)] = np.tile(others, batch.size)
-        swapped = np.roll(swapped, 1, axis=0)  # the batch itself first: ties change nothing
-        return np.asarray(swapped[np.argmax(self._gains(swapped, stakes))])
+        best = np.argmax(gains, axis=1)
+        return np.asarray(grown[np.arange(count), best]), np.asarray(gains.max(axis=1))
 
     def _gains(self, batches: Ints, stakes: Floats) -> Floats:
         """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""

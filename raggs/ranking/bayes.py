@@ -151,8 +151,9 @@ class BayesRanker(RoundRanker):
         posterior = self._posterior
         for _ in range(FAVOUR_STEPS if self._biased else 0):
             answers = replace(answers, favour=place_favour(answers, posterior))
-            if answers.favour.any():  # the utilities of a fair judge stay as they are
-                posterior = fit_mixture(self._mixture, answers, posterior.sharpness, posterior)
+            if not answers.favour.any():
+                break
+            posterior = fit_mixture(self._mixture, answers, posterior.sharpness, posterior)
         self.favour = answers.favour
         self._posterior = sharpen(self._mixture, answers, posterior)
         if not self._echo_known:
