@@ -17,7 +17,7 @@ from raggs.ranking.answers import Answers, Floats
 from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
 
 FLATTEST = 0.3  # least precision of a factor: between two modes the exact one would be negative
-ROUGH = 2  # Newton steps before the factors are refined
+ROUGH = 1  # Newton steps before the factors are refined
 SETTLE = 3  # refinements after the sharpness has changed
 LOOSEST = 1e-4  # least precision of what the answers say of an item; an item never shown has none
 
