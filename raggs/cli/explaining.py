@@ -12,7 +12,7 @@ from rich.text import Text
 
 from raggs.artifacts import MergeRecord
 from raggs.cli.screen import open_console, table
-from raggs.cli.trust import bias_words, echo_words, sharpness_words
+from raggs.cli.trust import judge_words
 from raggs.manifests.explain import Explanation
 from raggs.manifests.models import RunManifest
 from raggs.manifests.opened import Run
@@ -113,9 +113,7 @@ def _ending(found: Explanation) -> Iterator[str]:
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
     if ranking.sharpness is not None:
-        echo = "" if ranking.echo is None else f", {echo_words(ranking.echo)}"
-        bias = bias_words(ranking.position_bias)
-        yield f"judge on this query: {sharpness_words(ranking.sharpness)}{echo}{bias}"
+        yield f"judge on this query: {judge_words(ranking.sharpness, ranking.echo, ranking.position_bias)}"
 
 
 def _doubts(found: Explanation) -> Iterator[str]:

@@ -68,28 +68,21 @@ def _orders(health: Mapping[str, Any]) -> Iterator[Line]:
     yield f"judge: {', '.join(parts)}", False
     # Runs of older versions, and engines that do not estimate them, lack the following.
     if (sharpness := health.get("sharpness")) is not None:
-        echo = "" if health.get("echo") is None else f", {echo_words(health['echo'])}"
-        yield f"judge: {sharpness_words(sharpness)}{echo}{bias_words(health.get('position_bias'))}", False
+        yield f"judge: {judge_words(sharpness, health.get('echo'), health.get('position_bias'))}", False
     if (inversions := health.get("expected_inversions")) is not None:
         yield f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average", False
     for warning in health["warnings"]:
         yield f"warning: {warning}", True
 
 
-def sharpness_words(sharpness: float) -> str:
-    """What a sharpness means, for people."""
+def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
+    """What an engine found out about a judge, for people; nothing of a position bias that is not worth a word."""
     better = f"{grade_apart(sharpness):.0%}"
-    return f"sharpness {sharpness:.1f} (of two passages a grade apart it prefers the better {better})"
-
-
-def echo_words(echo: float) -> str:
-    """What an echo means, for people."""
-    return f"echo {echo:.2f} ({'it repeats its own errors' if echo > ECHO else 'asking again is a fresh opinion'})"
-
-
-def bias_words(bias: float | None) -> str:
-    """What a position bias means, for people; nothing where there is none to speak of."""
-    if bias is None or abs(bias) < TOLD_BIAS:
-        return ""
-    gained, place = abs(bias), "first" if bias > 0 else "last"
-    return f", a passage gains {gained:.1f} grades by being shown {place} (the order is free of it)"
+    words = [f"sharpness {sharpness:.1f} (of two passages a grade apart it prefers the better {better})"]
+    if echo is not None:
+        meaning = "it repeats its own errors" if echo > ECHO else "asking again is a fresh opinion"
+        words.append(f"echo {echo:.2f} ({meaning})")
+    if bias is not None and abs(bias) >= TOLD_BIAS:
+        place = "first" if bias > 0 else "last"
+        words.append(f"a passage gains {abs(bias):.1f} grades by being shown {place} (the order is free of it)")
+    return ", ".join(words)

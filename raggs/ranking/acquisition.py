@@ -15,18 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
-from raggs.ranking.answers import stages
+from raggs.ranking.answers import Floats, Ints, stages, upset_chances
 from raggs.ranking.confidence import normal_cdf
 from raggs.ranking.posterior import Posterior
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
-
 STARTS = 2  # pairs that batches grow from
 STARTS_EACH = 2  # start pairs that may share an item
-FAR = 500.0  # beyond this difference of scores the exponential is 0 or would overflow
 OPENNESS = 1.25  # power of 4 P (1 - P) in the weight of a pair
 THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
 
@@ -51,7 +46,7 @@ class Planner:
         self._line = np.argsort(-self.mean, kind="stable")
         self._rank = np.argsort(self._line)
         self._gaps = self.mean[:, None] - self.mean[None, :]
-        chance = 1.0 / (1.0 + np.exp(np.minimum(self.sharpness * np.abs(self._gaps), FAR)))
+        chance = upset_chances(self.sharpness * np.abs(self._gaps))
         self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
 
     def pick(self, size: int) -> Ints:

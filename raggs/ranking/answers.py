@@ -40,6 +40,7 @@ class Answers:
 Sums = tuple[float, Floats, Floats]
 Sums3 = tuple[Floats, Floats, Floats]
 FAR = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
+FARTHEST = 500.0  # the same for a plain exponential
 
 
 def by_item(utilities: Floats, answers: Answers, sharpness: float) -> Sums:
@@ -83,11 +84,16 @@ def stages(scores: Floats) -> Sums3:
         diag p - p p^T, shape (c, m, m).
     """
     highest = scores.max(axis=1, keepdims=True)
-    weights = np.exp(np.maximum(scores - highest, -FAR))
-    tails = weights[:, ::-1].cumsum(axis=1)[:, ::-1]
-    picked = weights * (1.0 / tails).cumsum(axis=1)
+    strengths = np.exp(np.maximum(scores - highest, -FAR))
+    tails = strengths[:, ::-1].cumsum(axis=1)[:, ::-1]
+    picked = strengths * (1.0 / tails).cumsum(axis=1)
     squares = (1.0 / tails**2).cumsum(axis=1)
-    blocks = -weights[:, :, None] * weights[:, None, :] * np.minimum(squares[:, :, None], squares[:, None, :])
+    blocks = -strengths[:, :, None] * strengths[:, None, :] * np.minimum(squares[:, :, None], squares[:, None, :])
     diagonal = np.arange(scores.shape[1])
     blocks[:, diagonal, diagonal] += picked
     return (scores - highest - np.log(tails)).sum(axis=1), picked, blocks
+
+
+def upset_chances(gaps: Floats) -> Floats:
+    """The chance that the passage which is behind by a gap of the scores is put first of the two."""
+    return np.asarray(1.0 / (1.0 + np.exp(np.clip(gaps, -FARTHEST, FARTHEST))))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.ranking.answers import Answers, Floats, Ints
+from raggs.ranking.answers import Answers, Floats, Ints, upset_chances
 from raggs.ranking.posterior import Posterior
 
 HIGHEST_ECHO = 0.9
@@ -59,7 +59,7 @@ def _repeated_pairs(answers: Answers, posterior: Posterior) -> tuple[Floats, Flo
     size, scores = posterior.mean.size, answers.scores(posterior.mean, posterior.sharpness)
     upper, lower = np.triu_indices(answers.orders.shape[1], k=1)
     winners, losers = answers.orders[:, upper].ravel(), answers.orders[:, lower].ravel()
-    lost = 1.0 / (1.0 + np.exp(np.clip((scores[:, upper] - scores[:, lower]).ravel(), -500, 500)))
+    lost = upset_chances((scores[:, upper] - scores[:, lower]).ravel())
     doubt = lost * (1.0 - lost)
     pairs = np.minimum(winners, losers) * size + np.maximum(winners, losers)
     sums = [np.ones_like(lost), np.where(winners < losers, lost, -lost), doubt, doubt * (1 - 6 * doubt)]

@@ -1,3 +1,4 @@
+import itertools
 import math
 
 import networkx as nx
@@ -140,6 +141,22 @@ def test_observing_a_win_never_lowers_the_winners_score(history):
     after = fold([0, 1])
     if (ranker.posterior.sharpness, ranker.favour.tolist()) == judge:  # else the judge is seen in another light
         assert after >= before - 1e-9
+
+
+@pytest.mark.parametrize("grades", [(3, 3), (2, 3), (1, 2)])
+def test_a_win_never_lowers_the_chance_in_short_histories(grades):
+    """All of up to five answers. After many equal answers Laplace's variance may shrink faster than the score rises."""
+    shown = np.array([0, 1])
+    for length in range(6):
+        for history in itertools.product([(0, 1), (1, 0)], repeat=length):
+            ranker, chances = bayes(["a", "b"], grades, echo=0.0), []
+            for order in (*history, (0, 1)):
+                judge = ranker.posterior.sharpness, ranker.favour.tolist()
+                chances.append(ranker._above(shown)[0, 1])
+                ranker.calls += 1
+                ranker._learn(np.array(order), shown[:: 1 if ranker.calls % 2 else -1])
+            if (ranker.posterior.sharpness, ranker.favour.tolist()) == judge:
+                assert ranker._above(shown)[0, 1] >= chances[-1] - 1e-9
 
 
 # --- batches --------------------------------------------------------------------------------------------------
