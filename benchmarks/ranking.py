@@ -43,6 +43,7 @@ SHOWN = (100, 200, 400)  # passages, in the study of batch sizes
 SIZES = (3, 5, 8, 10)
 ROUNDS = (1, 4, 8)
 CAP = 160  # of the study of stopping rules
+ENDS = {"online": engine("online"), "bayes": engine("bayes"), "bayes to 12": engine("bayes", inversions=12.0)}
 
 
 def play_query(query: Query, plan: Plan, worlds: int) -> Played:
@@ -63,8 +64,8 @@ def _played(plan: Plan) -> Iterator[tuple[str, str, str, Method, Sequence[int]]]
     for judge in plan.judges:
         for name, method in METHODS.items():
             yield "methods", judge, name, method, plan.budgets
-        for name in ("online", "bayes"):
-            yield "stop", judge, name, engine(name), (CAP,)
+        for name, method in ENDS.items():
+            yield "stop", judge, name, method, (CAP,)
     for judge in [name for name in ("medium", "noisy") if plan.studies and name in plan.judges]:
         for size in SIZES:
             budgets = tuple(shown // size for shown in SHOWN)
@@ -121,7 +122,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parity", choices=("odd", "even", "all"), default="odd", help="which queries (default odd)")
     parser.add_argument("--quick", action="store_true", help="12 queries, 1 world, 3 judges, no 160 calls, no studies")
     parser.add_argument("--queries", type=int, help="at most so many queries")
-    parser.add_argument("--worlds", type=int, help="worlds of each query (default 2, quick 1)")
+    parser.add_argument("--worlds", type=int, help="worlds of each query (default 4, quick 1)")
     parser.add_argument("--judges", help=f"some of: {', '.join(JUDGES)}".replace("%", "%%"))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=min(os.cpu_count() or 1, 8), help="processes (default: the cores)")
@@ -166,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     queries = queries[: options.queries or (12 if options.quick else None)]
     if not queries:
         sys.exit("no query has enough judged passages")
-    worlds = options.worlds or (1 if options.quick else 2)
+    worlds = options.worlds or (1 if options.quick else 4)
     plan = Plan(options.judges, BUDGETS[:3] if options.quick else BUDGETS, not options.quick, options.seed)
     began = time.perf_counter()
     rows = gather(queries, plan, worlds, options.jobs)

@@ -22,7 +22,7 @@ from raggs.ranking.posterior import Posterior
 
 STARTS = 2  # pairs that batches grow from
 STARTS_EACH = 2  # start pairs that may share an item
-OPENNESS = 1.25  # power of 4 P (1 - P) in the weight of a pair
+OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair
 THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
 
 

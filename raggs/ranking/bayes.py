@@ -32,7 +32,7 @@ from raggs.seeds import generator
 
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
 FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
-FIRST_SHARPNESS = 2.0
+FIRST_SHARPNESS = 3.0
 DRAWS = 2000  # of the posterior, for ranks and membership
 HIGHEST_SLIP = 0.9
 SIGMAS = 0.01, 2.0  # beyond, the grades leave nothing to the answers, or say nothing and fits run away
@@ -59,7 +59,7 @@ class BayesRanker(RoundRanker):
         ValueError: an argument cannot be right.
     """
 
-    VERSION: ClassVar[int] = 4
+    VERSION: ClassVar[int] = 5
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class BayesRanker(RoundRanker):
         max_calls: int = 80,
         sigma: float = 0.5,
         slip: float = 0.25,
-        inversions: float = 12.0,
+        inversions: float = 6.0,
         stability: int = 0,
         repeats: float = 0.05,
         z: float = 3.0,
