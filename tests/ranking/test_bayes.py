@@ -251,8 +251,8 @@ def test_a_pool_of_500():
     check(play(over(world, max_calls=8), world.judge(3.0)), 500)
 
 
-def odd_judge(kind):
-    rng = generator(1, "odd", kind)
+def odd_judge(kind, seed):
+    rng = generator(seed, "odd", kind)
     return {
         "reversed half of the time": lambda batch: sorted(batch, reverse=bool(rng.integers(2))),
         "in the order shown": list,
@@ -265,11 +265,13 @@ def odd_judge(kind):
     "kind", ["reversed half of the time", "in the order shown", "always against the order shown", "never wavering"]
 )
 def test_odd_judges(kind):
-    ranking = play(bayes(names(25), [3] * 25, max_calls=60), odd_judge(kind))
-    check(ranking, 25)
-    assert ranking.stop_reason is not None
-    if kind != "never wavering":
-        assert ranking.expected_inversions > 40 and ranking.sharpness <= 1
+    rankings = [play(bayes(names(25), [3] * 25, max_calls=60), odd_judge(kind, seed)) for seed in range(5)]
+    for ranking in rankings:
+        check(ranking, 25)
+        assert ranking.stop_reason is not None
+    if kind != "never wavering":  # a lucky streak passes for knowledge, but not often
+        assert np.median([ranking.expected_inversions for ranking in rankings]) > 40
+        assert np.median([ranking.sharpness for ranking in rankings]) <= 1
 
 
 def test_one_item_above_all():
