@@ -3,7 +3,7 @@
 What the top needs are the differences between utilities that matter and are still open. Each pair has a weight
 w_ij, high where one of the two may belong to the top and the order is uncertain; a batch is worth the exact drop
 of the weighted sum of the variances of the differences, sum w_ij v_ij, under the model's expected information
-(A-optimality: Chernoff 1953). Batches grow greedily from the most promising pairs; swapping members afterwards, or
+(A-optimality: Chernoff 1953). A batch grows greedily from the most promising pair; swapping members afterwards, or
 more pairs to start from, gained nothing that could be measured.
 
 The batches of a round are chosen before any is judged, so each pick updates the covariance as if it had been
@@ -12,20 +12,14 @@ judged: later picks see what earlier ones will teach. Pure functions of the post
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from raggs.ranking.answers import Floats, Ints, stages, upset_chances
 from raggs.ranking.confidence import normal_cdf
 from raggs.ranking.posterior import Posterior
 
-STARTS = 2  # pairs that batches grow from
-STARTS_EACH = 2  # start pairs that may share an item
 OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair
 THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
-
-
 OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top; with both: 1
 
 
@@ -86,28 +80,20 @@ class Planner:
         return self.covariance @ laplacian @ self.covariance, variances
 
     def _best(self, stakes: Floats, variances: Floats, size: int) -> Ints:
-        """The best of the batches that grow from the best pairs."""
+        """The batch that grows from the best pair by the best item each time."""
         values = self._pair_values(stakes, variances)
-        batches = np.array(list(_starts(values)))
-        gains = values[batches[:, 0], batches[:, 1]]
+        np.fill_diagonal(values, -np.inf)
+        batch = np.array(np.unravel_index(np.argmax(values), values.shape))
         for _ in range(size - 2):
-            batches, gains = self._grow(batches, stakes)
-        return np.asarray(batches[np.argmax(gains)])
+            others = np.delete(np.arange(self.mean.size), batch)
+            grown = np.column_stack([np.broadcast_to(batch, (others.size, batch.size)), others])
+            batch = grown[np.argmax(self._gains(grown, stakes))]
+        return batch
 
     def _pair_values(self, stakes: Floats, variances: Floats) -> Floats:
         diagonal = stakes.diagonal()
         drops = diagonal[:, None] + diagonal[None, :] - 2 * stakes
         return self._duel * drops / (1.0 + self._duel * variances)
-
-    def _grow(self, batches: Ints, stakes: Floats) -> tuple[Ints, Floats]:
-        """Each batch with the item of the highest gain added, and the gains."""
-        count, size = batches.shape[0], self.mean.size
-        items = np.broadcast_to(np.arange(size), (count, size))
-        grown = np.concatenate([np.repeat(batches[:, None, :], size, axis=1), items[:, :, None]], axis=2)
-        gains = self._gains(grown.reshape(count * size, -1), stakes).reshape(count, size)
-        np.put_along_axis(gains, batches, -np.inf, axis=1)
-        best = np.argmax(gains, axis=1)
-        return np.asarray(grown[np.arange(count), best]), np.asarray(gains.max(axis=1))
 
     def _gains(self, batches: Ints, stakes: Floats) -> Floats:
         """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""
@@ -133,25 +119,6 @@ class Planner:
         size = batches.shape[1]
         pairs = self._worth[batches[:, :, None], batches[:, None, :]]
         return np.asarray(pairs.sum(axis=(1, 2)) / (size * (size - 1)))
-
-
-def _starts(values: Floats) -> Iterator[tuple[int, int]]:
-    """The best pairs, no item in too many of them."""
-    rows, columns = np.triu_indices(values.shape[0], k=1)
-    used: dict[int, int] = {}
-    found = 0
-    line = values[rows, columns]
-    short = min(line.size, 64 * STARTS)
-    candidates = np.sort(np.argpartition(-line, short - 1)[:short])
-    for place in candidates[np.argsort(-line[candidates], kind="stable")].tolist():
-        pair = int(rows[place]), int(columns[place])
-        if all(used.get(item, 0) < STARTS_EACH for item in pair):
-            for item in pair:
-                used[item] = used.get(item, 0) + 1
-            yield pair
-            found += 1
-            if found == STARTS:
-                return
 
 
 def inside_chances(mean: Floats, sigma: Floats, top: int) -> Floats:

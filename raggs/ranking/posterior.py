@@ -63,8 +63,9 @@ def fit(prior: Prior, answers: Answers, sharpness: float, start: Floats, steps: 
         x = x + step * min(1.0, CLIP / max(largest, SMALL))  # shortened as a whole, it still leads uphill
         if largest < SMALL:
             break
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    covariance = np.tril(inverse) + np.tril(inverse, k=-1).T
+    inverse, _ = lapack.dpotri(factor, lower=1)  # the lower triangle; above it, zeros
+    covariance = inverse + inverse.T
+    np.fill_diagonal(covariance, inverse.diagonal())
     misfit = float((prior.precision * (x - prior.mean) ** 2).sum()) / 2
     surprise = (np.log(sharpness / TYPICAL_SHARPNESS) / SHARPNESS_SPREAD) ** 2 / 2
     volume = float(np.log(factor.diagonal()).sum() - np.log(prior.precision).sum() / 2)
