@@ -74,8 +74,11 @@ def serve(latency: float) -> None:
 
 
 def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
-    """A project of made-up words whose pools hold `POOL` passages each."""
-    words, draw = [f"w{number}" for number in range(500)], random.Random(1)
+    """A project of made-up words, and English ones between them, whose pools hold `POOL` passages each.
+
+    Without these the trained identifier of languages would be asked, whose model takes half a second to load.
+    """
+    words, draw = [f"w{number}" for number in range(400)] + 20 * ["what", "is", "the", "use", "of"], random.Random(1)
     for file, count, length in (("corpus.jsonl", 400, 120), ("queries.jsonl", queries, 20)):
         rows = (
             {"_id": f"{file[0]}{number}", "text": " ".join(draw.choices(words, k=length))} for number in range(count)
