@@ -81,7 +81,9 @@ def explain(run: Run, qid: str) -> Explanation:
     config = RankConfig.model_validate(lock.params)
     ranking, problem = fold(task, config, answers)
     if problem:
-        raise AuditError(f"query {qid} cannot be replayed: {problem}", where=run.folder, remedy="raggs audit shows more")
+        raise AuditError(
+            f"query {qid} cannot be replayed: {problem}", where=run.folder, remedy="raggs audit shows more"
+        )
     if ranking is None:
         raise NotFoundError(
             f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal
 
 from pydantic import Field
 
-from raggs.version import __version__
 from raggs.artifacts import Frozen
 from raggs.registry import installed
+from raggs.version import __version__
 
 SCHEMA: Final = 1
 STATED_PACKAGES = ("numpy", "pydantic", "litellm", "bm25s", "wordllama", "networkx")
@@ -58,7 +58,10 @@ class StageLock(Frozen):
     outputs: Mapping[str, Output] = Field(description="each file written")
     failed: int = Field(0, ge=0, description="records without a result because the judge failed")
     cost: Cost = Cost()
-    health: Mapping[str, Any] = Field(default_factory=dict, description="of the judge: its repeats, its panel and its depth; or the batches that it ordered")
+    health: Mapping[str, Any] = Field(
+        default_factory=dict,
+        description="of the judge: its repeats, its panel and its depth; or the batches that it ordered",
+    )
     started: datetime
     ended: datetime
     versions: Mapping[str, str | None] = Field(default_factory=dict)

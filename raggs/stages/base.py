@@ -156,7 +156,7 @@ def run_ordered(
     items: Iterable[S],
     work: Callable[[S], Awaitable[T]],
     *,
-    size: Callable[[S], int] = lambda item: 1,
+    size: Callable[[S], int] = lambda _item: 1,
     window: int | None = None,
 ) -> Iterator[T]:
     """Work on many items at once and give the results in the items' order.

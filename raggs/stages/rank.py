@@ -34,7 +34,9 @@ class RankConfig(Settings):
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0)
-    options: Mapping[str, int | float] = Field(default_factory=dict, description="of the engine; see: raggs list engines")
+    options: Mapping[str, int | float] = Field(
+        default_factory=dict, description="of the engine; see: raggs list engines"
+    )
 
     @field_validator("engine")
     @classmethod
@@ -264,7 +266,13 @@ class Rank(Stage[RankConfig, RankRecord]):
             pending = []
             for slot, batch in enumerate(batches):
                 blank = JournalRecord(
-                    qid=task.qid, state=state, engine=engine_version(config.engine), round=number, slot=slot, shown=tuple(batch), order=None
+                    qid=task.qid,
+                    state=state,
+                    engine=engine_version(config.engine),
+                    round=number,
+                    slot=slot,
+                    shown=tuple(batch),
+                    order=None,
                 )
                 pending.append(_answer(blank, answers.get((number, slot)), query, pool, services))
             entries = await asyncio.gather(*pending)

@@ -179,7 +179,8 @@ def test_self_consistency_is_told() -> None:
 
 def panel(first: int | None, second: int | None) -> Judgment:
     votes = {
-        name: Judgment(grade, error=None if grade else f"{name} is busy") for name, grade in (("a", first), ("b", second))
+        name: Judgment(grade, error=None if grade else f"{name} is busy")
+        for name, grade in (("a", first), ("b", second))
     }
     given_ = [grade for grade in (first, second) if grade is not None]
     return Judgment(min(given_, default=None), error=None if given_ else "a; b", votes=votes)
