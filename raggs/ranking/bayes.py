@@ -96,7 +96,6 @@ class BayesRanker(RoundRanker):
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
         self._order = self._pairs.graph.order(prior.mean.tolist())
-        self._expected = math.inf
         self._stable = 0
 
     @property
@@ -136,7 +135,6 @@ class BayesRanker(RoundRanker):
         before = self._order[: self.top]
         self._order = self._pairs.graph.order(self._posterior.mean.tolist())
         self._stable = self._stable + 1 if self._order[: self.top] == before else 0
-        self._expected = confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
 
     def _refit(self) -> None:
         orders = np.array(self._orders)
@@ -160,7 +158,8 @@ class BayesRanker(RoundRanker):
             self.echo = echoes.estimate(answers, self._posterior)
 
     def _settled(self) -> str | None:
-        if self._expected < self.inversions:
+        head = np.array(self._order[: self.top])
+        if confidence.expected_inversions(self._above(head), self.top) < self.inversions:
             return "few inversions expected"
         if self.stability and self._stable >= self.stability:
             return "stable"
