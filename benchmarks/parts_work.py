@@ -29,7 +29,7 @@ from raggs.indexes.exact import search
 from raggs.indexes.lexical import Parameters, open_lexical
 from raggs.indexes.passages import PassageStore
 from raggs.llm.ledger import CallLedger, LedgerLine
-from raggs.trec import read_run
+from raggs.trec import read_scored
 
 WORD = re.compile(r"\w+")
 
@@ -99,7 +99,7 @@ def run_file(folder: Path, lines: int) -> Path:
 
 def reading(folder: Path, lines: int) -> Work:
     path = run_file(folder, lines)
-    return lambda: sum(1 for _ in read_run(path))
+    return lambda: sum(1 for _ in read_scored(path))
 
 
 def reading_beside_split(folder: Path) -> Pair:

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from raggs.artifacts import ARTIFACTS, Source, artifact_file
+from raggs.artifacts import ARTIFACTS, Placement, artifact_file
 from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
@@ -39,7 +39,8 @@ def page() -> str:
     parts = [HEAD]
     for name, model in ARTIFACTS.items():
         parts += [f"## {artifact_file(name)}", _text(model), _table(model)]
-    parts += ["### Source", _text(Source), _table(Source), "## manifest.json", _text(RunManifest), _table(RunManifest)]
+    parts += ["### Placement", _text(Placement), _table(Placement)]
+    parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
     for part in (StageLock, Output, Cost):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]

@@ -101,7 +101,7 @@ class RetrieveRecord(Record):
     score: float = Field(description="the retriever's own score, higher is better")
 
 
-class Source(Frozen):
+class Placement(Frozen):
     """Where one retriever placed a passage."""
 
     rank: Rank
@@ -115,7 +115,7 @@ class MergeRecord(Record):
     rank: Rank = Field(description="fused rank, 1 = best")
     doc_id: Identifier
     score: float = Field(description="fused score")
-    sources: Mapping[str, Source] = Field(description="rank and score by retriever")
+    sources: Mapping[str, Placement] = Field(description="rank and score by retriever")
     duplicate_of: str | None = Field(None, description="the representative of its group of near-duplicates")
     title: str = ""
     text: str

@@ -67,7 +67,7 @@ def read_qrels(path: Path) -> Iterator[Label]:
         yield Label(number, qid, doc_id, int(grade))
 
 
-def read_run(path: Path) -> Iterator[Scored]:
+def read_scored(path: Path) -> Iterator[Scored]:
     """The hits of a run file, in its order; its rank column is not used.
 
     Raises:

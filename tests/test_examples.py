@@ -18,7 +18,7 @@ from raggs.config.load import load_config
 from raggs.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.judges.nuggets import NuggetJudge, NuggetsConfig
 from raggs.manifests.audit import audit
-from raggs.manifests.opened import Run, open_run
+from raggs.manifests.opened import OpenedRun, open_run
 from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
@@ -35,11 +35,11 @@ def copied(name: str, target: Path) -> Path:
     return target / name / "raggs.yaml"
 
 
-def built(config: Path) -> Run:
+def built(config: Path) -> OpenedRun:
     return open_run(run(config).store.folder)
 
 
-def best(found: Run, count: int) -> dict[str, list[str]]:
+def best(found: OpenedRun, count: int) -> dict[str, list[str]]:
     """The first passages of each golden order."""
     return {qid: [record.doc_id for record in ranking[:count]] for qid, ranking in found.golden()}
 

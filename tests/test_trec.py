@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, NotFoundError
-from raggs.trec import Label, Scored, read_qrels, read_run
+from raggs.trec import Label, Scored, read_qrels, read_scored
 
 IDS = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=8).filter(
     lambda text: text[0] != "#"
@@ -31,7 +31,7 @@ def test_rows_come_in_order_with_their_lines(tmp_path: Path) -> None:
 
 def test_a_run_is_not_sorted_and_its_ranks_are_not_used(tmp_path: Path) -> None:
     path = write(tmp_path, "q1 Q0 d1 99 0.5 a\nq1 Q0 d2 x 7e1 a\n# end\nq1 Q0 d3 1 -2 a\n")
-    assert list(read_run(path)) == [
+    assert list(read_scored(path)) == [
         Scored(1, "q1", "d1", 0.5),
         Scored(2, "q1", "d2", 70.0),
         Scored(4, "q1", "d3", -2.0),
@@ -83,7 +83,7 @@ def test_a_wrong_qrels_line_is_named(tmp_path: Path, line: str, message: str) ->
 def test_a_wrong_run_line_is_named(tmp_path: Path, line: str, message: str) -> None:
     path = write(tmp_path, f"q0 Q0 d0 1 4.0 a\n{line}\n")
     with pytest.raises(DataError, match=message) as caught:
-        list(read_run(path))
+        list(read_scored(path))
     assert (caught.value.where, caught.value.line) == (str(path), 2)
 
 
@@ -93,9 +93,9 @@ def test_the_same_passage_of_two_queries_is_no_duplicate(tmp_path: Path) -> None
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no such file"):
-        list(read_run(tmp_path / "none.trec"))
+        list(read_scored(tmp_path / "none.trec"))
     with pytest.raises(NotFoundError, match="cannot be read"):
-        list(read_run(tmp_path))
+        list(read_scored(tmp_path))
     with pytest.raises(NotFoundError, match="cannot be read"):
         list(read_qrels(write(tmp_path, gzip.compress(b"q 0 d 1\n")[:-9], "cut.gz")))
     with pytest.raises(NotFoundError, match="cannot be read"):

@@ -13,7 +13,7 @@ from raggs.cli.options import Json, RunFolder
 if TYPE_CHECKING:
     from raggs.config.estimate import Estimate
     from raggs.manifests.costs import Costs, Sum
-    from raggs.manifests.opened import Run
+    from raggs.manifests.opened import OpenedRun
 
 
 def cost(
@@ -50,7 +50,7 @@ def _tables(found: Costs) -> dict[str, Mapping[str, Sum]]:
     return {"stage": found.stage, "model": found.model, "query": found.query}
 
 
-def _estimates(run: Run) -> tuple[list[Estimate], str]:
+def _estimates(run: OpenedRun) -> tuple[list[Estimate], str]:
     """The dry run's lines for the run's own configuration; or none, and why."""
     from pydantic import ValidationError
 

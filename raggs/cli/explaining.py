@@ -15,7 +15,7 @@ from raggs.cli.screen import open_console, table
 from raggs.cli.trust import judge_words
 from raggs.manifests.explain import Explanation
 from raggs.manifests.models import RunManifest
-from raggs.manifests.opened import Run
+from raggs.manifests.opened import OpenedRun
 from raggs.manifests.reasons import Reason
 from raggs.manifests.store import dump_json
 from raggs.ranking import Lock
@@ -55,7 +55,7 @@ def rerun(stage: str, manifest: RunManifest, reasons: Sequence[Reason], as_json:
         console.print(dump_json(lock.components), markup=False, soft_wrap=True)
 
 
-def order(run: Run, found: Explanation, as_json: bool) -> None:
+def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
     """One query's order: the evidence behind each place, the judge, what remains unsure, and the locks."""
     if as_json:
         wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
@@ -70,7 +70,7 @@ def order(run: Run, found: Explanation, as_json: bool) -> None:
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _places(console: Console, run: Run, found: Explanation) -> None:
+def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
     ranking = found.ranking
     titles = {
         record.doc_id: record.title or record.text

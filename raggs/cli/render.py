@@ -16,7 +16,7 @@ from raggs.cli.trust import trust_lines
 from raggs.config.estimate import Estimate
 from raggs.config.models import RunConfig
 from raggs.manifests.models import RunManifest, StageLock
-from raggs.manifests.opened import Run
+from raggs.manifests.opened import OpenedRun
 from raggs.manifests.reasons import Reason
 from raggs.manifests.store import dump_json
 from raggs.pipeline.runner import RunResult
@@ -34,7 +34,7 @@ Plan = Mapping[str, Sequence[Reason]]
 def run_summary(result: RunResult, config: Path, show: int) -> None:
     """What a finished run found, did, cost, and what to do next."""
     console = open_console()
-    run = Run(result.store, result.manifest)
+    run = OpenedRun(result.store, result.manifest)
     if not result.ran:
         console.print(f"Nothing to do: all stages are up to date ({result.seconds:.2f} s).")
     elif "rank" in result.manifest.stages:
@@ -51,7 +51,7 @@ def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
         console.print(line, style="yellow" if warning else None, markup=False, soft_wrap=True)
 
 
-def _top_passages(console: Console, run: Run, show: int) -> None:
+def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
     texts = _texts(run, show)
     rows = table("query", "#", "grade", "score", "conf.", "passage")
     total = 0
@@ -78,7 +78,7 @@ def _top_passages(console: Console, run: Run, show: int) -> None:
     console.print()
 
 
-def _texts(run: Run, show: int) -> dict[tuple[str, str], str]:
+def _texts(run: OpenedRun, show: int) -> dict[tuple[str, str], str]:
     """Question texts and passage openings of the queries that are shown."""
     shown = {qid: {record.doc_id for record in ranking[:SHOWN_PASSAGES]} for qid, ranking in islice(run.golden(), show)}
     found = {(record.qid, ""): record.text for record in run.typed("embed", EmbedRecord) if record.qid in shown}
@@ -118,7 +118,7 @@ def _stages(console: Console, result: RunResult) -> None:
 
 def failures(result: RunResult) -> str:
     """The first judgments that failed, each with its reason, and how many there are in all."""
-    run = Run(result.store, result.manifest)
+    run = OpenedRun(result.store, result.manifest)
     found: list[str] = []
     if result.manifest.stages["judge"].failed:
         failed = (record for record in run.typed("judge", JudgeRecord) if record.failed)

@@ -15,7 +15,7 @@ from raggs.artifacts import MergeRecord
 from raggs.config.compose import RunServices
 from raggs.config.models import RunConfig
 from raggs.judges.base import Task
-from raggs.manifests.opened import Run
+from raggs.manifests.opened import OpenedRun
 from raggs.pipeline.runner import Runner
 
 SAMPLE = 200  # passages whose mean length stands for all
@@ -104,7 +104,7 @@ def _lines(stage: str, services: RunServices, calls: int, tokens: int, task: Tas
 def _pool_size(config: RunConfig, services: RunServices, runner: Runner) -> tuple[int, bool]:
     """Passages to judge over all queries, and whether the pools are known already."""
     if runner.store.exists and not runner.plan_stage("merge"):
-        run = Run(runner.store, runner.store.manifest())
+        run = OpenedRun(runner.store, runner.store.manifest())
         return sum(record.duplicate_of is None for record in run.typed("merge", MergeRecord)), True
     widest = sum(getattr(spec, "k", config.merge.depth) for spec in config.retrieve.retrievers)
     return len(services.queries) * min(config.merge.depth, widest, len(services.passages)), False

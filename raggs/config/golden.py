@@ -9,11 +9,11 @@ from raggs import exporters
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord, Query, RankRecord
 from raggs.errors import NotFoundError
 from raggs.exporters.base import Exporter, Golden
-from raggs.manifests.opened import Run
+from raggs.manifests.opened import OpenedRun
 from raggs.stages import ORDER
 
 
-def export_run(run: Run, format_: str, folder: Path) -> list[Path]:
+def export_run(run: OpenedRun, format_: str, folder: Path) -> list[Path]:
     """Write a run's golden set as `format_` into `folder`.
 
     Returns:
@@ -32,7 +32,7 @@ def export_run(run: Run, format_: str, folder: Path) -> list[Path]:
     return exporter.write(golden_of(run), folder)
 
 
-def golden_of(run: Run) -> Golden:
+def golden_of(run: OpenedRun) -> Golden:
     """The golden set of a finished run, as streams."""
     lock = run.manifest.stages["rank"]
     queries = {
@@ -50,7 +50,7 @@ def golden_of(run: Run) -> Golden:
     )
 
 
-def _provenance(run: Run) -> dict[str, Any]:
+def _provenance(run: OpenedRun) -> dict[str, Any]:
     stages = run.manifest.stages
     return {
         "run": run.manifest.name,

@@ -33,7 +33,7 @@ from raggs.errors import RaggsError
 from raggs.hashing import hash_value
 from raggs.jsonl import dump_line
 from raggs.manifests.models import StageLock
-from raggs.manifests.opened import Run
+from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.manifests.regrade import regraded
 from raggs.stages import ORDER, load_stage
@@ -57,7 +57,7 @@ class Finding:
         return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"
 
 
-def audit(run: Run) -> Iterator[Finding]:
+def audit(run: OpenedRun) -> Iterator[Finding]:
     """Every finding of a run; none means that the run is what it says."""
     damaged: set[str] = set()
     for name in ORDER:
@@ -77,7 +77,7 @@ def audit(run: Run) -> Iterator[Finding]:
 # --- files and lines ------------------------------------------------------------------------------------------
 
 
-def _files(run: Run, lock: StageLock) -> Iterator[tuple[str, Iterable[Finding]]]:
+def _files(run: OpenedRun, lock: StageLock) -> Iterator[tuple[str, Iterable[Finding]]]:
     for file, output in lock.outputs.items():
         artifact = file.removesuffix(".jsonl")
         found = run.store.file_hash(file)
@@ -90,7 +90,7 @@ def _files(run: Run, lock: StageLock) -> Iterator[tuple[str, Iterable[Finding]]]
             yield file, _records(run, artifact)
 
 
-def _changed_lines(run: Run, artifact: str, rows: int) -> Iterator[Finding]:
+def _changed_lines(run: OpenedRun, artifact: str, rows: int) -> Iterator[Finding]:
     file, sums = artifact_file(artifact), run.store.line_sums(artifact)
     if sums is None or len(sums) != 4 * rows:
         return
@@ -114,7 +114,7 @@ def _changed_lines(run: Run, artifact: str, rows: int) -> Iterator[Finding]:
         yield Finding(file, None, f"has {plural(number, 'line')}, the manifest says {rows:,}")
 
 
-def _records(run: Run, artifact: str) -> Iterator[Finding]:
+def _records(run: OpenedRun, artifact: str) -> Iterator[Finding]:
     file, model = artifact_file(artifact), ARTIFACTS[artifact]
     previous: tuple[Any, ...] | None = None
     try:
@@ -127,7 +127,7 @@ def _records(run: Run, artifact: str) -> Iterator[Finding]:
         yield Finding(file, error.line, error.message)
 
 
-def _chain(run: Run, lock: StageLock) -> Iterator[Finding]:
+def _chain(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     if lock.fingerprint != hash_value(lock.components):
         yield Finding("manifest.json", None, f"stage {lock.stage}: the fingerprint is not the hash of its components")
     if lock.components.get("inputs", {}) != lock.inputs:
@@ -142,7 +142,7 @@ def _chain(run: Run, lock: StageLock) -> Iterator[Finding]:
 # --- derivations ----------------------------------------------------------------------------------------------
 
 
-def _derivations(run: Run, damaged: set[str]) -> Iterator[Finding]:
+def _derivations(run: OpenedRun, damaged: set[str]) -> Iterator[Finding]:
     for name, derive in (("merge", _rerun), ("judge", _judge), ("prune", _prune), ("rank", _rank)):
         lock = run.manifest.stages.get(name)
         if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
@@ -156,7 +156,7 @@ def _derivations(run: Run, damaged: set[str]) -> Iterator[Finding]:
             yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
 
 
-def _compare(run: Run, artifact: str, derived: Iterable[Record]) -> Iterator[Finding]:
+def _compare(run: OpenedRun, artifact: str, derived: Iterable[Record]) -> Iterator[Finding]:
     file = artifact_file(artifact)
     for number, (expected, found) in enumerate(zip_longest(derived, run.records(artifact)), start=1):
         if expected is None or found is None or dump_line(expected) != dump_line(found):
@@ -187,7 +187,7 @@ class _PoolTexts:
 class _AuditServices:
     """The little that the deterministic stages need; anything else is an attribute error, on purpose."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: OpenedRun) -> None:
         self.passages = _PoolTexts(_inputs(run).by_query("merge", MergeRecord))
         self.queries: Mapping[str, Any] = {}
 
@@ -195,25 +195,25 @@ class _AuditServices:
         """Nobody watches."""
 
 
-def _inputs(run: Run) -> Inputs:
+def _inputs(run: OpenedRun) -> Inputs:
     def reader(artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: run.records(artifact)
 
     return Inputs({name: reader(name) for name in ARTIFACTS})
 
 
-def _rerun(run: Run, lock: StageLock) -> Iterator[Finding]:
+def _rerun(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     stage = load_stage(lock.stage)
     config = stage.Config.model_validate(lock.params)
     services: Any = _AuditServices(run)
     yield from _compare(run, lock.stage, stage.run(_inputs(run), config, services))
 
 
-def _judge(run: Run, lock: StageLock) -> Iterator[Finding]:
+def _judge(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     yield from _compare(run, "judge", regraded(_inputs(run), JudgeConfig.model_validate(lock.params)))
 
 
-def _prune(run: Run, lock: StageLock) -> Iterator[Finding]:
+def _prune(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     yield from _rerun(run, lock)
     pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
     pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
@@ -223,7 +223,7 @@ def _prune(run: Run, lock: StageLock) -> Iterator[Finding]:
             return
 
 
-def _rank(run: Run, lock: StageLock) -> Iterator[Finding]:
+def _rank(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     config = RankConfig.model_validate(lock.params)
     problems: list[Finding] = []
     yield from _compare(run, "rank", _replayed(run, config, problems))
@@ -234,7 +234,7 @@ def _rank(run: Run, lock: StageLock) -> Iterator[Finding]:
         lines += len(records)
 
 
-def _replayed(run: Run, config: RankConfig, problems: list[Finding]) -> Iterator[RankRecord]:
+def _replayed(run: OpenedRun, config: RankConfig, problems: list[Finding]) -> Iterator[RankRecord]:
     inputs = _inputs(run)
     journal = inputs.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))

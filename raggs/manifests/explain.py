@@ -12,7 +12,7 @@ from itertools import combinations
 
 from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
 from raggs.errors import AuditError, NotFoundError
-from raggs.manifests.opened import Run
+from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.ranking import Ranking
 from raggs.stages.rank import RankConfig, fold, task_of
@@ -45,7 +45,7 @@ class Explanation:
         return won, lost
 
 
-def explain(run: Run, qid: str) -> Explanation:
+def explain(run: OpenedRun, qid: str) -> Explanation:
     """Replay one query's ranking.
 
     Raises:

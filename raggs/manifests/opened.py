@@ -16,7 +16,7 @@ from raggs.text import nearest
 
 
 @dataclass(frozen=True)
-class Run:
+class OpenedRun:
     """A run directory, read only. Streams open when they are read, so a large run costs no memory."""
 
     store: RunStore
@@ -62,7 +62,7 @@ def model_of(artifact: str) -> type[Record]:
     return ARTIFACTS[artifact]
 
 
-def open_run(folder: Path | str) -> Run:
+def open_run(folder: Path | str) -> OpenedRun:
     """Open a run directory.
 
     Raises:
@@ -70,4 +70,4 @@ def open_run(folder: Path | str) -> Run:
         DataError: its manifest is damaged.
     """
     store = RunStore(Path(folder))
-    return Run(store, store.manifest())
+    return OpenedRun(store, store.manifest())

@@ -10,7 +10,7 @@ import numpy as np
 
 from raggs.metrics.columns import Run
 from raggs.readers.tokens import OddError, numbers, read_table
-from raggs.trec import read_run
+from raggs.trec import read_scored
 
 COLUMNS, SCORE = 6, 4
 
@@ -19,7 +19,7 @@ def read_trec_run(path: Path) -> Run:
     """The run in a file, or in a ``.gz`` of one.
 
     Raises:
-        NotFoundError, DataError: as `raggs.trec.read_run`.
+        NotFoundError, DataError: as `raggs.trec.read_scored`.
     """
     try:
         return _fast(path)
@@ -29,7 +29,7 @@ def read_trec_run(path: Path) -> Run:
 
 def _slow(path: Path) -> Run:
     qids, docs, scores = [], [], array("d")
-    for row in read_run(path):
+    for row in read_scored(path):
         qids.append(row.qid)
         docs.append(row.doc_id)
         scores.append(row.score)

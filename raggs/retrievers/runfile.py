@@ -12,7 +12,7 @@ from pydantic import Field
 from raggs.errors import DataError
 from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
 from raggs.settings import InputPath, Settings
-from raggs.trec import read_run
+from raggs.trec import read_scored
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
@@ -37,7 +37,7 @@ class RunFileRetriever(RetrieverAdapter):
     def _hits(self) -> dict[str, list[Hit]]:
         """The best k hits by query, score descending, then doc_id ascending."""
         found: dict[str, list[Hit]] = {}
-        lines = read_run(self._config.path)
+        lines = read_scored(self._config.path)
         while block := list(islice(lines, BLOCK)):
             known = self._context.passages.known(line.doc_id for line in block)
             for line in block:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from raggs.artifacts import MergeRecord, RetrieveRecord, Source
+from raggs.artifacts import MergeRecord, Placement, RetrieveRecord
 from raggs.fusion import fuse
 from raggs.fusion.duplicates import group_duplicates
 from raggs.settings import Settings
@@ -78,7 +78,7 @@ class Merge(Stage[MergeConfig, MergeRecord]):
                 rank=position + 1,
                 doc_id=item.doc_id,
                 score=item.score,
-                sources={name: Source(rank=rank, score=score) for name, (rank, score) in sorted(item.sources.items())},
+                sources={name: Placement(rank=at, score=score) for name, (at, score) in sorted(item.sources.items())},
                 duplicate_of=None if leader == position else fused[leader].doc_id,
                 title=passage.title,
                 text=passage.text,

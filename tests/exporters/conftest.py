@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from raggs.artifacts import JudgeRecord, MergeRecord, Query, RankRecord, Source
+from raggs.artifacts import JudgeRecord, MergeRecord, Placement, Query, RankRecord
 from raggs.exporters.base import Golden
 
 # By query: fused order with grades (None: the judge failed), near-duplicates by representative, and the final order.
@@ -32,7 +32,7 @@ def merge_records():
                 rank=rank,
                 doc_id=doc_id,
                 score=1 / rank,
-                sources={"bm25": Source(rank=rank, score=9.5)},
+                sources={"bm25": Placement(rank=rank, score=9.5)},
                 duplicate_of=DUPLICATES.get((qid, doc_id)),
                 title=f"Title {doc_id}" if doc_id != "d9" else "",
                 text=text_of(doc_id),

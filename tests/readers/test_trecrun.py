@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from raggs.errors import DataError, NotFoundError
 from raggs.readers import tokens, trecrun
 from raggs.readers.trecrun import read_trec_run
-from raggs.trec import read_run
+from raggs.trec import read_scored
 
 IDS = st.text("abcXYZ019#-_./:é文𝄞", min_size=1, max_size=20)
 SCORES = st.one_of(
@@ -46,7 +46,7 @@ def contents(draw, ids):
 
 
 def plain(path):
-    return [(row.qid, row.doc_id, row.score) for row in read_run(path)]
+    return [(row.qid, row.doc_id, row.score) for row in read_scored(path)]
 
 
 def rows(run):
