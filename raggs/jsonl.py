@@ -11,11 +11,12 @@ import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -41,18 +42,48 @@ def dump_line(record: BaseModel) -> bytes:
     return record.model_dump_json().encode() + b"\n"
 
 
+class _Lines:
+    """Lines on their way into a file, counted and hashed."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest, self._sums = hashlib.sha256(), bytearray()
+        self._rows = self._size = 0
+
+    def add(self, record: BaseModel) -> None:
+        line = dump_line(record)
+        self._file.write(line)
+        self._digest.update(line)
+        self._sums += zlib.crc32(line).to_bytes(4, "little")
+        self._rows += 1
+        self._size += len(line)
+
+    def written(self) -> Written:
+        return Written(self._digest.hexdigest(), self._rows, self._size, bytes(self._sums))
+
+
 def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
     """Write all records to `path`, whole or not at all, in one pass and constant memory."""
-    digest, rows, size, sums = hashlib.sha256(), 0, 0, bytearray()
     with atomic_writer(path) as file:
+        lines = _Lines(file)
         for record in records:
-            line = dump_line(record)
-            file.write(line)
-            digest.update(line)
-            sums += zlib.crc32(line).to_bytes(4, "little")
-            rows += 1
-            size += len(line)
-    return Written(digest.hexdigest(), rows, size, bytes(sums))
+            lines.add(record)
+    return lines.written()
+
+
+def write_routed(places: Mapping[type[M], Path], records: Iterable[M]) -> list[Written]:
+    """Write each record to the file of its class, in one pass and constant memory.
+
+    Each file appears whole or not at all, and none before the last record.
+
+    Returns:
+        What each file holds, in the order of `places`.
+    """
+    with ExitStack() as stack:
+        routes = {model: _Lines(stack.enter_context(atomic_writer(path))) for model, path in places.items()}
+        for record in records:
+            routes[type(record)].add(record)
+    return [lines.written() for lines in routes.values()]
 
 
 def raw_lines(path: Path) -> Iterator[tuple[int, str]]:

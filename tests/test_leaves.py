@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -19,7 +20,7 @@ from raggs.artifacts import JournalRecord, Query
 from raggs.atomic import atomic_writer, remove_leftovers, write_atomic
 from raggs.errors import DataError, NotFoundError, RaggsError
 from raggs.hashing import canonical_json, hash_bytes, hash_file, hash_value
-from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records
+from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
 from raggs.seeds import derive_seed, generator
 from raggs.settings import Effort, InputPath, Settings, causes
 
@@ -185,3 +186,23 @@ def test_effort_and_paths_do_not_count_but_content_does(tmp_path: Path) -> None:
 def test_identifiers_have_no_white_space() -> None:
     with pytest.raises(ValueError, match="pattern"):
         Query(qid="a b", text="x")
+
+
+def test_each_record_goes_to_the_file_of_its_class(tmp_path: Path) -> None:
+    query = Query(qid="q1", text="why?")
+    places: dict[type, Path] = {JournalRecord: tmp_path / "journal.jsonl", Query: tmp_path / "queries.jsonl"}
+    journal, queries = write_routed(places, [entry(0), query, entry(1)])
+    assert list(read_records(places[JournalRecord], JournalRecord)) == [entry(0), entry(1)]
+    assert list(read_records(places[Query], Query)) == [query]
+    assert (journal.rows, queries.rows) == (2, 1)
+    assert queries.sha256 == hash_file(places[Query])
+
+
+def test_nothing_appears_when_one_of_several_files_fails(tmp_path: Path) -> None:
+    def broken() -> Iterator[Query]:
+        yield Query(qid="q1", text="why?")
+        raise DataError("no more")
+
+    with pytest.raises(DataError):
+        write_routed({Query: tmp_path / "queries.jsonl", JournalRecord: tmp_path / "journal.jsonl"}, broken())
+    assert list(tmp_path.iterdir()) == []

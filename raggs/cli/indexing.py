@@ -47,7 +47,7 @@ def index(
     loaded = load_config(config, overrides or ())
     services = RunServices(loaded.run)
     display = listener(quiet or as_json or dry_run)
-    services.attach(None, display or silent, "")
+    services.attach(display or silent, "")
     rows = []
     try:
         for job in jobs(loaded.run, services):

@@ -36,7 +36,7 @@ def open_runner(
     """A runner for a configuration; its services are closed at the end of the block."""
     settings = config.run if isinstance(config, LoadedConfig) else config
     services, execution = RunServices(settings), make_execution(settings)
-    services.attach(None, listen, "")
+    services.attach(listen, "")
     try:
         yield Runner(
             store=RunStore(run_folder(settings, run_id)),

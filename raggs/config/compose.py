@@ -23,14 +23,13 @@ from raggs.indexes.passages import Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM, CallLedger
 from raggs.manifests.models import Cost
-from raggs.pipeline.events import Building, Listener, Notice, Progress, Waiting, silent
+from raggs.pipeline.events import Building, Listener, Notice, Waiting, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
 from raggs.registry import adapter_causes
 from raggs.retrievers.base import Retriever, RetrieverAdapter, RetrieverContext, name_of
 from raggs.rewriters.base import Rewriter, RewriterContext
 from raggs.settings import causes
-from raggs.stages.base import Journal
 from raggs.text import plural
 
 CACHE = ".cache"
@@ -47,9 +46,7 @@ class RunServices:
         self.config = config
         self.cache = config.workspace / CACHE
         self._ledger = CallLedger()
-        self._journal: Journal | None = None
         self._listen: Listener = silent
-        self._stage = ""
 
     # --- what stages see ---
 
@@ -128,12 +125,6 @@ class RunServices:
         context = JudgeContext(llm=self.llm, grade_prompt=self.prompts["grade"], order_prompt=self.prompts["order"])
         return cast(Judge, cast(Any, judges.REGISTRY.load(spec.type))(spec, context))
 
-    @property
-    def journal(self) -> Journal:
-        if self._journal is None:
-            raise PrerequisiteError("no stage with a journal is running")
-        return self._journal
-
     @cached_property
     def loop(self) -> asyncio.Runner:
         return asyncio.Runner()
@@ -141,9 +132,6 @@ class RunServices:
     @property
     def concurrency(self) -> int:
         return self.config.llm.concurrency
-
-    def progress(self, done: int, total: int) -> None:
-        self._listen(Progress(self._stage, done, total, 0.0, 0, 0))
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         match part:
@@ -176,9 +164,9 @@ class RunServices:
             return Cost()
         return Cost.model_validate(self.llm.usage, from_attributes=True)
 
-    def attach(self, journal: Journal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
+    def attach(self, listen: Listener, stage: str, ledger: Path | None = None) -> None:
         self._ledger.turn_to(ledger, stage)
-        self._journal, self._listen, self._stage = journal, progress, stage
+        self._listen = listen
 
     def check(self) -> None:
         """Find what is wrong with the inputs before anything is paid for.

@@ -21,10 +21,10 @@ from raggs.errors import PrerequisiteError
 from raggs.execution.base import Execution, ExecutionContext
 from raggs.execution.dask import distributed
 from raggs.execution.line import Line, RemoteJudge, ShardJournal
-from raggs.execution.shards import Job, check_shared, shard_inputs
+from raggs.execution.shards import Job, check_shared, shard_work
 from raggs.hashing import hash_value
 from raggs.indexes.passages import Passages, PassageStore
-from raggs.jsonl import read_records, write_records
+from raggs.jsonl import read_records, write_records, write_routed
 from raggs.judges.base import Judge, Task
 from raggs.llm import LLM, BudgetSettings
 from raggs.manifests.models import versions
@@ -122,10 +122,10 @@ def run_shard(text: str, number: int) -> None:
     services = _services(job)
     services.line = line
     journal = ShardJournal(line, line.hello(number, stage.JOURNAL is not None))
-    services.attach(journal, silent, job.stage)
+    services.attach(silent, job.stage)
     config = services.config.stage_configs()[job.stage]
-    inputs = shard_inputs(job, stage.READS, number)
-    write_records(job.output(stage.NAME, number), stage.run(inputs, config, services))
+    records = stage.run(shard_work(job, stage.READS, number, journal), config, services)
+    write_routed({model: job.output(name, number) for name, model in stage.artifacts().items()}, records)
     if stage.JOURNAL:
         write_records(job.output(stage.JOURNAL, number), journal.settled())
 

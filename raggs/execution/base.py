@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from raggs.artifacts import Record
 from raggs.settings import Settings
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Services, Stage, Work
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Execution(Protocol):
     """Runs stages. Built as ``cls(config, context)``; cheap to build."""
 
     def records(
-        self, stage: Stage[Any, Any], inputs: Inputs, config: Settings, services: Services, folder: Path
+        self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         """The stage's records, the same and in the same order as `stage.run` gives them.
 

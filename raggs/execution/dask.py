@@ -22,7 +22,7 @@ from functools import cached_property, partial
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, get_args
 from uuid import uuid4
 
 from pydantic import Field
@@ -38,7 +38,7 @@ from raggs.judges.base import Task
 from raggs.manifests.models import versions
 from raggs.registry import Adapter
 from raggs.settings import Effort, Settings
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Services, Stage, Work
 
 CONNECT_S = 30
 # Names of variables that workers on this machine do not inherit, except those by which they log in to Elasticsearch.
@@ -66,21 +66,23 @@ class DaskExecution(Adapter):
         self._context = context
 
     def records(
-        self, stage: Stage[Any, Any], inputs: Inputs, config: Settings, services: Services, folder: Path
+        self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         if not stage.by_query(config):
-            yield from stage.run(inputs, config, services)
+            yield from stage.run(work, config, services)
             return
         client = self._client  # first, so that a missing cluster is found before anything is built
-        stage.prepare(inputs, services)
+        stage.prepare(work, services)
         with shard_folder(folder) as place:
             job = self._job(stage, services, place)
-            parts = split(job, stage.READS, inputs, services.queries.values(), self.config.shards)
-            services.loop.run(self._work(client, job, parts, services))
-            yield from merged(job, stage.NAME, parts.members)
+            parts = split(job, stage.READS, work, services.queries.values(), self.config.shards)
+            services.loop.run(self._work(client, job, parts, work, services))
+            for artifact, model in stage.artifacts().items():
+                yield from merged(job, artifact, model, parts.members)
             if stage.JOURNAL:
-                for qid, entries in groupby(merged(job, stage.JOURNAL, parts.members), key=lambda entry: entry.qid):
-                    services.journal.settle(qid, cast(Iterator[JournalRecord], entries))
+                entries = merged(job, stage.JOURNAL, JournalRecord, parts.members)
+                for qid, mine in groupby(entries, key=lambda entry: entry.qid):
+                    work.journal.settle(qid, mine)
 
     def close(self) -> None:
         if "_client" in self.__dict__:
@@ -90,7 +92,7 @@ class DaskExecution(Adapter):
 
     # --- one stage ---
 
-    def _job(self, stage: Stage[Any, Any], services: Services, folder: Path) -> Job:
+    def _job(self, stage: Stage[Any], services: Services, folder: Path) -> Job:
         judge, embedder, passages = services.judge, services.embedder, services.passages
         return Job(
             stage=stage.NAME,
@@ -106,10 +108,10 @@ class DaskExecution(Adapter):
             versions=versions(),
         )
 
-    async def _work(self, client: Any, job: Job, parts: Parts, services: Services) -> None:
+    async def _work(self, client: Any, job: Job, parts: Parts, work: Work, services: Services) -> None:
         """See all shards through; the first error ends the stage on all workers."""
         members = parts.members
-        desk = Desk(services, parts, Pools(job, parts), partial(_say, client))
+        desk = Desk(services, work, parts, Pools(job, parts), partial(_say, client))
         client.subscribe_topic(job.topic, desk.hear)
         text, done = job.model_dump_json(), 0
         futures = {
@@ -122,7 +124,7 @@ class DaskExecution(Adapter):
                 shards = [group.create_task(_outcome(future, number)) for number, future in futures.items()]
                 for shard in asyncio.as_completed(shards):
                     done += len(members[await shard])
-                    services.progress(done, len(services.queries))
+                    work.progress(done, len(services.queries))
                 serving.cancel()
         except BaseExceptionGroup as errors:
             raise _first(errors) from None

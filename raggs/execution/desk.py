@@ -14,7 +14,7 @@ from typing import Any
 from raggs.artifacts import JournalRecord
 from raggs.execution.shards import Parts, Pools
 from raggs.llm import ask_for
-from raggs.stages.base import Services
+from raggs.stages.base import Services, Work
 
 BEAT_S = 30.0
 
@@ -24,15 +24,17 @@ class Desk:
 
     Args:
         services: the client's.
+        work: of the stage, with its journal.
         parts: the queries of each shard.
         pools: the texts that the judge is shown.
         say: sends a message down to a mailbox; may block, so it is called from other threads.
     """
 
     def __init__(
-        self, services: Services, parts: Parts, pools: Pools, say: Callable[[str, dict[str, Any]], None]
+        self, services: Services, work: Work, parts: Parts, pools: Pools, say: Callable[[str, dict[str, Any]], None]
     ) -> None:
         self._services = services
+        self._work = work
         self._members = parts.members
         self._pools = pools
         self._say = say
@@ -51,7 +53,7 @@ class Desk:
             while True:
                 message = await self._inbox.get()
                 if (note := message.get("note")) is not None:
-                    self._services.journal.append(JournalRecord.model_validate_json(note))
+                    self._work.journal.append(JournalRecord.model_validate_json(note))
                 else:
                     self._mailboxes.add(message["mailbox"])
                     group.create_task(self._reply(message))
@@ -68,7 +70,7 @@ class Desk:
     async def _answer(self, message: Mapping[str, Any]) -> Any:
         if message["ask"] == "hello":
             qids = self._members[message["shard"]] if message["journal"] else ()
-            return [entry.model_dump_json() for qid in qids for entry in self._services.journal.entries(qid)]
+            return [entry.model_dump_json() for qid in qids for entry in self._work.journal.entries(qid)]
         qid = message["qid"]
         ask_for(qid)  # each question is a task of its own, so the call is booked on the query that it is made for
         query, passages = self._services.queries[qid], self._pools.get(qid, message["passages"])

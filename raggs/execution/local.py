@@ -10,7 +10,7 @@ from raggs.artifacts import Record
 from raggs.execution.base import ExecutionContext
 from raggs.registry import Adapter
 from raggs.settings import Settings
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Services, Stage, Work
 
 
 class LocalExecution(Adapter):
@@ -23,9 +23,9 @@ class LocalExecution(Adapter):
         self.config = config
 
     def records(
-        self, stage: Stage[Any, Any], inputs: Inputs, config: Settings, services: Services, folder: Path
+        self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
-        return stage.run(inputs, config, services)
+        return stage.run(work, config, services)
 
     def close(self) -> None:
         """There is nothing to close."""

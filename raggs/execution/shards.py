@@ -12,15 +12,17 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from raggs.artifacts import ARTIFACTS, Frozen, MergeRecord, Passage, Query, Record
 from raggs.errors import NotFoundError
 from raggs.hashing import hash_bytes
 from raggs.jsonl import dump_line, read_records, write_records
-from raggs.stages.base import Inputs
+from raggs.stages.base import Journal, Work
+
+R = TypeVar("R", bound=Record)
 
 FOLDER = ".shards"
 QUERIES = "queries"
@@ -83,7 +85,7 @@ class Parts:
     pools: Mapping[str, tuple[int, int, int]]
 
 
-def split(job: Job, reads: Iterable[str], inputs: Inputs, queries: Iterable[Query], shards: int) -> Parts:
+def split(job: Job, reads: Iterable[str], work: Work, queries: Iterable[Query], shards: int) -> Parts:
     """Write the queries, and each shard's part of every artifact that the stage reads."""
     write_records(job.queries, queries)
     members: dict[int, dict[str, None]] = {}
@@ -91,7 +93,7 @@ def split(job: Job, reads: Iterable[str], inputs: Inputs, queries: Iterable[Quer
     for artifact in reads:
         with ExitStack() as stack:
             files = {}
-            for record in inputs.read(artifact, ARTIFACTS[artifact]):
+            for record in work.read(artifact, ARTIFACTS[artifact]):
                 number = shard_of(record.qid, shards)
                 if number not in files:
                     files[number] = stack.enter_context(job.input(artifact, number).open("wb"))
@@ -128,19 +130,19 @@ class Pools:
             return {record.doc_id: record.passage for record in records}
 
 
-def shard_inputs(job: Job, reads: Iterable[str], number: int) -> Inputs:
-    """A shard's inputs, for the worker; an artifact without any record of its queries has no file."""
+def shard_work(job: Job, reads: Iterable[str], number: int, journal: Journal | None = None) -> Work:
+    """What a shard works on, for the worker; an artifact without any record of its queries has no file."""
 
     def reader(artifact: str) -> Iterator[Record]:
         path = job.input(artifact, number)
         return read_records(path, ARTIFACTS[artifact]) if path.exists() else iter(())
 
-    return Inputs({artifact: lambda artifact=artifact: reader(artifact) for artifact in reads})  # type: ignore[misc]
+    return Work({artifact: partial(reader, artifact) for artifact in reads}, journal)
 
 
-def merged(job: Job, artifact: str, shards: Iterable[int]) -> Iterator[Record]:
+def merged(job: Job, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
     """The shards' records of one artifact, by query id, each query's in its own order."""
-    streams = [read_records(job.output(artifact, number), ARTIFACTS[artifact]) for number in shards]
+    streams = [read_records(job.output(artifact, number), model) for number in shards]
     yield from heapq.merge(*streams, key=lambda record: record.qid)
 
 

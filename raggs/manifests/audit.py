@@ -37,7 +37,7 @@ from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.manifests.regrade import regraded
 from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Inputs
+from raggs.stages.base import Work
 from raggs.stages.judge import JudgeConfig
 from raggs.stages.rank import RankConfig, fold, rank_records, task_of
 from raggs.text import plural, shorten
@@ -187,30 +187,27 @@ class _PoolTexts:
 class _AuditServices:
     """The little that the deterministic stages need; anything else is an attribute error, on purpose."""
 
-    def __init__(self, run: OpenedRun) -> None:
-        self.passages = _PoolTexts(_inputs(run).by_query("merge", MergeRecord))
+    def __init__(self, run: Run) -> None:
+        self.passages = _PoolTexts(_work(run).by_query("merge", MergeRecord))
         self.queries: Mapping[str, Any] = {}
 
-    def progress(self, done: int, total: int) -> None:
-        """Nobody watches."""
 
-
-def _inputs(run: OpenedRun) -> Inputs:
+def _work(run: OpenedRun) -> Work:
     def reader(artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: run.records(artifact)
 
-    return Inputs({name: reader(name) for name in ARTIFACTS})
+    return Work({name: reader(name) for name in ARTIFACTS})
 
 
 def _rerun(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     stage = load_stage(lock.stage)
     config = stage.Config.model_validate(lock.params)
     services: Any = _AuditServices(run)
-    yield from _compare(run, lock.stage, stage.run(_inputs(run), config, services))
+    yield from _compare(run, lock.stage, stage.run(_work(run), config, services))
 
 
 def _judge(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    yield from _compare(run, "judge", regraded(_inputs(run), JudgeConfig.model_validate(lock.params)))
+    yield from _compare(run, "judge", regraded(_work(run), JudgeConfig.model_validate(lock.params)))
 
 
 def _prune(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
@@ -235,10 +232,10 @@ def _rank(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
 
 
 def _replayed(run: OpenedRun, config: RankConfig, problems: list[Finding]) -> Iterator[RankRecord]:
-    inputs = _inputs(run)
-    journal = inputs.by_query("rank.journal", JournalRecord)
+    work = _work(run)
+    journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))
-    for name, records in inputs.by_query("prune", PruneRecord):
+    for name, records in work.by_query("prune", PruneRecord):
         task = task_of(name, records)
         mine = entries if qid == name else []
         if qid == name:

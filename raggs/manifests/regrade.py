@@ -13,7 +13,7 @@ from typing import Any
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
 from raggs.judges.base import Judgment
-from raggs.stages.base import Inputs
+from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
 
 UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
@@ -41,11 +41,11 @@ def _said(grade: int | None, record: JudgeRecord) -> Judgment:
     return Judgment(grade, record.reason)
 
 
-def regraded(inputs: Inputs, config: JudgeConfig) -> Iterator[JudgeRecord]:
+def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
     """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time."""
-    recorded = inputs.by_query("judge", JudgeRecord)
+    recorded = work.by_query("judge", JudgeRecord)
     with asyncio.Runner() as loop:
-        for qid, pool in inputs.by_query("merge", MergeRecord):
+        for qid, pool in work.by_query("merge", MergeRecord):
             _, records = next(recorded, (qid, []))
             services: Any = SimpleNamespace(judge=RecordedJudge(records), queries={qid: Query(qid=qid, text="?")})
             yield from loop.run(STAGE.pool(pool, config, services))

@@ -8,7 +8,7 @@ there whole.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from raggs.artifacts import ARTIFACTS, Record, artifact_file
 from raggs.atomic import remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError, ProviderError
 from raggs.hashing import hash_file
-from raggs.jsonl import Written, explain, read_records, write_records
+from raggs.jsonl import Written, explain, read_records, write_routed
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.models import SCHEMA, Output, RunManifest
 
@@ -85,11 +85,21 @@ class RunStore:
         """The records of an artifact (see `raggs.jsonl.read_records` for the errors)."""
         return read_records(self.path(artifact), ARTIFACTS[artifact])
 
-    def write(self, artifact: str, records: Iterable[Record]) -> Output:
-        """Replace an artifact, whole or not at all, with the checksum of each of its lines beside it."""
-        written = write_records(self.path(artifact), records)
-        self._write_sums(artifact, written)
-        return Output(sha256=written.sha256, rows=written.rows, bytes=written.size)
+    def write(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> dict[str, Output]:
+        """Replace artifacts, each whole or not at all, with the checksum of each of their lines beside them.
+
+        Args:
+            models: the record on the lines of each artifact, which says where a record goes.
+
+        Returns:
+            What each file holds, by file name.
+        """
+        places = {model: self.path(artifact) for artifact, model in models.items()}
+        outputs = {}
+        for artifact, written in zip(models, write_routed(places, records), strict=True):
+            self._write_sums(artifact, written)
+            outputs[artifact_file(artifact)] = Output(sha256=written.sha256, rows=written.rows, bytes=written.size)
+        return outputs
 
     def _write_sums(self, artifact: str, written: Written) -> None:
         folder = self.folder / SUMS

@@ -58,9 +58,7 @@ def select(
     return Selection(ORDER[first : last + 1], force)
 
 
-def components(
-    stage: Stage[Any, Any], config: Settings, services: Services, inputs: Mapping[str, str]
-) -> dict[str, Any]:
+def components(stage: Stage[Any], config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:
     """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
     parts = {
         "code": stage.code,

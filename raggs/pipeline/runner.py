@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,11 +18,11 @@ from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, OutputEdited, Reason, Upstream
 from raggs.manifests.store import RunStore
-from raggs.pipeline.events import Event, Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
+from raggs.pipeline.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
 from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Inputs, Journal, Services, Stage, Tally
+from raggs.stages.base import Services, Stage, Tally, Work
 
 
 class RunServices(Services, Protocol):
@@ -31,8 +32,8 @@ class RunServices(Services, Protocol):
         """Money and calls since the services were made."""
         ...
 
-    def attach(self, journal: Journal | None, progress: Listener, stage: str, ledger: Path | None = None) -> None:
-        """Say which stage runs now, who listens, and in which file its calls are booked."""
+    def attach(self, listen: Listener, stage: str, ledger: Path | None = None) -> None:
+        """Say who listens, which stage runs now, and in which file its calls are booked."""
         ...
 
     def check(self) -> None:
@@ -140,23 +141,23 @@ class Runner:
 
     # --- one stage ---
 
-    def _execute(self, stage: Stage[Any, Any], reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
+    def _execute(self, stage: Stage[Any], reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
         config, name = self.configs[stage.NAME], stage.NAME
         self.listen(StageStarted(name, reasons))
         self.store.begin(name)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
-        self.services.attach(journal, self._heard, name, self.store.ledger)
+        self.services.attach(self.listen, name, self.store.ledger)
         started, clock, before = now(), time.perf_counter(), self.services.spent()
         inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
         parts = components(stage, config, self.services, inputs)
         watch = _Watch(stage, stage.tally(config))
         try:
-            read = Inputs({name: self._reader(name) for name in stage.READS})
-            records = self.execution.records(stage, read, config, self.services, self.store.folder)
-            outputs = {artifact_file(name): self.store.write(name, watch.passing(records))}
+            work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self._progress, name))
+            records = self.execution.records(stage, work, config, self.services, self.store.folder)
+            outputs = self.store.write(stage.artifacts(), watch.passing(records))
             if journal is not None and stage.JOURNAL:
                 settled = watch.journal(journal.settled())
-                outputs[artifact_file(stage.JOURNAL)] = self.store.write(stage.JOURNAL, settled)
+                outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
         finally:
             if journal is not None:
                 journal.close()
@@ -202,7 +203,7 @@ class Runner:
         self.store.save(fresh)
         return fresh
 
-    def _reasons(self, stage: Stage[Any, Any], lock: StageLock | None, *, forced: bool) -> tuple[Reason, ...]:
+    def _reasons(self, stage: Stage[Any], lock: StageLock | None, *, forced: bool) -> tuple[Reason, ...]:
         interrupted = self.store.marker(stage.NAME).exists()
         if lock is None:
             return decide(None, {}, {}, interrupted=interrupted)
@@ -219,17 +220,15 @@ class Runner:
     def _reader(self, artifact: str) -> Any:
         return lambda: self.store.read(artifact)
 
-    def _heard(self, event: Event) -> None:
-        if isinstance(event, Progress):
-            spent = self.services.spent()
-            event = Progress(event.stage, event.done, event.total, spent.usd, spent.calls, spent.cached)
-        self.listen(event)
+    def _progress(self, stage: str, done: int, total: int) -> None:
+        spent = self.services.spent()
+        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached))
 
 
 class _Watch:
     """Counts a stage's failed records and tallies them while they pass."""
 
-    def __init__(self, stage: Stage[Any, Any], tally: Tally) -> None:
+    def __init__(self, stage: Stage[Any], tally: Tally) -> None:
         self._stage = stage
         self.tally = tally
         self.failed = 0

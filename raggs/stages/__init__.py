@@ -12,7 +12,7 @@ ORDER = ("embed", "retrieve", "merge", "judge", "prune", "rank")
 
 
 @cache
-def load_stage(name: str) -> Stage[Any, Any]:
+def load_stage(name: str) -> Stage[Any]:
     """The stage that bears `name`."""
-    stage: Stage[Any, Any] = import_module(f"raggs.stages.{name}").STAGE
+    stage: Stage[Any] = import_module(f"raggs.stages.{name}").STAGE
     return stage

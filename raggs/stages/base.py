@@ -64,28 +64,41 @@ class Services(Protocol):
     @property
     def judge(self) -> Judge: ...
     @property
-    def journal(self) -> Journal: ...
-    @property
     def loop(self) -> asyncio.Runner: ...
     @property
     def concurrency(self) -> int: ...
-
-    def progress(self, done: int, total: int) -> None: ...
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge"."""
         ...
 
 
-class Inputs:
-    """The artifacts that a stage reads, a query at a time.
+class Work:
+    """What one run of a stage works on: the artifacts that it reads, a query at a time, the journal that it keeps, and
+    whom it tells how far it is.
 
     Args:
         readers: by artifact name, a function that opens a stream of its records, sorted by qid.
+        journal: of a stage with `JOURNAL`.
+        progress: called with the queries that are done, and all of them.
     """
 
-    def __init__(self, readers: Mapping[str, Callable[[], Iterator[Record]]]) -> None:
+    def __init__(
+        self,
+        readers: Mapping[str, Callable[[], Iterator[Record]]],
+        journal: Journal | None = None,
+        progress: Callable[[int, int], None] = lambda _done, _total: None,
+    ) -> None:
         self._readers = readers
+        self._journal = journal
+        self.progress = progress
+
+    @property
+    def journal(self) -> Journal:
+        """What the judge has already ordered."""
+        if self._journal is None:
+            raise TypeError("the stage keeps a journal and does not say so: set JOURNAL")
+        return self._journal
 
     def read(self, artifact: str, model: type[R]) -> Iterator[R]:
         """All records of an artifact, in its order."""
@@ -111,15 +124,16 @@ class Tally:
         return {}
 
 
-class Stage(ABC, Generic[C, R]):
+class Stage(ABC, Generic[C]):
     """One step of the pipeline. Stateless: `run` may be called for any number of runs."""
 
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
+    BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # artifacts that it writes besides the one of its name
     JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
     Config: ClassVar[type[Settings]]
-    Record: ClassVar[type[Record]]
+    RECORD: ClassVar[type[Record]]
 
     @abstractmethod
     def causes(self, config: C, services: Services) -> dict[str, Any]:
@@ -129,11 +143,11 @@ class Stage(ABC, Generic[C, R]):
         """Whether queries may be parted among processes: the records of each depend on its own inputs alone."""
         return True
 
-    def prepare(self, inputs: Inputs, services: Services) -> None:
+    def prepare(self, work: Work, services: Services) -> None:
         """Put on the disk what many processes will read, before they all find it missing."""
         return
 
-    def failed(self, record: R) -> bool:
+    def failed(self, record: Record) -> bool:
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
         return False
 
@@ -141,14 +155,19 @@ class Stage(ABC, Generic[C, R]):
         """Who reads the judge's health off the records of one run of the stage."""
         return Tally()
 
+    @classmethod
+    def artifacts(cls) -> dict[str, type[Record]]:
+        """The artifacts that `run` gives records of, with the record on their lines."""
+        return {cls.NAME: cls.RECORD, **cls.BESIDE}
+
     @property
     def code(self) -> str:
         """The stage and its version, as locks name it."""
         return f"{self.NAME}/{self.VERSION}"
 
     @abstractmethod
-    def run(self, inputs: Inputs, config: C, services: Services) -> Iterator[R]:
-        """The stage's records, sorted as their model says."""
+    def run(self, work: Work, config: C, services: Services) -> Iterator[Record]:
+        """The records of all of the stage's artifacts, those of each sorted as their model says."""
 
 
 def run_ordered(

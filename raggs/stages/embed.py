@@ -14,7 +14,7 @@ from raggs.languages import detect_language
 from raggs.llm import ask_for
 from raggs.registry import spec_type
 from raggs.settings import Settings
-from raggs.stages.base import Inputs, Services, Stage, run_ordered
+from raggs.stages.base import Services, Stage, Work, run_ordered
 from raggs.text import clean_unicode, one_line
 
 BATCH = 256
@@ -37,10 +37,10 @@ class EmbedConfig(Settings):
     language: str = Field("en", description="assumed where a question's own language cannot be told")
 
 
-class Embed(Stage[EmbedConfig, EmbedRecord]):
+class Embed(Stage[EmbedConfig]):
     NAME = "embed"
     Config = EmbedConfig
-    Record = EmbedRecord
+    RECORD = EmbedRecord
 
     def by_query(self, config: EmbedConfig) -> bool:
         return False  # an embedder's last bits may depend on what else is in the batch
@@ -52,7 +52,7 @@ class Embed(Stage[EmbedConfig, EmbedRecord]):
             "rewriter": services.causes("rewriter"),
         }
 
-    def run(self, inputs: Inputs, config: EmbedConfig, services: Services) -> Iterator[EmbedRecord]:
+    def run(self, work: Work, config: EmbedConfig, services: Services) -> Iterator[EmbedRecord]:
         total = len(services.queries)
 
         async def prepare(query: Query) -> EmbedRecord:
@@ -75,7 +75,7 @@ class Embed(Stage[EmbedConfig, EmbedRecord]):
         while batch := list(islice(prepared, BATCH)):
             yield from self._embed(batch, services)
             done += len(batch)
-            services.progress(done, total)
+            work.progress(done, total)
 
     def _embed(self, batch: list[EmbedRecord], services: Services) -> Iterator[EmbedRecord]:
         embedder = services.embedder

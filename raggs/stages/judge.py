@@ -24,7 +24,7 @@ from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings, ask_for
 from raggs.registry import spec_type
 from raggs.settings import Effort, PromptName, Settings
-from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
+from raggs.stages.base import Services, Stage, Tally, Work, run_ordered
 
 LOW = 2  # grades up to here say that the pool runs dry
 SILENT = 0.05  # a larger share of failures is worth a warning
@@ -57,12 +57,12 @@ class JudgeConfig(Settings):
     )
 
 
-class Judge(Stage[JudgeConfig, JudgeRecord]):
+class Judge(Stage[JudgeConfig]):
     NAME = "judge"
     VERSION = 2
     READS = ("merge",)
     Config = JudgeConfig
-    Record = JudgeRecord
+    RECORD = JudgeRecord
 
     def causes(self, config: JudgeConfig, services: Services) -> dict[str, Any]:
         return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}
@@ -70,7 +70,7 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
     def by_query(self, config: JudgeConfig) -> bool:
         return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together
 
-    def run(self, inputs: Inputs, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
+    def run(self, work: Work, config: JudgeConfig, services: Services) -> Iterator[JudgeRecord]:
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
@@ -84,13 +84,13 @@ class Judge(Stage[JudgeConfig, JudgeRecord]):
 
         # All that fills a batch is asked at once, so that the queries go on batch by batch, side by side.
         window = config.batch.max_requests if config.mode == "batch" else None
-        pools = inputs.by_query("merge", MergeRecord)
+        pools = work.by_query("merge", MergeRecord)
         for done, records in enumerate(run_ordered(services, pools, grade, size=calls, window=window), start=1):
             yield from records
-            services.progress(done, total)
+            work.progress(done, total)
 
-    def failed(self, record: JudgeRecord) -> bool:
-        return record.failed
+    def failed(self, record: Record) -> bool:
+        return isinstance(record, JudgeRecord) and record.failed
 
     def tally(self, config: JudgeConfig) -> Tally:
         return Judgments(config)

@@ -12,7 +12,7 @@ from raggs.artifacts import MergeRecord, Placement, RetrieveRecord
 from raggs.fusion import fuse
 from raggs.fusion.duplicates import group_duplicates
 from raggs.settings import Settings
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Services, Stage, Work
 
 
 class TextDuplicates(Settings):
@@ -43,20 +43,20 @@ class MergeConfig(Settings):
         return weights
 
 
-class Merge(Stage[MergeConfig, MergeRecord]):
+class Merge(Stage[MergeConfig]):
     NAME = "merge"
     READS = ("retrieve",)
     Config = MergeConfig
-    Record = MergeRecord
+    RECORD = MergeRecord
 
     def causes(self, config: MergeConfig, services: Services) -> dict[str, Any]:
         return {"corpus": services.causes("corpus")}
 
-    def run(self, inputs: Inputs, config: MergeConfig, services: Services) -> Iterator[MergeRecord]:
+    def run(self, work: Work, config: MergeConfig, services: Services) -> Iterator[MergeRecord]:
         total = len(services.queries)
-        for done, (qid, records) in enumerate(inputs.by_query("retrieve", RetrieveRecord), start=1):
+        for done, (qid, records) in enumerate(work.by_query("retrieve", RetrieveRecord), start=1):
             yield from self._pool(qid, records, config, services)
-            services.progress(done, total)
+            work.progress(done, total)
 
     def _pool(
         self, qid: str, records: list[RetrieveRecord], config: MergeConfig, services: Services

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from raggs.artifacts import JudgeRecord, PruneRecord
 from raggs.pruning import prune
 from raggs.settings import Settings
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Services, Stage, Work
 
 
 class PruneConfig(Settings):
@@ -26,18 +26,18 @@ class PruneConfig(Settings):
         return self
 
 
-class Prune(Stage[PruneConfig, PruneRecord]):
+class Prune(Stage[PruneConfig]):
     NAME = "prune"
     READS = ("judge",)
     Config = PruneConfig
-    Record = PruneRecord
+    RECORD = PruneRecord
 
     def causes(self, config: PruneConfig, services: Services) -> dict[str, Any]:
         return {}
 
-    def run(self, inputs: Inputs, config: PruneConfig, services: Services) -> Iterator[PruneRecord]:
+    def run(self, work: Work, config: PruneConfig, services: Services) -> Iterator[PruneRecord]:
         total = len(services.queries)
-        for done, (_, pool) in enumerate(inputs.by_query("judge", JudgeRecord), start=1):
+        for done, (_, pool) in enumerate(work.by_query("judge", JudgeRecord), start=1):
             leaders = [record for record in pool if record.duplicate_of is None]
             grades, ranks = [record.grade for record in leaders], [record.rank for record in leaders]
             decisions = prune(grades, ranks, min_keep=config.min_keep, max_keep=config.max_keep)
@@ -53,7 +53,7 @@ class Prune(Stage[PruneConfig, PruneRecord]):
                     why=record.skipped or decision.why,
                     duplicate_of=record.duplicate_of,
                 )
-            services.progress(done, total)
+            work.progress(done, total)
 
 
 STAGE = Prune()

@@ -16,12 +16,13 @@ from pydantic import Field, field_validator, model_validator
 
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord, Record
 from raggs.hashing import hash_value
+from raggs.judges.base import Judge
 from raggs.llm import ask_for
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
 from raggs.ranking.health import FINDINGS, Batch, HealthCounts
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes
-from raggs.stages.base import Inputs, Services, Stage, Tally, run_ordered
+from raggs.stages.base import Journal, Services, Stage, Tally, Work, run_ordered
 
 
 class RankConfig(Settings):
@@ -209,13 +210,13 @@ class Batches(Tally):
         self._batches = []
 
 
-class Rank(Stage[RankConfig, RankRecord]):
+class Rank(Stage[RankConfig]):
     NAME = "rank"
     VERSION = 2
     READS = ("merge", "prune")
     JOURNAL = "rank.journal"
     Config = RankConfig
-    Record = RankRecord
+    RECORD = RankRecord
 
     def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
         return {
@@ -227,7 +228,7 @@ class Rank(Stage[RankConfig, RankRecord]):
     def tally(self, config: RankConfig) -> Tally:
         return Batches()
 
-    def run(self, inputs: Inputs, config: RankConfig, services: Services) -> Iterator[RankRecord]:
+    def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)
         judge = services.causes("judge", "order")
         turn = asyncio.Lock()
@@ -235,13 +236,13 @@ class Rank(Stage[RankConfig, RankRecord]):
         async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
             task, pool = pair
             ask_for(task.qid)
-            ranking = await self._rank(task, pool, task.state(config, judge), config, services, turn)
+            ranking = await self._rank(task, pool, task.state(config, judge), config, work, services, turn)
             return list(rank_records(task, ranking))
 
         # Rounds of a query follow each other, so many queries at a time keep every slot of the concurrency filled.
-        for done, records in enumerate(run_ordered(services, _tasks(inputs), rank), start=1):
+        for done, records in enumerate(run_ordered(services, _tasks(work), rank), start=1):
             yield from records
-            services.progress(done, total)
+            work.progress(done, total)
 
     async def _rank(
         self,
@@ -249,13 +250,14 @@ class Rank(Stage[RankConfig, RankRecord]):
         pool: Mapping[str, MergeRecord],
         state: str,
         config: RankConfig,
+        work: Work,
         services: Services,
         turn: asyncio.Lock,
     ) -> Ranking | None:
         if not task.ids:
             return None
         query = services.queries[task.qid]
-        answers = known_answers(services.journal.entries(task.qid), state)
+        answers = known_answers(work.journal.entries(task.qid), state)
         ranker, number = task.ranker(config), 0
         used: list[JournalRecord] = []
         while not ranker.done:
@@ -274,32 +276,37 @@ class Rank(Stage[RankConfig, RankRecord]):
                     shown=tuple(batch),
                     order=None,
                 )
-                pending.append(_answer(blank, answers.get((number, slot)), query, pool, services))
+                pending.append(_answer(blank, answers.get((number, slot)), query, pool, work.journal, services.judge))
             entries = await asyncio.gather(*pending)
             learn(ranker, entries)
             used += entries
             number += 1
-        services.journal.settle(task.qid, used)
+        work.journal.settle(task.qid, used)
         return ranker.ranking()
 
 
 async def _answer(
-    blank: JournalRecord, known: JournalRecord | None, query: Query, pool: Mapping[str, MergeRecord], services: Services
+    blank: JournalRecord,
+    known: JournalRecord | None,
+    query: Query,
+    pool: Mapping[str, MergeRecord],
+    journal: Journal,
+    judge: Judge,
 ) -> JournalRecord:
     """The journal's answer where it has one that succeeded, else the judge's, noted in the journal."""
     if known is not None and known.shown == blank.shown and known.order is not None:
         return known
-    ordering = await services.judge.order(query, [pool[doc_id].passage for doc_id in blank.shown])
+    ordering = await judge.order(query, [pool[doc_id].passage for doc_id in blank.shown])
     order = None if ordering.order is None else tuple(blank.shown[place] for place in ordering.order)
     entry = blank.model_copy(update={"order": order, "error": ordering.error})
-    services.journal.append(entry)
+    journal.append(entry)
     return entry
 
 
-def _tasks(inputs: Inputs) -> Iterator[tuple[Task, Mapping[str, MergeRecord]]]:
+def _tasks(work: Work) -> Iterator[tuple[Task, Mapping[str, MergeRecord]]]:
     """Each query's task with the passages that it shows. Both artifacts are sorted by qid, so one pass is enough."""
-    pools = inputs.by_query("merge", MergeRecord)
-    for qid, records in inputs.by_query("prune", PruneRecord):
+    pools = work.by_query("merge", MergeRecord)
+    for qid, records in work.by_query("prune", PruneRecord):
         task = task_of(qid, records)
         pool = next(pool for name, pool in pools if name == qid)
         needed = set(task.ids)

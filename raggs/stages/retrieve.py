@@ -13,7 +13,7 @@ from raggs.artifacts import EmbedRecord, RetrieveRecord
 from raggs.registry import spec_type
 from raggs.retrievers.base import name_of
 from raggs.settings import Settings
-from raggs.stages.base import Inputs, Services, Stage
+from raggs.stages.base import Services, Stage, Work
 
 BATCH = 64
 
@@ -40,24 +40,24 @@ class RetrieveConfig(Settings):
         return specs
 
 
-class Retrieve(Stage[RetrieveConfig, RetrieveRecord]):
+class Retrieve(Stage[RetrieveConfig]):
     NAME = "retrieve"
     READS = ("embed",)
     Config = RetrieveConfig
-    Record = RetrieveRecord
+    RECORD = RetrieveRecord
 
     def causes(self, config: RetrieveConfig, services: Services) -> dict[str, Any]:
         return {"corpus": services.causes("corpus"), **services.causes("retrievers")}
 
-    def prepare(self, inputs: Inputs, services: Services) -> None:
+    def prepare(self, work: Work, services: Services) -> None:
         """One search by each retriever, which builds its index."""
-        first = list(islice(inputs.read("embed", EmbedRecord), 1))
+        first = list(islice(work.read("embed", EmbedRecord), 1))
         for retriever in services.retrievers.values():
             list(retriever.search(first))
 
-    def run(self, inputs: Inputs, config: RetrieveConfig, services: Services) -> Iterator[RetrieveRecord]:
+    def run(self, work: Work, config: RetrieveConfig, services: Services) -> Iterator[RetrieveRecord]:
         total, done = len(services.queries), 0
-        queries = inputs.read("embed", EmbedRecord)
+        queries = work.read("embed", EmbedRecord)
         named = sorted(services.retrievers.items())
         while batch := list(islice(queries, BATCH)):
             found = {name: list(retriever.search(batch)) for name, retriever in named}
@@ -68,7 +68,7 @@ class Retrieve(Stage[RetrieveConfig, RetrieveRecord]):
                             qid=query.qid, retriever=name, rank=rank, doc_id=hit.doc_id, score=float(hit.score)
                         )
             done += len(batch)
-            services.progress(done, total)
+            work.progress(done, total)
 
 
 STAGE = Retrieve()

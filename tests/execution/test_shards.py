@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raggs.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
-from raggs.execution.shards import Job, Pools, merged, shard_folder, shard_inputs, shard_of, split
+from raggs.execution.shards import Job, Pools, merged, shard_folder, shard_of, shard_work, split
 from raggs.jsonl import write_records
-from raggs.stages.base import Inputs
+from raggs.stages.base import Work
 
 READS = ("embed", "retrieve")
 
@@ -50,16 +50,16 @@ def test_what_is_split_and_merged_is_what_it_was(tmp_path_factory, found: dict[s
     readers = {"embed": lambda: iter(queries), "retrieve": lambda: iter(records)}
     with shard_folder(tmp_path_factory.mktemp("run")) as folder:
         job = job_in(folder)
-        parts = split(job, READS, Inputs(readers), [Query(qid=qid, text="a") for qid in found], shards)
+        parts = split(job, READS, Work(readers), [Query(qid=qid, text="a") for qid in found], shards)
         members = parts.members
         assert parts.pools == {}
         assert sorted(qid for qids in members.values() for qid in qids) == sorted(found)
         for number, qids in members.items():
             assert {shard_of(qid, shards) for qid in qids} == {number}
-            part = shard_inputs(job, READS, number)
+            part = shard_work(job, READS, number)
             assert [record.qid for record in part.read("embed", EmbedRecord)] == qids
             write_records(job.output("retrieve", number), part.read("retrieve", RetrieveRecord))
-        whole: list[Record] = list(merged(job, "retrieve", members))
+        whole: list[Record] = list(merged(job, "retrieve", RetrieveRecord, members))
     assert whole == records
     assert not folder.exists()
 
@@ -81,7 +81,7 @@ def test_the_texts_of_a_question_are_those_of_the_pool(tmp_path: Path) -> None:
     ]
     with shard_folder(tmp_path) as folder:
         job = job_in(folder)
-        parts = split(job, ("merge",), Inputs({"merge": lambda: iter(records)}), [], 2)
+        parts = split(job, ("merge",), Work({"merge": lambda: iter(records)}), [], 2)
         assert len(parts.members) == 2
         pools = Pools(job, parts)
         for record in records:

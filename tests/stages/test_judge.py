@@ -14,7 +14,7 @@ from support.judging import query
 
 from raggs.artifacts import JudgeRecord, MergeRecord
 from raggs.judges.base import Judgment
-from raggs.stages.base import Inputs
+from raggs.stages.base import Work
 from raggs.stages.judge import LOW, STAGE, JudgeConfig, combine
 
 NUGGETS = {"type": "nuggets"}
@@ -69,9 +69,8 @@ def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[Judg
             concurrency=8,
             judge=who,
             queries={record.qid: query(record.qid) for record in records},
-            progress=lambda done, total: None,
         )
-        found = list(STAGE.run(Inputs({"merge": lambda: iter(records)}), config_, services))
+        found = list(STAGE.run(Work({"merge": lambda: iter(records)}), config_, services))
     tally = STAGE.tally(config_)
     for record in found:
         tally.see(record)
