@@ -187,7 +187,7 @@ class _PoolTexts:
 class _AuditServices:
     """The little that the deterministic stages need; anything else is an attribute error, on purpose."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: OpenedRun) -> None:
         self.passages = _PoolTexts(_work(run).by_query("merge", MergeRecord))
         self.queries: Mapping[str, Any] = {}
 
