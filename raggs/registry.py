@@ -18,7 +18,7 @@ from pydantic import Discriminator, SerializeAsAny, Tag
 
 from raggs.errors import UsageError
 from raggs.settings import Settings, causes
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 
 class Adapter:
@@ -57,9 +57,7 @@ class Registry(Generic[T]):
             UsageError: no such name; the message lists the known ones.
         """
         if name not in self._entries:
-            close = nearest(name, self._entries)
-            hint = f"did you mean {close!r}? " if close else ""
-            raise UsageError(f"unknown {self.kind} {name!r}", remedy=f"{hint}known: {', '.join(self._entries)}")
+            raise UsageError(f"unknown {self.kind} {name!r}", remedy=did_you_mean(name, self._entries))
         module, _, attribute = self._entries[name].partition(":")
         found: type[T] = getattr(import_module(module), attribute)
         return found

@@ -67,6 +67,18 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return None if found is None else str(found[0])
 
 
+def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> str:
+    """The remedy for a name that does not exist: ``did you mean 'judge'? known: embed, retrieve, judge``.
+
+    Args:
+        listed: what stands instead of the list of all known names, e.g. the command that lists them.
+    """
+    known = list(known)
+    close = nearest(name, known)
+    hint = "" if close is None else f"did you mean {close!r}? "
+    return hint + (f"known: {', '.join(known)}" if listed is None else listed)
+
+
 def plural(count: int, noun: str) -> str:
     """``1 query``, ``2 queries``, ``1,400 passages``."""
     if count == 1:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raggs.text import clean_unicode, nearest, one_line, plural, shorten
+from raggs.text import clean_unicode, did_you_mean, nearest, one_line, plural, shorten
 
 JOINERS = "\u200c\u200d"
 ODD = st.sampled_from(
@@ -91,6 +91,12 @@ def test_nearest_name():
     assert nearest("bm52", ["bm25", "dense"]) == "bm25"
     assert nearest("qqqqqqq", ["bm25", "dense"]) is None
     assert nearest("bm25", []) is None
+
+
+def test_the_remedy_for_a_name_that_does_not_exist():
+    assert did_you_mean("bm52", ("bm25", "dense")) == "did you mean 'bm25'? known: bm25, dense"
+    assert did_you_mean("qqqqqqq", iter(["bm25", "dense"])) == "known: bm25, dense"
+    assert did_you_mean("bm52", {"bm25": 1}, "see: raggs list") == "did you mean 'bm25'? see: raggs list"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace
 from raggs.errors import DataError
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 PREFERENCE = "raggs"
 SEARCHES = 64  # searches in one request
@@ -68,14 +68,9 @@ class Index:
         """
         field = self.fields.get(name)
         if field is None:
-            close = nearest(name, self.fields)
-            hint = f"did you mean {close!r}? " if close else ""
-            known = ", ".join(sorted(self.fields)) or "none"
-            raise DataError(
-                f"the index has no field {name!r}",
-                where=self.place.shown,
-                remedy=f"{hint}set {setting}; known: {known}",
-            )
+            listed = f"set {setting}; known: {', '.join(sorted(self.fields)) or 'none'}"
+            remedy = did_you_mean(name, self.fields, listed)
+            raise DataError(f"the index has no field {name!r}", where=self.place.shown, remedy=remedy)
         kind = field.get("type", "object")
         if types and kind not in types:
             raise DataError(

@@ -16,7 +16,7 @@ from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.ranking import Ranking
 from raggs.stages.rank import RankConfig, fold, task_of
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -69,12 +69,8 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     if not pruned:
         if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
             raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
-        close = nearest(qid, sorted(known))
-        raise NotFoundError(
-            f"there is no query {qid!r}",
-            where=run.folder,
-            remedy=f"did you mean {close!r}?" if close else "see embed.jsonl",
-        )
+        remedy = did_you_mean(qid, sorted(known), "all are in embed.jsonl")
+        raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
     task = task_of(qid, pruned)
     answers = {(entry.round, entry.slot): entry for entry in entries}

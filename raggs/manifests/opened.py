@@ -12,7 +12,7 @@ from raggs.errors import NotFoundError, UsageError
 from raggs.jsonl import M, read_records
 from raggs.manifests.models import RunManifest
 from raggs.manifests.store import RunStore
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,7 @@ def model_of(artifact: str) -> type[Record]:
         UsageError: no such artifact; the message lists the known ones.
     """
     if artifact not in ARTIFACTS:
-        close = nearest(artifact, ARTIFACTS)
-        hint = f"did you mean {close!r}? " if close else ""
-        raise UsageError(f"there is no artifact {artifact!r}", remedy=f"{hint}known: {', '.join(ARTIFACTS)}")
+        raise UsageError(f"there is no artifact {artifact!r}", remedy=did_you_mean(artifact, ARTIFACTS))
     return ARTIFACTS[artifact]
 
 

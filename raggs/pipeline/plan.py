@@ -23,7 +23,7 @@ from raggs.manifests.reasons import (
 from raggs.settings import Settings, causes
 from raggs.stages import ORDER
 from raggs.stages.base import Services, Stage
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,7 @@ def select(
     """
     for name in (start, stop, only):
         if name is not None and name not in ORDER:
-            close = nearest(name, ORDER)
-            hint = f"did you mean {close!r}? " if close else ""
-            raise UsageError(f"there is no stage {name!r}", remedy=f"{hint}stages: {', '.join(ORDER)}")
+            raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, ORDER))
     if only is not None:
         if start is not None or stop is not None:
             raise UsageError("--only stands alone", remedy="leave out --from and --to")

@@ -18,7 +18,7 @@ from typing import Literal
 
 from raggs.errors import ConfigError, NotFoundError
 from raggs.hashing import hash_value
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 Task = Literal["grade", "order", "rewrite"]
 
@@ -111,10 +111,8 @@ def _known(task: Task) -> dict[str, dict[str, Path]]:
 
 def _unknown(name: str, task: Task) -> ConfigError:
     known = _known(task)
-    close = nearest(name, known)
-    hint = f"did you mean {close!r}? " if close else ""
     listed = f"known for this task: {', '.join(known)}; or give the path of a Markdown file"
-    return ConfigError(f"unknown prompt {name!r}", remedy=hint + listed)
+    return ConfigError(f"unknown prompt {name!r}", remedy=did_you_mean(name, known, listed))
 
 
 def _languages_of(path: Path) -> dict[str, Path]:
@@ -157,9 +155,8 @@ def _check_placeholders(found: Iterable[str], task: Task, path: Path) -> None:
     wanted, present = PLACEHOLDERS[task], set(found)
     listed = f"a prompt for this task has {', '.join(f'{{{{{name}}}}}' for name in sorted(wanted))}"
     for name in sorted(present - wanted):
-        close = nearest(name, wanted)
-        hint = f"did you mean {{{{{close}}}}}? " if close else ""
-        raise ConfigError(f"unknown placeholder {{{{{name}}}}}", where=path, remedy=hint + listed)
+        remedy = did_you_mean(name, wanted, listed)
+        raise ConfigError(f"unknown placeholder {{{{{name}}}}}", where=path, remedy=remedy)
     for name in sorted(wanted - present):
         raise ConfigError(f"the placeholder {{{{{name}}}}} is missing", where=path, remedy=listed)
 

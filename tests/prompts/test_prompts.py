@@ -146,7 +146,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
     ("text", "message"),
     [
         ("# user\n{{query}}", "the placeholder {{passage}} is missing"),
-        ("# user\n{{query}} {{pasage}}", "unknown placeholder {{pasage}} — did you mean {{passage}}?"),
+        ("# user\n{{query}} {{pasage}}", "unknown placeholder {{pasage}} — did you mean 'passage'?"),
         ("# user\n{{query}} {{passage}} {{doc_id}}", "unknown placeholder {{doc_id}} — "),
         ("{{query}} {{passage}}", 'a prompt has one part "# user"'),
         ("# system\n{{query}} {{passage}}", 'a prompt has one part "# user"'),
