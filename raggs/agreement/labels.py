@@ -16,10 +16,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from raggs.arrays import Floats, Ints
 from raggs.seeds import generator
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Weights = Literal["linear", "quadratic"]
 Level = Literal["nominal", "ordinal", "interval"]
 

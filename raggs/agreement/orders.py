@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
+
+from raggs.arrays import Floats
 
 Order = Sequence[str] | Mapping[str, float]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from raggs import corpora, embedders, judges, queries, retrievers, rewriters
+from raggs.arrays import Vectors
 from raggs.artifacts import Passage, Query
 from raggs.config.models import RunConfig
 from raggs.corpora.base import Corpus, Remote
-from raggs.embedders.base import Embedder, EmbedderContext, Vectors
+from raggs.embedders.base import Embedder, EmbedderContext
 from raggs.errors import DataError, PrerequisiteError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import Passages, PassageStore

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from raggs import execution
+from raggs.arrays import Vectors
 from raggs.artifacts import Query
 from raggs.config.compose import RunServices
 from raggs.config.models import RunConfig
-from raggs.embedders.base import Embedder, Vectors
+from raggs.embedders.base import Embedder
 from raggs.errors import PrerequisiteError
 from raggs.execution.base import Execution, ExecutionContext
 from raggs.execution.dask import distributed

@@ -7,13 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+from raggs.arrays import Vectors
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
-
-Vectors = NDArray[np.float32]
 
 
 @dataclass(frozen=True)

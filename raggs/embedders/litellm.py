@@ -15,7 +15,8 @@ from raggs.registry import Adapter
 from raggs.settings import Effort, Settings
 
 if TYPE_CHECKING:
-    from raggs.embedders.base import EmbedderContext, Vectors
+    from raggs.arrays import Vectors
+    from raggs.embedders.base import EmbedderContext
 
 
 class LiteLLMEmbedder(Adapter):

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from raggs.arrays import Ints, Vectors
 from raggs.errors import ProviderError
 from raggs.registry import Adapter, installed
 from raggs.settings import Effort, Settings
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from raggs.embedders.base import EmbedderContext, Vectors
+    from raggs.embedders.base import EmbedderContext
 
 WEIGHTS = "l2_supercat"
 TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
@@ -61,7 +59,7 @@ class WordLlamaEmbedder(Adapter):
                 vectors[place] = self._pool(np.array(tokens.ids, dtype=np.int64))
         return vectors
 
-    def _pool(self, tokens: NDArray[np.int64]) -> Vectors:
+    def _pool(self, tokens: Ints) -> Vectors:
         """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
         import numpy as np
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import Options, hits_of, make_report, score_part
 from raggs.evaluation.sources import Golden, System
-from raggs.metrics.columns import Floats
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.names import Named
 from raggs.metrics.stats import bootstrap_means

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.errors import DataError, UsageError
 from raggs.evaluation.comparisons import comparisons
 from raggs.evaluation.models import (
@@ -26,7 +27,6 @@ from raggs.evaluation.models import (
 from raggs.evaluation.sources import Golden, System
 from raggs.metrics.bottleneck import bottleneck
 from raggs.metrics.bounds import bounds
-from raggs.metrics.columns import Floats
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import Named, parse_measure

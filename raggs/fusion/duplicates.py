@@ -18,7 +18,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from raggs.arrays import SmallInts
 
 WORD = re.compile(r"[^\W_]+")
 BUCKETS = 256
@@ -69,7 +70,7 @@ def _encode(texts: Sequence[str]) -> list[str]:
     return coded
 
 
-def _histograms(coded: Sequence[str]) -> NDArray[np.int32]:
+def _histograms(coded: Sequence[str]) -> SmallInts:
     """Words by bucket, shape (len(coded), BUCKETS)."""
     table = np.zeros((len(coded), BUCKETS), dtype=np.int32)
     for row, text in zip(table, coded, strict=True):
@@ -79,7 +80,7 @@ def _histograms(coded: Sequence[str]) -> NDArray[np.int32]:
 
 
 def _plausible(
-    histogram: NDArray[np.int32], histograms: NDArray[np.int32], heads: Sequence[int], threshold: float
+    histogram: SmallInts, histograms: SmallInts, heads: Sequence[int], threshold: float
 ) -> Iterator[tuple[int, int]]:
     """Those heads whose words, in whatever order, overlap enough, and by how many words the pair may differ."""
     others = histograms[list(heads)]

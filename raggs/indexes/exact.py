@@ -17,11 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raggs.arrays import Ints, Scores, SmallInts, Vectors
 from raggs.errors import DataError
-
-Matrix = NDArray[np.float32]
 
 CHUNK = 8192  # rows; 8 MiB of 256 dimensions
 BATCH = 64  # queries; a chunk's scores take 2 MiB
@@ -39,11 +37,11 @@ class Neighbours:
     position -1 and score -inf.
     """
 
-    positions: NDArray[np.int64]
-    scores: Matrix
+    positions: Ints
+    scores: Scores
 
 
-def search(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k: int) -> Neighbours:
+def search(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neighbours:
     """The k rows of `vectors` with the largest dot product, for each of `queries`.
 
     Args:
@@ -68,7 +66,7 @@ def search(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k: int) -
     )
 
 
-def _search_batch(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k: int) -> Neighbours:
+def _search_batch(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neighbours:
     asked = np.flatnonzero(queries.any(axis=1))
     live = np.ascontiguousarray(queries[asked], dtype=np.float32)
     # |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5);
@@ -96,10 +94,10 @@ def _search_batch(vectors: Matrix, ranks: NDArray[np.int32], queries: Matrix, k:
     return Neighbours(positions, values)
 
 
-def _products(chunk: Matrix, queries: Matrix) -> Matrix:
+def _products(chunk: Vectors, queries: Vectors) -> Scores:
     """chunk @ queries.T on the calling thread; shape (rows, queries)."""
     rows, dims = chunk.shape
-    scores: Matrix = np.empty((rows, len(queries)), dtype=np.float32)
+    scores: Scores = np.empty((rows, len(queries)), dtype=np.float32)
     if len(queries) == 1:  # a matrix times a vector is shared out from far smaller sizes on; einsum uses no BLAS
         np.einsum("rd,qd->rq", chunk, queries, out=scores)
         return scores
@@ -113,7 +111,7 @@ def _products(chunk: Matrix, queries: Matrix) -> Matrix:
     return scores
 
 
-def _exact_scores(chunk: Matrix, queries: Matrix, rows: NDArray[np.int64], asking: NDArray[np.int64]) -> Matrix:
+def _exact_scores(chunk: Vectors, queries: Vectors, rows: Ints, asking: Ints) -> Scores:
     """The dot products of (row, query) pairs, each computed by itself."""
     scores = np.empty(len(rows), dtype=np.float32)
     wide = queries.astype(np.float64)
@@ -123,9 +121,7 @@ def _exact_scores(chunk: Matrix, queries: Matrix, rows: NDArray[np.int64], askin
     return scores
 
 
-def _merge(
-    best: Neighbours, asking: NDArray[np.int64], positions: NDArray[np.int64], scores: Matrix, ranks: NDArray[np.int32]
-) -> Neighbours:
+def _merge(best: Neighbours, asking: Ints, positions: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:
     """The best k of what each query had and what it found now."""
     queries, k = best.positions.shape
     owner = np.concatenate([np.repeat(np.arange(queries), k), asking])

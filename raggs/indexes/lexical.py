@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raggs.arrays import Ints, Scores, SmallInts
 from raggs.errors import DataError, ProviderError
 from raggs.hashing import hash_value
 from raggs.indexes import analysis
@@ -44,12 +44,12 @@ class Parameters:
 class LexicalIndex:
     """BM25 over a corpus. Made by `open_lexical`."""
 
-    def __init__(self, bm25: Any, languages: tuple[str, ...], ranks: NDArray[np.int32]) -> None:
+    def __init__(self, bm25: Any, languages: tuple[str, ...], ranks: SmallInts) -> None:
         self._bm25 = bm25
         self.languages = languages
         self._ranks = ranks
 
-    def search(self, text: str, language: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def search(self, text: str, language: str, k: int) -> tuple[Ints, Scores]:
         """Positions and scores of at most `k` passages that share a word with `text`.
 
         Score descending, ties to the smaller doc_id. Words that no passage has are passed over.
@@ -58,7 +58,7 @@ class LexicalIndex:
         known = self._bm25.get_tokens_ids(words)
         if not known:
             return np.empty(0, np.int64), np.empty(0, np.float32)
-        scores: NDArray[np.float32] = self._bm25.get_scores_from_ids(known)
+        scores: Scores = self._bm25.get_scores_from_ids(known)
         found = np.flatnonzero(scores > 0)
         if len(found) > k:
             found = found[scores[found] >= np.partition(scores[found], -k)[-k]]  # with all ties of the k-th

@@ -20,8 +20,8 @@ from types import TracebackType
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raggs.arrays import SmallInts
 from raggs.artifacts import Passage
 from raggs.errors import DataError, NotFoundError, ProviderError
 from raggs.hashing import canonical_json
@@ -156,7 +156,7 @@ class PassageStore:
         except KeyError as error:
             raise DataError(f"there is no passage at position {error}", where=self.path) from error
 
-    def id_ranks(self) -> NDArray[np.int32]:
+    def id_ranks(self) -> SmallInts:
         """For each position, the place of its doc_id among all doc_ids in ascending order; shape (n,)."""
         ranks = np.empty(len(self), dtype=np.int32)
         with _faults(self.path):

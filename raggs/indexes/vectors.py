@@ -17,18 +17,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raggs.arrays import Vectors
 from raggs.atomic import write_atomic
 from raggs.errors import DataError, ProviderError
 from raggs.hashing import hash_value
-from raggs.indexes.exact import Matrix, Neighbours, search
+from raggs.indexes.exact import Neighbours, search
 from raggs.indexes.passages import PassageStore, Progress
 
 SHARD = 4096  # passages embedded between two marks on the disk
 VECTORS, HEADER, LOCK = "vectors.f32", "header.json", "lock"
 
-Embed = Callable[[Sequence[str]], NDArray[np.float32]]
+Embed = Callable[[Sequence[str]], Vectors]
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,14 @@ class Header:
 class VectorIndex:
     """A corpus's vectors, ready to be searched. Made by `open_vectors`."""
 
-    def __init__(self, vectors: Matrix, store: PassageStore) -> None:
+    def __init__(self, vectors: Vectors, store: PassageStore) -> None:
         self.vectors = vectors
         self._ranks = store.id_ranks()
 
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def search(self, queries: Matrix, k: int) -> Neighbours:
+    def search(self, queries: Vectors, k: int) -> Neighbours:
         """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
 
         Raises:

@@ -23,11 +23,11 @@ from raggs.llm.tokens import estimate_tokens
 
 # Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 if TYPE_CHECKING:
+    from raggs.arrays import Vectors
     from raggs.llm.batch_caller import BatchCaller
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.conversation import Outcome
-    from raggs.llm.embedding import Vectors
     from raggs.llm.fence import Fence
 
 T = TypeVar("T")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raggs.arrays import Vectors
 from raggs.errors import ProviderError
 from raggs.hashing import hash_value
 from raggs.llm.answers import Unusable
@@ -24,13 +25,10 @@ from raggs.llm.settings import LLMSettings
 from raggs.llm.tokens import estimate_tokens
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.ledger import CallLedger
 
-    Vectors = NDArray[np.float32]
 
 TASK = "embed"
 BATCH_TOKENS = 100_000  # providers refuse requests of some 300,000; the estimate errs upwards

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from raggs.metrics.columns import Floats, Ints
+from raggs.arrays import Floats, Ints
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 

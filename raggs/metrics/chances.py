@@ -8,13 +8,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raggs.arrays import Flags, Floats, Ints
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Ints
 from raggs.metrics.hits import Hits, group_starts, per_query
-
-Mask = NDArray[np.bool_]
 
 
 class Groups(NamedTuple):
@@ -31,7 +28,7 @@ class Groups(NamedTuple):
     slots: Ints
 
 
-def relevant_groups(hits: Hits, good: Mask, k: int) -> Groups:
+def relevant_groups(hits: Hits, good: Flags, k: int) -> Groups:
     """The groups with at least one row of `good` (shape (n,))."""
     order = np.lexsort((hits.start[good], hits.query[good]))
     query, start, size = (column[good][order] for column in (hits.query, hits.start, hits.size))
@@ -41,19 +38,19 @@ def relevant_groups(hits: Hits, good: Mask, k: int) -> Groups:
     return Groups(query, start, size, held, np.clip(k - start, 0, size))
 
 
-def none_within(hits: Hits, good: Mask, k: int) -> Floats:
+def none_within(hits: Hits, good: Flags, k: int) -> Floats:
     """Shape (queries,): the probability that no relevant passage is within the cutoff."""
     groups = relevant_groups(hits, good, k)
     return _product(hits, groups.query, _draws(groups.size - groups.good, groups.size, groups.slots))
 
 
-def all_within(hits: Hits, good: Mask, k: int) -> Floats:
+def all_within(hits: Hits, good: Flags, k: int) -> Floats:
     """Shape (queries,): the probability that all retrieved relevant passages are within the cutoff."""
     groups = relevant_groups(hits, good, k)
     return _product(hits, groups.query, _draws(groups.slots, groups.size, groups.good))
 
 
-def expected_reciprocal_rank(hits: Hits, good: Mask, k: int) -> Floats:
+def expected_reciprocal_rank(hits: Hits, good: Flags, k: int) -> Floats:
     """Shape (queries,): the mean of 1 / rank of the first relevant passage, 0 behind the cutoff."""
     groups = relevant_groups(hits, good, k)
     first = np.ones(len(groups.query), dtype=bool)
@@ -71,7 +68,7 @@ def expected_reciprocal_rank(hits: Hits, good: Mask, k: int) -> Floats:
     return total
 
 
-def expected_precision_sum(hits: Hits, good: Mask, k: int) -> Floats:
+def expected_precision_sum(hits: Hits, good: Flags, k: int) -> Floats:
     """Shape (queries,): the mean of the sum of precision@rank over relevant passages within the cutoff.
 
     At the t-th position of a group stands a relevant passage with p = r/s; then R + 1 + t (r-1)/(s-1) relevant ones

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from raggs.arrays import Flags, Floats, Ints, Keys
 from raggs.errors import DataError
-from raggs.metrics.ids import IdColumn, Keys, pair_keys
+from raggs.metrics.ids import IdColumn, pair_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade
 Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or doc_ids best first
@@ -78,7 +77,7 @@ class Scale:
         """Whether these are the grades 1 to 5 of a golden set."""
         return (self.low, self.high) == (1, GOLDEN_HIGH)
 
-    def holds(self, grades: NDArray[np.integer]) -> NDArray[np.bool_]:
+    def holds(self, grades: NDArray[np.integer]) -> Flags:
         """Which grades are possible here."""
         return (grades < 0) | ((grades >= self.low) & (grades <= self.high))
 

@@ -13,8 +13,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.errors import DataError
-from raggs.metrics.columns import Floats, Labels, Lists, Qrels, Run, Scale
+from raggs.metrics.columns import Labels, Lists, Qrels, Run, Scale
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import ByMeasure, Named, parse_measures
 from raggs.metrics.stats import Interval, bootstrap_means

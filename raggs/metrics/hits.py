@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-from raggs.metrics.columns import Floats, Ints, Qrels, Run
-from raggs.metrics.ids import Keys, pair_keys
+from raggs.arrays import Flags, Floats, Ints, Keys
+from raggs.metrics.columns import Qrels, Run
+from raggs.metrics.ids import pair_keys
 
 Ties = Literal["trec", "file"]
 
@@ -48,7 +48,7 @@ class Hits:
     size: Ints
     length: Ints
     tied: Ints
-    returned: NDArray[np.bool_]
+    returned: Flags
     unknown: int = 0
     facet: Ints | None = None
     answer_rank: Floats | None = None

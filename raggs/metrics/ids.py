@@ -10,10 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
-Keys = NDArray[np.uint64]
-Bytes = NDArray[np.bytes_]
+from raggs.arrays import ByteTexts, Ints, Keys
 
 WORD = 8
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -28,7 +26,7 @@ class IdColumn:
         chunks: arrays of bytes (dtype ``S``), one after the other. Ids hold no NUL.
     """
 
-    def __init__(self, chunks: Sequence[Bytes]) -> None:
+    def __init__(self, chunks: Sequence[ByteTexts]) -> None:
         self._chunks = tuple(chunks)
         self._ends = np.cumsum([len(chunk) for chunk in self._chunks], dtype=np.int64)
 
@@ -48,7 +46,7 @@ class IdColumn:
         """A 64-bit hash of each id."""
         return np.concatenate([_keys(chunk) for chunk in self._chunks]) if self._chunks else np.empty(0, np.uint64)
 
-    def take(self, rows: NDArray[np.int64]) -> Bytes:
+    def take(self, rows: Ints) -> ByteTexts:
         """The ids of some rows, in one array."""
         if len(self._chunks) == 1:
             return self._chunks[0][rows]
@@ -73,14 +71,14 @@ def mixed(values: Keys) -> Keys:
     return z ^ (z >> SHIFTS[2])
 
 
-def pair_keys(queries: NDArray[np.int64], docs: Keys) -> Keys:
+def pair_keys(queries: Ints, docs: Keys) -> Keys:
     """A key for each (query number, passage key)."""
     # The complement of a number has bytes that no UTF-8 holds. A number itself may be the word of a short id, and then
     # (48, "1") and (49, "0") would share their key.
     return mixed(docs ^ mixed(~queries.astype(np.uint64)))
 
 
-def _keys(ids: Bytes) -> Keys:
+def _keys(ids: ByteTexts) -> Keys:
     width = max(ids.dtype.itemsize, 1)
     words = -(-width // WORD)
     padded = np.ascontiguousarray(ids.astype(f"S{words * WORD}", copy=False))

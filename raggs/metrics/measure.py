@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
+from raggs.arrays import Floats
 from raggs.errors import DataError
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 
 Cutoff = Literal["needed", "possible"]

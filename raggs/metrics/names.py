@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from raggs.arrays import Floats
 from raggs.errors import UsageError
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import ALIASES, MEASURES
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 V = TypeVar("V")
 
@@ -166,9 +166,9 @@ class ByMeasure(Mapping[str, V]):
 def _kind(name: str) -> type[Measure]:
     known = _known(name)
     if known not in MEASURES:
-        close = nearest(known, [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)])  # "r" is near to all
-        hint = f"did you mean {close!r}? " if close else ""
-        raise UsageError(f"unknown measure {name!r}", remedy=f"{hint}see: raggs list measures")
+        names = [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)]  # "r" is near to all
+        remedy = did_you_mean(known, names, "see: raggs list measures")
+        raise UsageError(f"unknown measure {name!r}", remedy=remedy)
     return MEASURES[known]
 
 

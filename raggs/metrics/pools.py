@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from raggs.arrays import Floats, Ints
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Ints
 from raggs.metrics.hits import Hits
 
 

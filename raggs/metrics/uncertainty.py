@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from raggs.metrics.columns import Floats, Ints, Qrels
+from raggs.arrays import Floats, Ints
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 from raggs.metrics.stats import Interval

@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from raggs.metrics.columns import Floats, Ints, Qrels
+from raggs.arrays import Floats, Ints
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 
 Discount = Callable[[Floats], Floats]  # ranks, from 1, to the worth of a passage there

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.ranking.answers import Floats, Ints, stages, upset_chances
+from raggs.arrays import Floats, Ints
+from raggs.ranking.answers import stages, upset_chances
 from raggs.ranking.confidence import normal_cdf
 from raggs.ranking.posterior import Posterior
 

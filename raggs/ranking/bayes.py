@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from raggs.arrays import Flags, Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.answers import Answers
@@ -25,7 +25,7 @@ from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
 from raggs.ranking.mixture import fit_mixture, sharpen
 from raggs.ranking.posterior import Posterior
-from raggs.ranking.rounds import Floats, Ints, RoundRanker
+from raggs.ranking.rounds import RoundRanker
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
@@ -206,7 +206,7 @@ class BayesRanker(RoundRanker):
             favour=tuple(self.favour.tolist()),
         )
 
-    def _graded(self, ids: Sequence[str], grades: Sequence[float | None]) -> npt.NDArray[np.bool_]:
+    def _graded(self, ids: Sequence[str], grades: Sequence[float | None]) -> Flags:
         """Which of the sorted ids have a grade."""
         by_id = dict(zip(ids, grades, strict=True))
         return np.array([grade is not None and not math.isnan(grade) for grade in map(by_id.__getitem__, self.ids)])

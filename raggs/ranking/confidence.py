@@ -7,10 +7,8 @@ differences between passages that were shown together.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
+from raggs.arrays import Floats, Ints
 
 Z95 = 1.959964
 STEPS = 80  # bisections: the bracket shrinks below any float's resolution

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.ranking.answers import Answers, Floats, Ints, upset_chances
+from raggs.arrays import Floats, Ints
+from raggs.ranking.answers import Answers, upset_chances
 from raggs.ranking.posterior import Posterior
 
 HIGHEST_ECHO = 0.9

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from raggs.ranking.answers import Answers, Floats, by_place
+from raggs.arrays import Floats
+from raggs.ranking.answers import Answers, by_place
 from raggs.ranking.posterior import Posterior
 
 STEPS = 3  # Newton steps a study; the next one goes on from there

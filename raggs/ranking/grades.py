@@ -9,13 +9,10 @@ shares of the deserved grades are estimated from the given ones, which are those
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from raggs.arrays import Flags, Floats
 from raggs.ranking.mixture import Mixture
 from raggs.ranking.rounds import HIGHEST, LOWEST
-
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 LEVELS = np.arange(LOWEST, HIGHEST + 1)
 OFF = np.arange(-1.0, 2.0)
@@ -24,7 +21,7 @@ SEEN = 0.5  # passages of each level that are taken for seen before any is
 UNGRADED = 2.5  # the prior of an ungraded passage is this many times as wide as one around a deserved grade
 
 
-def grade_prior(grades: Floats, graded: Bools, sigma: float, slip: float) -> Mixture:
+def grade_prior(grades: Floats, graded: Flags, sigma: float, slip: float) -> Mixture:
     """The prior of the utilities: normals around the grade and its neighbours.
 
     Args:

@@ -10,12 +10,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
+
+from raggs.arrays import Flags
 
 if TYPE_CHECKING:
     from networkx import DiGraph
-
-Flags = npt.NDArray[np.bool_]
 
 
 class LockGraph:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.ranking.answers import Answers, Floats
+from raggs.arrays import Floats
+from raggs.ranking.answers import Answers
 from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
 
 FLATTEST = 0.3  # least precision of a factor: between two modes the exact one would be negative

@@ -19,10 +19,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from raggs.arrays import Floats, Ints
 from raggs.ranking import confidence, pl
 from raggs.ranking.base import Lock, Ranking
 from raggs.ranking.locks import LockGraph
-from raggs.ranking.rounds import Floats, Ints, RoundRanker
+from raggs.ranking.rounds import RoundRanker
 
 MIN_INFORMATION = 0.01  # eps: an item that was never shown has sigma = 10, wider than the scale of grades
 HIGHEST_STEP = 100.0  # far beyond the scale of grades: larger steps only lose digits

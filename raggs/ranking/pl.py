@@ -8,9 +8,8 @@ order, best first, and is exact for scores of any finite size.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from raggs.arrays import Floats
 
 
 def stage_probabilities(scores: Floats) -> Floats:

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.ranking.answers import Answers, Floats, by_item
+from raggs.arrays import Floats
+from raggs.ranking.answers import Answers, by_item
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 3.0, 0.8  # median, and spread of the logarithm: log-normal prior of b

@@ -17,13 +17,10 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from raggs.arrays import Floats, Ints
 from raggs.ranking.base import Ranking
 from raggs.seeds import generator
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 LOWEST, HIGHEST = 1.0, 5.0
 TRIES = 200  # draws for a new presentation of the chosen batch, before other batches are tried

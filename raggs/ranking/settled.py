@@ -12,13 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from raggs.arrays import Flags, Floats, Ints
 from raggs.ranking.base import Lock
 from raggs.ranking.locks import LockGraph
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -101,7 +98,7 @@ class SettledPairs:
             gap = float(gaps[winner, loser])
             self._standing[winner, loser] = Lock(self._names[winner], self._names[loser], gap, evidence, call)
 
-    def _backed(self) -> npt.NDArray[np.bool_]:
+    def _backed(self) -> Flags:
         won = (self.wins > 0).astype(np.float32)
         return np.asarray((won + won @ won) > 0)
 

@@ -15,8 +15,8 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raggs.metrics.columns import Floats, Ints
-from raggs.metrics.ids import WORD, Bytes, IdColumn
+from raggs.arrays import Buffer, ByteTexts, Floats, Ints, Keys
+from raggs.metrics.ids import WORD, IdColumn
 
 CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
 QUERY, DOC = 0, 2  # columns, in qrels as in runs
@@ -25,8 +25,6 @@ EXACT = 2**53  # integers up to here, divided by an exact power of ten, give the
 DIGITS = 18  # more may overflow
 
 TENS: Floats = np.array([float(10**power) for power in range(DIGITS + 3)])  # exact; a vectorised power need not be
-
-Buffer = NDArray[np.uint8]
 
 
 N = TypeVar("N", np.int64, np.float64)
@@ -45,7 +43,7 @@ class Table(NamedTuple, Generic[N]):
     number: NDArray[N]
 
 
-def read_table(path: Path, columns: int, place: int, parse: Callable[[Bytes], NDArray[N]]) -> Table[N]:
+def read_table(path: Path, columns: int, place: int, parse: Callable[[ByteTexts], NDArray[N]]) -> Table[N]:
     """A file of `columns` columns (or a ``.gz`` of one), whose numbers stand in column `place`.
 
     Raises:
@@ -102,26 +100,26 @@ def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
     return buffer, starts, ends
 
 
-def ids(buffer: Buffer, starts: Ints, ends: Ints) -> Bytes:
+def ids(buffer: Buffer, starts: Ints, ends: Ints) -> ByteTexts:
     """The texts between `starts` and `ends`, padded with NUL to a multiple of a word."""
     lengths = ends - starts
     width = -(-int(lengths.max()) // WORD) * WORD
     if width > WIDEST:
         raise OddError
-    every: Bytes = np.ndarray(len(buffer) - width + 1, dtype=f"S{width}", buffer=buffer, strides=(1,))
+    every: ByteTexts = np.ndarray(len(buffer) - width + 1, dtype=f"S{width}", buffer=buffer, strides=(1,))
     taken = every[starts]
     words = taken.view(np.uint64).reshape(len(taken), width // WORD)
     words &= _masks(width)[lengths]
     return taken
 
 
-def _masks(width: int) -> NDArray[np.uint64]:
+def _masks(width: int) -> Keys:
     """Row n keeps the first n bytes of a text of `width` bytes."""
     kept = np.tri(width + 1, width, -1, dtype=np.uint8) * np.uint8(255)
     return kept.view(np.uint64)
 
 
-def numbered(ids: Bytes, numbers: dict[bytes, int]) -> Ints:
+def numbered(ids: ByteTexts, numbers: dict[bytes, int]) -> Ints:
     """A number for each id, new ones in the order of their first sight; quick where equal ids stand together."""
     changed = np.ones(len(ids), dtype=bool)
     words = ids.view(np.uint64).reshape(len(ids), -1)
@@ -131,7 +129,7 @@ def numbered(ids: Bytes, numbers: dict[bytes, int]) -> Ints:
     return np.repeat(np.array(seen, dtype=np.int64), np.diff(np.append(firsts, len(ids))))
 
 
-def numbers(texts: Bytes) -> Floats:
+def numbers(texts: ByteTexts) -> Floats:
     """Decimal texts as the nearest doubles."""
     columns = np.ascontiguousarray(texts.view(np.uint8).reshape(len(texts), -1).T)
     value = np.zeros(len(texts), dtype=np.int64)
@@ -159,7 +157,7 @@ def numbers(texts: Bytes) -> Floats:
     return found
 
 
-def _parsed(texts: Bytes) -> Floats:
+def _parsed(texts: ByteTexts) -> Floats:
     try:
         found = texts.astype(np.float64)
     except ValueError as error:

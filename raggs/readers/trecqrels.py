@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from raggs.metrics.columns import Ints
-from raggs.metrics.ids import Bytes, IdColumn
+from raggs.arrays import ByteTexts, Ints
+from raggs.metrics.ids import IdColumn
 from raggs.readers.tokens import OddError, numbers, read_table
 
 COLUMNS, GRADE = 4, 3
@@ -38,7 +38,7 @@ def quick_labels(path: Path) -> Labels | None:
     )
 
 
-def _grades(texts: Bytes) -> Ints:
+def _grades(texts: ByteTexts) -> Ints:
     characters = texts.view(np.uint8).reshape(len(texts), -1)
     figures = (characters >= ord("0")) & (characters <= ord("9"))
     signs = (characters == ord("-")) | (characters == ord("+"))

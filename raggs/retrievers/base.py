@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from raggs.arrays import Vectors
 from raggs.artifacts import EmbedRecord
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.registry import Adapter
@@ -34,7 +32,7 @@ class RetrieverContext:
 
     passages: Passages
     queries: Collection[str]  # the ids of all queries of the run
-    embed: Callable[[Sequence[str]], NDArray[np.float32]]
+    embed: Callable[[Sequence[str]], Vectors]
     embedder: str
     dims: int
     cache: Path

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, field_validator
 
+from raggs.arrays import shortest_floats
 from raggs.languages import STEMMERS
 from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
 from raggs.settings import Settings
@@ -55,5 +56,4 @@ class Bm25Retriever(RetrieverAdapter):
         for query in queries:
             positions, scores = self._index.search(query.bm25_text, query.language, self._config.k)
             ids = self._context.store.ids_at(positions.tolist())
-            # The shortest decimal that reads back as the same float32.
-            yield [Hit(doc_id, float(str(score))) for doc_id, score in zip(ids, scores, strict=True)]
+            yield [Hit(doc_id, score) for doc_id, score in zip(ids, shortest_floats(scores), strict=True)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
+from raggs.arrays import shortest_floats
 from raggs.errors import DataError
 from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
 from raggs.settings import Settings
@@ -55,8 +56,7 @@ class DenseRetriever(RetrieverAdapter):
         for positions, scores in zip(found.positions, found.scores, strict=True):
             hits = positions >= 0
             ids = self._context.store.ids_at(positions[hits].tolist())
-            # The shortest decimal that reads back as the same float32.
-            yield [Hit(doc_id, float(str(score))) for doc_id, score in zip(ids, scores[hits], strict=True)]
+            yield [Hit(doc_id, score) for doc_id, score in zip(ids, shortest_floats(scores[hits]), strict=True)]
 
     def _check(self, query: EmbedRecord) -> None:
         remedy = "run the embed stage again with an embedder: --from embed"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from raggs.arrays import shortest_float
 from raggs.elastic.index import TEXTS, VECTORS, Index
 from raggs.elastic.settings import MAX_RESULTS, IndexPlace
 from raggs.errors import DataError
@@ -184,7 +185,5 @@ def fill(template: Any, text: str) -> Any:
 
 def _sorted(pairs: Iterable[tuple[str, float]]) -> list[Hit]:
     """Score descending, then doc_id ascending; scores as the shortest decimals of their float32."""
-    import numpy as np
-
-    hits = [Hit(doc_id, float(str(np.float32(score)))) for doc_id, score in pairs]
+    hits = [Hit(doc_id, shortest_float(score)) for doc_id, score in pairs]
     return sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))

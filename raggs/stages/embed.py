@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from raggs import embedders, rewriters
+from raggs.arrays import shortest_floats
 from raggs.artifacts import EmbedRecord, Query
 from raggs.languages import detect_language
 from raggs.llm import ask_for
@@ -84,9 +85,7 @@ class Embed(Stage[EmbedConfig]):
             return
         vectors = embedder.embed([record.rewrite for record in batch])
         for record, vector in zip(batch, vectors, strict=True):
-            # The shortest decimal that reads back as the same float32.
-            values = tuple(float(str(value)) for value in vector)
-            yield record.model_copy(update={"embedding": values, "embedder": embedder.identity})
+            yield record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
 
 
 STAGE = Embed()

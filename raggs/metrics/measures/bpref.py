@@ -4,8 +4,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits, per_query
 from raggs.metrics.measure import Measure
 

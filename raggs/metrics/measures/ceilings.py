@@ -5,9 +5,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import pools
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.measures.n_recall import NRecall4

@@ -4,9 +4,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.chances import none_within
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear, Measure
 

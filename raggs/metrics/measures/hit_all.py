@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.chances import all_within
-from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 

@@ -4,9 +4,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.chances import expected_precision_sum
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits, per_query
 from raggs.metrics.measure import Measure
 

@@ -4,8 +4,8 @@ from types import MappingProxyType
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics.chances import expected_reciprocal_rank
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 

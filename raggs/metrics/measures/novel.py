@@ -3,11 +3,10 @@ from __future__ import annotations
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
+from raggs.arrays import Flags, Floats, Ints
 from raggs.errors import DataError
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Ints
 from raggs.metrics.hits import Hits
 from raggs.metrics.measures.ra_nwg import RaNwg
 
@@ -36,7 +35,7 @@ class RaNwgNovel(RaNwg):
         return self._of(hits, worth)
 
 
-def _repeats(hits: Hits, facet: Ints) -> NDArray[np.bool_]:
+def _repeats(hits: Hits, facet: Ints) -> Flags:
     """Which rows have a facet that stands above them in their list."""
     order = np.lexsort((hits.rank, facet, hits.query))
     query, mine = hits.query[order], facet[order]

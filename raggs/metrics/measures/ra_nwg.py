@@ -3,8 +3,9 @@ from __future__ import annotations
 import math
 from types import MappingProxyType
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 

@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from raggs.metrics.columns import Floats
+from raggs.arrays import Floats
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures.sets import Recall

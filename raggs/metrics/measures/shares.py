@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 

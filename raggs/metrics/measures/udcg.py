@@ -5,8 +5,9 @@ from types import MappingProxyType
 
 import numpy as np
 
+from raggs.arrays import Floats
 from raggs.metrics import weights as w
-from raggs.metrics.columns import Floats, Qrels
+from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear
 

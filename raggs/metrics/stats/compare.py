@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from raggs.arrays import Floats
 from raggs.metrics.stats.intervals import DRAWS, Interval, Method, bootstrap_means
 from raggs.metrics.stats.paired import TESTS, effect_size, holm, least_queries, queries_needed
 
-Floats = npt.NDArray[np.float64]
 Verdict = Literal["win", "loss", "tie", "unresolvable"]
 
 MARGIN = 0.01

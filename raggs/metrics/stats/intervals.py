@@ -19,9 +19,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from raggs.arrays import Floats
 from raggs.seeds import generator
 
-Floats = npt.NDArray[np.float64]
 Method = Literal["bca", "percentile"]
 
 DRAWS = 2_000

@@ -11,11 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from raggs.arrays import Flags, Floats
 from raggs.seeds import generator
-
-Floats = npt.NDArray[np.float64]
 
 EXACT = 20  # differences up to which all sign flips are tried: a million sums
 FLIPS = 10_000  # drawn beyond; the smallest p is then about 1e-4
@@ -54,7 +52,7 @@ def _exact(values: Floats) -> float:
     return float(_extreme(_sign_sums(values), values).mean())
 
 
-def _extreme(sums: Floats, values: Floats) -> npt.NDArray[np.bool_]:
+def _extreme(sums: Floats, values: Floats) -> Flags:
     """Which sums lie at least as far from 0 as that of `values`."""
     return np.asarray(np.abs(sums) >= abs(values.sum()) - FUZZ * np.abs(values).sum())
 
