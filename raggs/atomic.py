@@ -3,10 +3,13 @@
 A write goes to a temporary file in the same folder, is flushed to the disk, and is renamed over its target;
 the folder's entry is flushed too. A kill at any moment leaves the old file or the new one. The price is one
 fsync of the file and one of the folder for each write, so this is for whole artifacts, not for single lines.
+
+A disk that is full or refuses is the same error everywhere (`disk`): `ProviderError`, exit code 6.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -14,7 +17,36 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from raggs.errors import ProviderError
+
 PREFIX = ".tmp-"
+FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+def disk_fault(error: Exception, where: Path, remedy: str, said: str = "cannot be written") -> ProviderError:
+    """What the disk refused, as one sentence.
+
+    Args:
+        where: the file or folder that cannot be used.
+        remedy: what helps, unless the disk is full: then it is to free some space.
+        said: what could not be done.
+    """
+    full = isinstance(error, OSError) and error.errno in FULL
+    reason = getattr(error, "strerror", None) or error
+    return ProviderError(f"{said} ({reason})", where=where, remedy="free some space and run again" if full else remedy)
+
+
+@contextmanager
+def disk(where: Path, remedy: str, said: str = "cannot be written") -> Iterator[None]:
+    """Every fault of the disk in the block as `disk_fault`.
+
+    Raises:
+        ProviderError: an `OSError` in the block.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise disk_fault(error, where, remedy, said) from error
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import os
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 
 from raggs import errors
 from raggs.artifacts import JournalRecord, Query
-from raggs.atomic import atomic_writer, remove_leftovers, write_atomic
-from raggs.errors import DataError, NotFoundError, RaggsError
+from raggs.atomic import atomic_writer, disk, remove_leftovers, write_atomic
+from raggs.errors import DataError, NotFoundError, ProviderError, RaggsError
 from raggs.hashing import canonical_json, hash_bytes, hash_file, hash_value
 from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
 from raggs.seeds import derive_seed, generator
@@ -111,6 +112,17 @@ def test_a_killed_write_leaves_the_old_file_and_a_leftover_that_can_be_removed(t
     remove_leftovers(tmp_path / "none")
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [(errno.EACCES, "choose another"), (errno.EROFS, "choose another"), (errno.ENOSPC, "free some space")],
+)
+def test_what_a_disk_refuses_is_one_sentence_and_one_exit_code(tmp_path: Path, code: int, remedy: str) -> None:
+    with pytest.raises(ProviderError) as caught, disk(tmp_path / "a", "choose another"):
+        raise OSError(code, os.strerror(code))
+    assert str(caught.value).startswith(f"{tmp_path / 'a'}: cannot be written ({os.strerror(code)}) — {remedy}")
+    assert caught.value.exit_code == 6
 
 
 # --- JSON lines ---

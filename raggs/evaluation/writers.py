@@ -7,8 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from raggs.atomic import atomic_writer
-from raggs.errors import PrerequisiteError
+from raggs.atomic import disk, write_atomic
 from raggs.evaluation.models import ComparisonPart, Number, Report, SystemPart, TiePart
 
 MARKS = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?"}
@@ -18,22 +17,17 @@ def write_report(report: Report, folder: Path) -> list[Path]:
     """Write all files into `folder`, made if missing; each appears whole or not at all.
 
     Raises:
-        PrerequisiteError: the folder cannot be written.
+        ProviderError: the folder cannot be written.
     """
     texts = {
         "eval.json": report.model_dump_json(indent=2) + "\n",
         "eval.csv": per_query_csv(report),
         "eval.md": markdown(report),
     }
-    try:
+    with disk(folder, "choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
-            with atomic_writer(folder / name) as file:
-                file.write(text.encode())
-    except OSError as error:
-        raise PrerequisiteError(
-            f"cannot be written ({error.strerror})", where=folder, remedy="choose another --out"
-        ) from error
+            write_atomic(folder / name, text.encode())
     return [folder / name for name in texts]
 
 

@@ -7,14 +7,12 @@ provenance stands in a `.meta.json` beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.atomic import atomic_writer, remove_leftovers
-from raggs.errors import ProviderError
+from raggs.atomic import atomic_writer, disk, remove_leftovers
 from raggs.exporters.base import Golden
 
 SCALE = {
@@ -36,7 +34,7 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
         ProviderError: the disk refuses.
     """
     count = 0
-    with _disk(path):
+    with disk(path, "export to another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent, path.name)  # of an export that was killed
         with atomic_writer(path) as file:
@@ -55,12 +53,3 @@ def write_meta(path: Path, golden: Golden, facts: Mapping[str, Any]) -> None:
 def json_line(**fields: Any) -> str:
     """One JSON object on one line, fields in the order given, also for readers that split at Unicode's line ends."""
     return json.dumps(fields, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)
-
-
-@contextmanager
-def _disk(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ProviderError(f"cannot be written ({reason})", where=path, remedy="export to another folder") from error

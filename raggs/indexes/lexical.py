@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from raggs.arrays import Ints, Scores, SmallInts
-from raggs.errors import DataError, ProviderError
+from raggs.atomic import disk
+from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.indexes import analysis
 from raggs.indexes.passages import PassageStore, Progress
@@ -109,13 +110,9 @@ def _build(place: Path, store: PassageStore, parameters: Parameters, progress: P
         raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
     bm25 = _quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy")
     bm25.index((codes, vocabulary), show_progress=False)
-    try:
-        with building(place) as product:
-            bm25.save(product, allow_pickle=False, show_progress=False)
-            (product / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
-    except OSError as error:
-        remedy = "check the free space and the permissions of the folder"
-        raise ProviderError(f"the index cannot be stored ({error})", where=place, remedy=remedy) from error
+    with disk(place, "check the folder's permissions", "the index cannot be stored"), building(place) as product:
+        bm25.save(product, allow_pickle=False, show_progress=False)
+        (product / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
 
 
 def _encode(

@@ -23,7 +23,8 @@ import numpy as np
 
 from raggs.arrays import SmallInts
 from raggs.artifacts import Passage
-from raggs.errors import DataError, NotFoundError, ProviderError
+from raggs.atomic import disk_fault
+from raggs.errors import DataError, NotFoundError
 from raggs.hashing import canonical_json
 from raggs.indexes.publish import building
 
@@ -88,8 +89,7 @@ class PassageStore:
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 connection.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
-            remedy = "check the free space and the permissions of the folder"
-            raise ProviderError(f"the passages cannot be stored ({error})", where=path, remedy=remedy) from error
+            raise disk_fault(error, path, "check the folder's permissions", "the passages cannot be stored") from error
         return cls.open(path)
 
     @classmethod

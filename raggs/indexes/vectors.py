@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from raggs.arrays import Vectors
-from raggs.atomic import write_atomic
+from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, ProviderError
 from raggs.hashing import hash_value
 from raggs.indexes.exact import Neighbours, search
@@ -97,7 +97,7 @@ def open_vectors(
     """
     wanted = Header(embedder, store.content_hash, len(store), dims)
     place = folder / _name(wanted)
-    try:
+    with disk(place, "check the folder's permissions", "the vectors cannot be stored"):
         place.mkdir(parents=True, exist_ok=True)
         header = _read_header(place, wanted)
         if not header.complete:
@@ -106,9 +106,6 @@ def open_vectors(
             raise DataError(
                 "the vectors are cut short", where=place, remedy="delete the folder; they are computed again"
             )
-    except OSError as error:
-        remedy = "check the free space and the permissions of the folder"
-        raise ProviderError(f"the vectors cannot be stored ({error})", where=place, remedy=remedy) from error
     return VectorIndex(np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims)), store)
 
 

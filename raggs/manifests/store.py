@@ -17,8 +17,8 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from raggs.artifacts import ARTIFACTS, Record, artifact_file
-from raggs.atomic import remove_leftovers, write_atomic
-from raggs.errors import BusyError, DataError, NotFoundError, ProviderError
+from raggs.atomic import disk, remove_leftovers, write_atomic
+from raggs.errors import BusyError, DataError, NotFoundError
 from raggs.hashing import hash_file
 from raggs.jsonl import Written, explain, read_records, write_routed
 from raggs.llm.ledger import FILE as LEDGER
@@ -142,18 +142,16 @@ class RunStore:
             BusyError: another process holds it.
             ProviderError: the directory cannot be made or written.
         """
-        try:
+        with disk(self.folder, "choose another workspace"):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / LOCK, timeout=0)
-            lock.acquire()
-        except Timeout as error:
-            raise BusyError(
-                "another raggs run is using this directory", where=self.folder, remedy="wait for it, or pass --run-id"
-            ) from error
-        except OSError as error:
-            raise ProviderError(
-                f"cannot be written ({error.strerror})", where=self.folder, remedy="choose another workspace"
-            ) from error
+            try:
+                lock.acquire()
+            except Timeout as error:
+                remedy = "wait for it, or pass --run-id"
+                raise BusyError(
+                    "another raggs run is using this directory", where=self.folder, remedy=remedy
+                ) from error
         try:
             remove_leftovers(self.folder)
             remove_leftovers(self.folder / SUMS)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from raggs.artifacts import JournalRecord, Record, artifact_file
-from raggs.errors import DataError, ProviderError
+from raggs.atomic import disk
+from raggs.errors import DataError
 from raggs.execution.base import Execution
 from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
@@ -113,7 +112,7 @@ class Runner:
         """
         began = time.perf_counter()
         ran: dict[str, tuple[Reason, ...]] = {}
-        with self.store.owned(), _sentences(self.store):
+        with self.store.owned(), disk(self.store.folder, "choose another workspace"):
             manifest = self._manifest()
             for name in ORDER[: ORDER.index(selection.stages[-1]) + 1]:
                 stage, lock = load_stage(name), manifest.stages.get(name)
@@ -249,19 +248,3 @@ class _Watch:
 def _difference(after: Cost, before: Cost) -> Cost:
     old = before.model_dump()
     return Cost(**{name: value - old[name] for name, value in after.model_dump().items()})
-
-
-@contextmanager
-def _sentences(store: RunStore) -> Iterator[None]:
-    """Faults of the disk as sentences."""
-    try:
-        yield
-    except OSError as error:
-        remedy = (
-            "free some space and run again"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT)
-            else "choose another workspace"
-        )
-        raise ProviderError(
-            f"cannot be written ({error.strerror or error})", where=store.folder, remedy=remedy
-        ) from error

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.project import environment, make_project, raggs
+from support.scoring import QRELS, RUN, write
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -51,6 +52,16 @@ def test_a_workspace_that_cannot_be_made(tmp_path: Path) -> None:
     assert code in (3, 6)
     assert "qrels.txt" in sentence
     assert "choose another workspace" in sentence
+
+
+def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
+    write(tmp_path, qrels=QRELS, run=RUN)
+    code, sentence = call(
+        "eval", "--golden", tmp_path / "qrels", "--run", tmp_path / "run", "--out", tmp_path / "run" / "report"
+    )
+    assert code == 6
+    assert "run/report: cannot be written" in sentence
+    assert "choose another --out" in sentence
 
 
 def test_a_corpus_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
