@@ -12,12 +12,14 @@ import io
 import re
 import sys
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import networkx as nx
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+WORDS = {"Any": r"\bAny\b", "cast(": r"\bcast\(", "type: ignore": r"type: ignore"}
 
 
 def module_name(path: Path, root: Path) -> str:
@@ -82,51 +84,83 @@ def length(node: Function, lines: set[int]) -> int:
     return sum(number in lines for number in range(first, (node.end_lineno or first) + 1)) + 1
 
 
-def main() -> None:
-    root = Path(sys.argv[1] if len(sys.argv) > 1 else "raggs").resolve()
-    graph: nx.DiGraph[str] = nx.DiGraph()
+@dataclass(frozen=True)
+class House:
+    """What was counted.
+
+    Attributes:
+        sizes: lines of each module, by its dotted name.
+        lengths: lines and dotted name of each function.
+        documented: for each public function whether it has a docstring.
+        counts: lines that hold each of `WORDS`.
+        imported: the modules of the package that each module imports anywhere, also inside of functions.
+        cycles: groups of modules that import each other at module level.
+    """
+
+    sizes: Mapping[str, int]
+    lengths: Sequence[tuple[int, str]]
+    documented: Sequence[bool]
+    counts: Mapping[str, int]
+    imported: Mapping[str, frozenset[str]]
+    cycles: Sequence[frozenset[str]]
+
+    @property
+    def mean(self) -> float:
+        """The mean length of a function, in lines."""
+        return sum(size for size, _ in self.lengths) / len(self.lengths)
+
+
+def anywhere(tree: ast.AST, root: str, modules: Collection[str]) -> Iterator[str]:
+    """Modules of `root` that a tree imports by `from ... import`, wherever that stands."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] == root:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in modules else node.module
+
+
+def look(root: Path) -> House:
+    """Read every module below `root`, the folder of a package."""
     modules = {module_name(path, root): path for path in sorted(root.rglob("*.py"))}
+    graph: nx.DiGraph[str] = nx.DiGraph()
     sizes: dict[str, int] = {}
     lengths: list[tuple[int, str]] = []
     documented: list[bool] = []
-    words = {"Any": r"\bAny\b", "cast(": r"\bcast\(", "type: ignore": r"type: ignore"}
-    counts = dict.fromkeys(words, 0)
-    imported: dict[str, set[str]] = {}
+    counts = dict.fromkeys(WORDS, 0)
+    imported: dict[str, frozenset[str]] = {}
     for name, path in modules.items():
         source = path.read_text(encoding="utf-8")
         tree, lines = ast.parse(source), code_lines(source)
         sizes[name] = source.count("\n")
-        for word, pattern in words.items():
+        for word, pattern in WORDS.items():
             written = (line for line in source.splitlines() if not line.startswith("from typing import"))
             counts[word] += sum(bool(re.search(pattern, line)) for line in written)
         for wanted in top_imports(tree, name, path.name == "__init__.py"):
             target = wanted if wanted in modules else wanted.rpartition(".")[0]
             if target in modules and target != name:
                 graph.add_edge(name, target)
-        imported[name] = {
-            wanted
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("raggs")
-            for alias in node.names
-            for wanted in [f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in modules else node.module]
-            if wanted
-        }
+        imported[name] = frozenset(anywhere(tree, root.name, modules))
         private_module = any(part.startswith("_") and part != "__main__" for part in name.split("."))
         for node, public in functions(tree):
             lengths.append((length(node, lines), f"{name}.{node.name}"))
             if public and not private_module and not is_stub(node):
                 documented.append(ast.get_docstring(node) is not None)
-    cycles = [group for group in nx.strongly_connected_components(graph) if len(group) > 1]
-    mean = sum(size for size, _ in lengths) / len(lengths)
-    print(f"modules {len(modules)}, lines {sum(sizes.values()):,}, functions {len(lengths):,}")
-    print(f"import cycles {len(cycles)}{''.join(f'; {sorted(group)}' for group in cycles)}")
+    cycles = [frozenset(group) for group in nx.strongly_connected_components(graph) if len(group) > 1]
+    return House(sizes, lengths, documented, counts, imported, cycles)
+
+
+def main() -> None:
+    house = look(Path(sys.argv[1] if len(sys.argv) > 1 else "raggs").resolve())
+    sizes, lengths, documented = house.sizes, house.lengths, house.documented
+    print(f"modules {len(sizes)}, lines {sum(sizes.values()):,}, functions {len(lengths):,}")
+    print(f"import cycles {len(house.cycles)}{''.join(f'; {sorted(group)}' for group in house.cycles)}")
     print("modules over 300 lines:", ", ".join(f"{k} {v}" for k, v in sizes.items() if v > 300) or "none")
-    print(f"mean function {mean:.2f} lines; over 60:", ", ".join(w for s, w in lengths if s > 60) or "none")
+    print(f"mean function {house.mean:.2f} lines; over 60:", ", ".join(w for s, w in lengths if s > 60) or "none")
     print(f"longest: {', '.join(f'{where} {size}' for size, where in sorted(lengths)[-3:])}")
-    print("lines with " + ", ".join(f"{word!r}: {count}" for word, count in counts.items()))
+    print("lines with " + ", ".join(f"{word!r}: {count}" for word, count in house.counts.items()))
     print(f"public functions with a docstring {sum(documented) / len(documented):.1%} of {len(documented):,}")
-    for name in sorted(imported, key=lambda name: -len(imported[name]))[:5]:
-        print(f"imports of raggs in {name}: {len(imported[name])}")
+    for name in sorted(house.imported, key=lambda name: -len(house.imported[name]))[:5]:
+        print(f"imports of raggs in {name}: {len(house.imported[name])}")
 
 
 if __name__ == "__main__":

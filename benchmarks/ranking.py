@@ -1,7 +1,7 @@
 """How good an order do so many judge calls buy? Ranking methods side by side on simulated judges.
 
-    python benchmarks/ranking.py --quick                                  made-up queries, under two minutes
-    python benchmarks/ranking.py --data FOLDER --out docs/ranking.md      everything over human grades, under thirty
+    python benchmarks/ranking.py --quick            made-up queries, under two minutes
+    python benchmarks/ranking.py --data FOLDER --out benchmarks/results/ranking.md   over human grades, thirty minutes
 
 FOLDER holds corpus.jsonl, queries.jsonl and qrels.trec with grades 1 to 5. A query with at least 8 judged passages
 gives a pool of 40: the judged ones and random others. Its truth is the human grade (1 where unjudged) plus normal noise
