@@ -1,9 +1,11 @@
-"""Names for adapters: one lazy table per kind of thing.
+"""Names for things: one lazy, typed table for each kind of thing that has a name.
 
-An adapter is one file and one line here-after: ``"bm25": "raggs.retrievers.bm25:Bm25"``. The module is imported
-when the name is first used, so that listing or validating costs nothing and a missing extra hurts only those
-who ask for it. An adapter class carries its own `Config` (pydantic) with a literal `type`; `spec_type` turns a
-whole registry into one pydantic type that picks the right `Config` by its `type`.
+A thing is one file and one line of a table: ``"bm25": "raggs.retrievers.bm25:Bm25Retriever"``. Its module is imported
+when its name is first used, so listing names costs nothing, and a missing extra or a broken thing hurts only those who
+ask for it. Packages add to a table by entry points (see `raggs.plugins`), which are looked for only where a name is
+not in the table, or where all names are wanted. A name in the table is always the table's own.
+
+Pure but for the imports: it knows neither settings nor pydantic (see `raggs.adapter` for what is configured).
 """
 
 from __future__ import annotations
@@ -12,69 +14,121 @@ import inspect
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated, Any, ClassVar, Generic, TypeVar, Union
+from typing import Generic, Protocol, TypeVar
 
-from pydantic import Discriminator, SerializeAsAny, Tag
-
-from raggs.errors import UsageError
-from raggs.settings import Settings, causes
+from raggs.errors import PrerequisiteError, UsageError
+from raggs.plugins import Package, Plugin, plugins
 from raggs.text import did_you_mean
+from raggs.version import __version__
+
+A = TypeVar("A", covariant=True)
+
+RAGGS = Package("raggs", __version__)
 
 
-class Adapter:
-    """What every adapter states about itself. The first line of its docstring is its line in `raggs list`."""
+class Typed(Protocol):
+    """A configuration that says by its `type` whose it is."""
 
-    Config: ClassVar[type[Settings]]
-    VERSION: ClassVar[int] = 1  # raised when the adapter's own code changes what comes out
-    PACKAGES: ClassVar[tuple[str, ...]] = ()  # packages whose installed version can change what comes out
-
-
-T = TypeVar("T")
+    @property
+    def type(self) -> str: ...
 
 
-class Registry(Generic[T]):
-    """A table ``name -> "module:Class"`` for one kind of adapter.
+class Registry(Generic[A]):
+    """A table ``name -> "module:Class"`` of one kind of thing; `A` is the class that all of them derive from.
 
     Args:
         kind: what the entries are, in the singular, for messages ("retriever").
-        entries: the table.
+        group: the same in the plural: the title in `raggs list`, and with ``raggs.`` before it the group of the entry
+            points by which packages add to the table.
+        base: ``"module:Class"`` of `A`; imported only to check what a package adds.
+        entries: the table, in the order in which it is listed.
     """
 
-    def __init__(self, kind: str, entries: Mapping[str, str]) -> None:
+    def __init__(self, kind: str, group: str, base: str, entries: Mapping[str, str]) -> None:
         self.kind = kind
-        self._entries = dict(sorted(entries.items()))
+        self.group = group
+        self.builtin = tuple(entries)
+        self._base = base
+        self._entries = dict(entries)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._entries)
+        """All names: those of the table, then those of packages."""
+        yield from self._entries
+        yield from (name for name in plugins(self.group) if name not in self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return name in self._entries or name in plugins(self.group)
 
-    def load(self, name: str) -> type[T]:
+    def load(self, name: str) -> type[A]:
         """The class that bears `name`.
 
         Raises:
             UsageError: no such name; the message lists the known ones.
+            PrerequisiteError: a package's entry point does not give what it should; names the package and the cause.
         """
-        if name not in self._entries:
-            raise UsageError(f"unknown {self.kind} {name!r}", remedy=did_you_mean(name, self._entries))
-        module, _, attribute = self._entries[name].partition(":")
-        found: type[T] = getattr(import_module(module), attribute)
+        if name in self._entries:
+            return self._resolve(self._entries[name])
+        plugin = self._plugin(name)
+        found: type[A] = plugin.load()
+        base = self._resolve(self._base)
+        if not (isinstance(found, type) and issubclass(found, base)):
+            raise plugin.broken(f"{plugin.target} is no {base.__module__}.{base.__qualname__}")
+        check = getattr(base, "fault", None)  # what the base wants of those who derive from it
+        if check is not None and (problem := check(found, name)):
+            raise plugin.broken(problem)
         return found
 
+    def of(self, config: Typed) -> type[A]:
+        """The class whose configuration `config` is.
+
+        Raises:
+            UsageError, PrerequisiteError: as `load`.
+        """
+        return self.load(config.type)
+
+    def origin(self, name: str) -> Package:
+        """The package that gives `name`, and its version.
+
+        Raises:
+            UsageError: no such name.
+        """
+        return RAGGS if name in self._entries else self._plugin(name).package
+
     def summary(self, name: str) -> str:
-        """The first line of the adapter's docstring."""
-        doc = inspect.getdoc(self.load(name)) or ""
-        return doc.partition("\n")[0]
+        """The first line of the class's docstring.
 
+        Raises:
+            UsageError, PrerequisiteError: as `load`.
+        """
+        return (inspect.getdoc(self.load(name)) or "").partition("\n")[0]
 
-def adapter_causes(adapter: type[Adapter], config: Settings) -> dict[str, Any]:
-    """All of an adapter that can change a result: its settings, its code's version, its packages' versions."""
-    return {
-        **causes(config),
-        "version": adapter.VERSION,
-        "packages": {name: installed(name) for name in adapter.PACKAGES},
-    }
+    def edition(self, name: str) -> str:
+        """The name with all by which its code is told from other code of that name, as locks and journals have it.
+
+        Raises:
+            UsageError, PrerequisiteError: as `load`.
+        """
+        number = getattr(self.load(name), "VERSION", 1)
+        return f"{name}/{number}" if name in self._entries else f"{name}/{number} ({self.origin(name)})"
+
+    def shadowed(self) -> list[Plugin]:
+        """What packages offer under names that the table has already; none of it is used."""
+        return [found for name, offers in plugins(self.group).items() if name in self._entries for found in offers]
+
+    @staticmethod
+    def _resolve(target: str) -> type[A]:
+        module, _, attribute = target.partition(":")
+        found: type[A] = getattr(import_module(module), attribute)
+        return found
+
+    def _plugin(self, name: str) -> Plugin:
+        offers = plugins(self.group).get(name)
+        if offers is None:
+            raise UsageError(f"unknown {self.kind} {name!r}", remedy=did_you_mean(name, self))
+        if len(offers) > 1:
+            who = " and ".join(str(offer.package) for offer in offers)
+            raise PrerequisiteError(f"{self.kind} {name!r} is offered by {who}", remedy="uninstall one of them")
+        return offers[0]
 
 
 def installed(package: str) -> str | None:
@@ -83,16 +137,3 @@ def installed(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _tag(value: Any) -> Any:
-    return value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-
-
-def spec_type(registry: Registry[Any]) -> Any:
-    """A pydantic type: any of the registry's `Config` classes, chosen by the field `type`."""
-    tagged = tuple(Annotated[registry.load(name).Config, Tag(name)] for name in registry)
-    union: Any = tagged[0] if len(tagged) == 1 else Union[tagged]  # noqa: UP007 - built at run time
-    choice: Any = Annotated[union, Discriminator(_tag)] if len(tagged) > 1 else union
-    marker: Any = SerializeAsAny  # its subclass's fields are written out, not those of the declared base
-    return Annotated[choice, marker()]

@@ -13,11 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from raggs.hashing import hash_file
 
 BASE_FOLDER = "base_folder"
+UNKNOWN_KEY = "unknown_key"
 
 T = TypeVar("T")
 
@@ -58,8 +60,21 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
 
+    @model_validator(mode="before")
+    @classmethod
+    def _know_every_key(cls, values: object) -> object:
+        """Refuse an unknown key before anything else, since it is most often the cause of the rest.
 
-def causes(settings: BaseModel) -> dict[str, Any]:
+        Each error is at the key's place, and its context names the keys that there are.
+        """
+        if isinstance(values, Mapping) and (strange := [key for key in values if key not in cls.model_fields]):
+            problem = PydanticCustomError(UNKNOWN_KEY, "unknown key", {"known": list(cls.model_fields)})
+            found = [InitErrorDetails(type=problem, loc=(str(key),), input=values[key]) for key in strange]
+            raise ValidationError.from_exception_data(cls.__name__, found)
+        return values
+
+
+def causes_of(settings: BaseModel) -> dict[str, Any]:
     """The fields of `settings` that can change a result, as plain JSON values, nested models included.
 
     An `InputPath` is replaced by the sha256 of the file; a missing file by None, since whoever reads it will say so
@@ -78,7 +93,7 @@ def causes(settings: BaseModel) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return causes(value)
+        return causes_of(value)
     if isinstance(value, Mapping):
         return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):

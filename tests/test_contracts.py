@@ -5,20 +5,21 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.config.catalog import REGISTRIES, catalog, json_schema
-from raggs.registry import Adapter, adapter_causes
-from raggs.settings import Settings
 
 ADAPTERS = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry]
 METHODS = {
     "corpora": ("source_hash", "passages"),
     "queries": ("queries",),
-    "embedders": ("identity", "dims", "embed"),
-    "rewriters": ("rewrite", "causes"),
-    "retrievers": ("search", "state"),
+    "embedders": ("identity", "causes", "models", "dims", "embed"),
+    "rewriters": ("rewrite", "causes", "models"),
+    "retrievers": ("search", "causes", "check", "close"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
     "executions": ("records", "close"),
@@ -39,14 +40,14 @@ HEAVY = (
 )
 
 
-def loaded(kind: str, name: str) -> type[Adapter]:
+def loaded(kind: str, name: str) -> Any:
     return REGISTRIES[kind].load(name)
 
 
 @pytest.mark.parametrize(("kind", "name"), ADAPTERS)
 def test_an_adapter_is_described_and_has_its_methods(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
-    assert issubclass(adapter, Adapter)
+    assert kind == "exporters" or issubclass(adapter, Adapter)
     summary = (inspect.getdoc(adapter) or "").partition("\n")[0]
     assert 10 < len(summary) <= 100
     assert summary.endswith(".")
@@ -56,7 +57,7 @@ def test_an_adapter_is_described_and_has_its_methods(kind: str, name: str) -> No
 @pytest.mark.parametrize(("kind", "name"), [pair for pair in ADAPTERS if pair[0] != "exporters"])
 def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str) -> None:
     config = loaded(kind, name).Config
-    assert issubclass(config, Settings)
+    assert issubclass(config, AdapterConfig)
     assert config.model_fields["type"].default == name
     required = [field for field, info in config.model_fields.items() if info.is_required()]
     assert set(required) <= {"path", "model", "judges", "index"}, "only what cannot be guessed is required"
@@ -69,7 +70,8 @@ def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> 
     adapter = loaded(kind, name)
     required = {"path": "none.trec", "model": "openai/x", "index": "passages"}
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
-    causes = adapter_causes(adapter, adapter.Config.model_validate(needed))
+    made = adapter(adapter.Config.model_validate(needed), SimpleNamespace(llm=None))
+    causes = made.own_causes()
     assert causes["version"] == adapter.VERSION
     assert set(causes["packages"]) == set(adapter.PACKAGES)
     assert all(causes["packages"].values()), "a package that it names is not installed"

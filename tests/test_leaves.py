@@ -23,7 +23,7 @@ from raggs.errors import DataError, NotFoundError, ProviderError, RaggsError
 from raggs.hashing import canonical_json, hash_bytes, hash_file, hash_value
 from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
 from raggs.seeds import derive_seed, generator
-from raggs.settings import Effort, InputPath, Settings, causes
+from raggs.settings import Effort, InputPath, Settings, causes_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -189,10 +189,10 @@ class Outer(Settings):
 def test_effort_and_paths_do_not_count_but_content_does(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("one")
     (tmp_path / "b").write_text("one")
-    first = causes(Outer(parts=(Inner(path=tmp_path / "a"),)))
-    assert causes(Outer(parts=(Inner(path=tmp_path / "b", workers=9),))) == first
+    first = causes_of(Outer(parts=(Inner(path=tmp_path / "a"),)))
+    assert causes_of(Outer(parts=(Inner(path=tmp_path / "b", workers=9),))) == first
     (tmp_path / "b").write_text("two")
-    assert causes(Outer(parts=(Inner(path=tmp_path / "b"),))) != first
+    assert causes_of(Outer(parts=(Inner(path=tmp_path / "b"),))) != first
 
 
 def test_identifiers_have_no_white_space() -> None:

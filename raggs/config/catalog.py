@@ -20,10 +20,11 @@ from raggs.manifests.opened import model_of
 from raggs.metrics.measures import MEASURES
 from raggs.prompts import known_prompts
 from raggs.ranking import ENGINES, engine_class
+from raggs.registry import Registry
 from raggs.stages import ORDER, load_stage
 from raggs.text import nearest
 
-REGISTRIES = {
+REGISTRIES: dict[str, Registry[object]] = {
     "corpora": corpora.REGISTRY,
     "queries": queries.REGISTRY,
     "embedders": embedders.REGISTRY,

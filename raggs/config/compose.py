@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from raggs import corpora, embedders, judges, queries, retrievers, rewriters
 from raggs.arrays import Vectors
@@ -27,10 +27,9 @@ from raggs.manifests.models import Cost
 from raggs.pipeline.events import Building, Listener, Notice, Waiting, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
-from raggs.registry import adapter_causes
-from raggs.retrievers.base import Retriever, RetrieverAdapter, RetrieverContext, name_of
+from raggs.retrievers.base import Retriever, RetrieverContext, name_of
 from raggs.rewriters.base import Rewriter, RewriterContext
-from raggs.settings import causes
+from raggs.settings import causes_of
 from raggs.text import plural
 
 CACHE = ".cache"
@@ -53,9 +52,8 @@ class RunServices:
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
-        spec: Any = self.config.queries
-        reader: Any = queries.REGISTRY.load(spec.type)
-        return load_queries(reader(spec), self._place(spec))
+        spec = self.config.queries
+        return load_queries(queries.REGISTRY.of(spec)(spec), self._place(spec))
 
     @cached_property
     def passages(self) -> Passages:
@@ -67,10 +65,9 @@ class RunServices:
     def store(self) -> PassageStore:
         """All passages of the corpus, on this disk."""
         spec, corpus = self.config.corpus, self._corpus
-        adapter = corpora.REGISTRY.load(_type(spec))
         source = corpus.source_hash()
-        key = hash_value([adapter_causes(adapter, spec), source])[:24]
-        path = self.cache / "corpora" / f"{_type(spec)}-{key}.sqlite"
+        key = hash_value([corpus.causes(), source])[:24]
+        path = self.cache / "corpora" / f"{spec.type}-{key}.sqlite"
         if path.exists():
             return PassageStore.open(path)
         make_folder(path.parent)
@@ -84,16 +81,15 @@ class RunServices:
 
     @cached_property
     def embedder(self) -> Embedder | None:
-        spec: Any = self.config.embed.embedder
+        spec = self.config.embed.embedder
         if spec is None:
             return None
-        context = EmbedderContext(self.llm, lambda: self.loop)
-        return cast(Embedder, cast(Any, embedders.REGISTRY.load(spec.type))(spec, context))
+        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(self.llm, lambda: self.loop))
 
     @cached_property
     def rewriter(self) -> Rewriter:
-        spec: Any = self.config.embed.rewrite
-        return cast(Rewriter, cast(Any, rewriters.REGISTRY.load(spec.type))(spec, RewriterContext(self.llm)))
+        spec = self.config.embed.rewrite
+        return rewriters.REGISTRY.of(spec)(spec, RewriterContext(self.llm))
 
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
@@ -106,11 +102,7 @@ class RunServices:
             cache=self.cache,
             progress=self.building,
         )
-        specs: Any = self.config.retrieve.retrievers
-        return {
-            name_of(spec): cast(Retriever, cast(Any, retrievers.REGISTRY.load(spec.type))(spec, context))
-            for spec in specs
-        }
+        return {name_of(spec): retrievers.REGISTRY.of(spec)(spec, context) for spec in self.config.retrieve.retrievers}
 
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
@@ -122,9 +114,9 @@ class RunServices:
 
     @cached_property
     def judge(self) -> Judge:
-        spec: Any = self.config.judge.judge
+        spec = self.config.judge.judge
         context = JudgeContext(llm=self.llm, grade_prompt=self.prompts["grade"], order_prompt=self.prompts["order"])
-        return cast(Judge, cast(Any, judges.REGISTRY.load(spec.type))(spec, context))
+        return judges.REGISTRY.of(spec)(spec, context)
 
     @cached_property
     def loop(self) -> asyncio.Runner:
@@ -141,21 +133,14 @@ class RunServices:
             case "corpus":
                 return self.passages.content_hash
             case "embedder":
-                return None if self.embedder is None else self.embedder.identity
+                return None if self.embedder is None else self.embedder.causes()
             case "rewriter":
                 return self.rewriter.causes()
             case "retrievers":
-                specs: Any = self.config.retrieve.retrievers
-                return {
-                    f"retriever {name_of(spec)}": {
-                        **adapter_causes(retrievers.REGISTRY.load(spec.type), spec),
-                        **self.retrievers[name_of(spec)].state(),
-                    }
-                    for spec in specs
-                }
+                return {f"retriever {name}": retriever.causes() for name, retriever in self.retrievers.items()}
             case "judge":
                 found = {**self.judge.causes(task or "grade")}
-                return {**found, "llm": causes(self.config.llm)} if self.judge.models else found
+                return {**found, "llm": causes_of(self.config.llm)} if self.judge.models else found
         raise ValueError(f"no part {part!r}")
 
     # --- what the runner sees ---
@@ -187,13 +172,13 @@ class RunServices:
                 remedy="correct the reference's doc_id, or leave it out",
             )
         for retriever in self.retrievers.values():
-            retriever.state()
-        if self.embedder is None and any(
-            getattr(spec, "type", "") == "dense" for spec in self.config.retrieve.retrievers
-        ):
-            raise DataError(
-                "retriever dense needs embed.embedder, which is null", remedy="name an embedder, or leave dense out"
-            )
+            retriever.check()
+            if retriever.NEEDS_VECTORS and self.embedder is None:
+                name = retriever.config.type
+                raise DataError(
+                    f"retriever {name} needs embed.embedder, which is null",
+                    remedy=f"name an embedder, or leave {name} out",
+                )
 
     def close(self) -> None:
         """Close what is open; a closed set of services is not used again."""
@@ -211,13 +196,11 @@ class RunServices:
 
     @cached_property
     def _corpus(self) -> Corpus:
-        adapter: Any = corpora.REGISTRY.load(_type(self.config.corpus))
-        return cast(Corpus, adapter(self.config.corpus))
+        return corpora.REGISTRY.of(self.config.corpus)(self.config.corpus)
 
     @property
     def _all_needed(self) -> bool:
-        adapters = [retrievers.REGISTRY.load(_type(spec)) for spec in self.config.retrieve.retrievers]
-        return any(cast(type[RetrieverAdapter], adapter).WHOLE_CORPUS for adapter in adapters)
+        return any(retrievers.REGISTRY.of(spec).WHOLE_CORPUS for spec in self.config.retrieve.retrievers)
 
     @cached_property
     def llm(self) -> LLM:
@@ -259,10 +242,6 @@ class RunServices:
     def building(self, what: str, done: int, total: int) -> None:
         """Tell the listener how far something is that is made once."""
         self._listen(Building(what, done, total))
-
-
-def _type(spec: Any) -> str:
-    return str(spec.type)
 
 
 def make_folder(path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from raggs.artifacts import MergeRecord
 from raggs.config.compose import RunServices
@@ -19,6 +18,7 @@ from raggs.manifests.opened import OpenedRun
 from raggs.pipeline.runner import Runner
 
 SAMPLE = 200  # passages whose mean length stands for all
+PROMPT = 200  # tokens of the prompt of a rewrite
 ANSWER = {"rewrite": 40, "grade": 60, "order": 40}  # tokens of an answer
 
 
@@ -48,28 +48,27 @@ def estimate(config: RunConfig, runner: Runner) -> list[Estimate]:
         *_judge(config, services, runner, passage + question),
         *_rank(config, services, passage * config.rank.batch_size + question),
     ]
-    rewrite: Any = config.embed.rewrite
-    if rewrite.type == "llm":
-        count = len(services.queries)
-        tokens = count * (question + 200)
-        usd = _usd(services, rewrite.model, tokens, count * ANSWER["rewrite"])
-        found.insert(0, Estimate("embed", count, tokens, count * ANSWER["rewrite"], usd, True, rewrite.model))
-    return [*_embeddings(config, services, question, passage), *found]
+    return [*_embeddings(services, question, passage), *_rewrites(services, question), *found]
 
 
-def _embeddings(config: RunConfig, services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
+def _rewrites(services: RunServices, question: int) -> Iterator[Estimate]:
+    count = len(services.queries)
+    sent, received = count * (question + PROMPT), count * ANSWER["rewrite"]
+    for model in services.rewriter.models:
+        yield Estimate("embed", count, sent, received, _usd(services, model, sent, received), True, model)
+
+
+def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
     """Questions, and for dense retrieval the whole corpus; neither counts vectors that are there already."""
-    spec: Any = config.embed.embedder
-    if not getattr(services.embedder, "USES_LLM", False):
+    embedder = services.embedder
+    if embedder is None:
         return
-    dense = any(getattr(retriever, "type", "") == "dense" for retriever in config.retrieve.retrievers)
+    dense = any(retriever.NEEDS_VECTORS for retriever in services.retrievers.values())
     texts = (("embed", len(services.queries), question), ("retrieve", len(services.passages) if dense else 0, passage))
     for stage, count, tokens in texts:
-        if count:
-            sent = count * tokens
-            yield Estimate(
-                stage, -(-count // spec.batch), sent, 0, _usd(services, spec.model, sent, 0), False, spec.model
-            )
+        for model in embedder.models if count else ():
+            calls, sent = -(-count // embedder.config.batch), count * tokens
+            yield Estimate(stage, calls, sent, 0, _usd(services, model, sent, 0), False, model)
 
 
 def _judge(config: RunConfig, services: RunServices, runner: Runner, tokens: int) -> Iterator[Estimate]:
@@ -106,7 +105,7 @@ def _pool_size(config: RunConfig, services: RunServices, runner: Runner) -> tupl
     if runner.store.exists and not runner.plan_stage("merge"):
         run = OpenedRun(runner.store, runner.store.manifest())
         return sum(record.duplicate_of is None for record in run.typed("merge", MergeRecord)), True
-    widest = sum(getattr(spec, "k", config.merge.depth) for spec in config.retrieve.retrievers)
+    widest = sum(spec.k for spec in config.retrieve.retrievers)
     return len(services.queries) * min(config.merge.depth, widest, len(services.passages)), False
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from raggs import exporters
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord, Query, RankRecord
 from raggs.errors import NotFoundError
-from raggs.exporters.base import Exporter, Golden
+from raggs.exporters.base import Golden
 from raggs.manifests.opened import OpenedRun
 from raggs.stages import ORDER
 
@@ -23,7 +23,7 @@ def export_run(run: OpenedRun, format_: str, folder: Path) -> list[Path]:
         UsageError: an unknown format.
         NotFoundError: the run is not finished.
     """
-    exporter = cast(Exporter, exporters.REGISTRY.load(format_)())
+    exporter = exporters.REGISTRY.load(format_)()
     unfinished = [stage for stage in ORDER if stage not in run.manifest.stages]
     if unfinished:
         raise NotFoundError(

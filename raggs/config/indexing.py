@@ -6,19 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from raggs import corpora, retrievers
 from raggs.config.compose import RunServices
 from raggs.config.models import RunConfig
-from raggs.corpora.elasticsearch import ElasticsearchConfig
 from raggs.elastic.load import Contents, Document, Loaded, Loader, Standing
-from raggs.elastic.settings import IndexPlace
+from raggs.elastic.settings import VectorPlace
 from raggs.errors import ConfigError, UsageError
 from raggs.indexes.vectors import VectorIndex, open_vectors
 from raggs.retrievers.base import name_of
-from raggs.retrievers.elasticsearch import ElasticsearchRetriever
 
 SAME = ("id_field", "title_field", "text_field", "metadata_field")
-
-Settings = ElasticsearchRetriever.Config
 
 
 @dataclass(frozen=True)
@@ -46,28 +43,28 @@ def jobs(config: RunConfig, services: RunServices) -> Iterator[Job]:
             loader.close()
 
 
-def targets(config: RunConfig) -> list[Settings]:
+def targets(config: RunConfig) -> list[VectorPlace]:
     """The indexes that retrievers search, each once, as the first of them that needs vectors describes it."""
-    specs = [spec for spec in config.retrieve.retrievers if isinstance(spec, Settings)]
-    if not specs:
+    places = [(name_of(spec), retrievers.REGISTRY.of(spec).index_place(spec)) for spec in config.retrieve.retrievers]
+    searched = [(name, place) for name, place in places if place is not None]
+    if not searched:
         raise UsageError(
             "no retriever of type elasticsearch is configured",
             remedy="add one to retrieve.retrievers: {type: elasticsearch, url: ..., index: ...}",
         )
-    found: dict[tuple[str, str], Settings] = {}
-    for spec in sorted(specs, key=lambda spec: spec.mode == "bm25"):
-        first = found.setdefault((spec.url, spec.index), spec)
-        names = SAME if spec.mode == "bm25" else (*SAME, "vector_field")
-        for name in names:
-            if getattr(first, name) != getattr(spec, name):
+    found: dict[tuple[str, str], tuple[str, VectorPlace]] = {}
+    for who, place in sorted(searched, key=lambda pair: not pair[1].by_vectors):
+        other, first = found.setdefault((place.url, place.index), (who, place))
+        for field in (*SAME, "vector_field") if place.by_vectors else SAME:
+            if getattr(first, field) != getattr(place, field):
                 raise ConfigError(
-                    f"retrievers {name_of(first)} and {name_of(spec)} search the index {spec.index} by another {name}",
+                    f"retrievers {other} and {who} search the index {place.index} by another {field}",
                     remedy="give both the same",
                 )
-    corpus = config.corpus
-    if isinstance(corpus, ElasticsearchConfig) and (corpus.url, corpus.index) in found:
+    corpus = corpora.REGISTRY.of(config.corpus).index_place(config.corpus)
+    if corpus is not None and (corpus.url, corpus.index) in found:
         raise UsageError(f"the corpus is the index {corpus.index} itself", remedy="there is nothing to load; run it")
-    return list(found.values())
+    return [place for _, place in found.values()]
 
 
 def run_job(job: Job, services: RunServices, overwrite: bool) -> Loaded:
@@ -80,12 +77,11 @@ def run_job(job: Job, services: RunServices, overwrite: bool) -> Loaded:
     return job.loader.load(_documents(services), services.building)
 
 
-def _contents(services: RunServices, place: IndexPlace) -> Contents:
+def _contents(services: RunServices, place: VectorPlace) -> Contents:
     store, embedder = services.store, services.embedder
     if embedder is None:
         return Contents(len(store), store.content_hash)
-    vector_field: Any = getattr(place, "vector_field", "")
-    return Contents(len(store), store.content_hash, embedder.identity, embedder.dims, vector_field)
+    return Contents(len(store), store.content_hash, embedder.identity, embedder.dims, place.vector_field)
 
 
 def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]]:

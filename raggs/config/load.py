@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from dotenv import load_dotenv
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from raggs.config.models import RunConfig
 from raggs.config.source import Origin, Place, Source, parse_value, read_source
 from raggs.errors import ConfigError, UsageError
-from raggs.settings import BASE_FOLDER
-from raggs.text import nearest, shorten
+from raggs.settings import BASE_FOLDER, UNKNOWN_KEY
+from raggs.text import did_you_mean, shorten
 
 PREFIX = "RAGGS__"
 
@@ -136,42 +137,38 @@ def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
 def _explain(error: ValidationError, source: Source) -> ConfigError:
     details = error.errors(include_url=False)
     # A key that nobody knows is most often the cause of the others (a misspelt required key), so it goes first.
-    first = min(details, key=lambda detail: detail["type"] != "extra_forbidden")
-    place = _place(first["loc"], source.values)
-    name, remedy = ".".join(map(str, place)), None
-    message = first["msg"].removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
-    match first["type"]:
-        case "extra_forbidden":
-            message = f"unknown key {name!r}"
-            known = _known_keys(first["loc"][:-1])
-            close = nearest(str(place[-1]), known)
-            remedy = (f"did you mean {close!r}? " if close else "") + f"known here: {', '.join(known)}"
-        case "union_tag_invalid":
-            context = first.get("ctx", {})
-            expected = [tag.strip().strip("'") for tag in str(context.get("expected_tags", "")).split(",")]
-            close = nearest(str(context.get("tag")), expected)
-            message = f"{name}: unknown type {context.get('tag')!r}"
-            remedy = (f"did you mean {close!r}? " if close else "") + f"known: {', '.join(expected)}"
-        case "union_tag_not_found":
-            message, remedy = f"{name}: needs a `type`", "for example {type: ...}; see: raggs list"
-        case "missing":
-            message, remedy = f"{name} is missing", "give it in the file"
-        case "literal_error":
-            expected = [
-                tag.strip().strip("'")
-                for tag in str(first.get("ctx", {}).get("expected", "")).replace(" or ", ", ").split(",")
-            ]
-            close = nearest(str(first["input"]), expected)
-            message = f"{name}: {first['input']!r} is not known"
-            remedy = (f"did you mean {close!r}? " if close else "") + f"known: {', '.join(expected)}"
-        case _:
-            message = f"{name}: {message}" if name else message
-            remedy = f"the value is {shorten(repr(first['input']), 60)}"
+    first = min(details, key=lambda detail: detail["type"] != UNKNOWN_KEY)
+    place = first["loc"]
+    message, remedy = _sentence(first, ".".join(map(str, place)), first.get("ctx", {}))
     origin = _nearest_origin(place, source.origins)
     if origin is not None and origin.kind != "file":
         return ConfigError(f"{origin}: {message}", remedy=remedy)
     return ConfigError(message, where=source.path, line=origin.line if origin else None, remedy=remedy)
+
+
+def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tuple[str, str]:
+    """What is wrong, and what to do about it."""
+    match detail["type"]:
+        case "unknown_key":
+            known = context["known"]
+            return f"unknown key {name!r}", did_you_mean(
+                str(detail["loc"][-1]), known, f"known here: {', '.join(known)}"
+            )
+        case "unknown_name":
+            return f"{name}: unknown {context['what']} {context['name']!r}", did_you_mean(
+                context["name"], context["known"]
+            )
+        case "type_missing":
+            return f"{name}: needs a `type`", "for example {type: ...}; see: raggs list"
+        case "missing":
+            return f"{name} is missing", "give it in the file"
+        case "literal_error":
+            expected = str(context.get("expected", "")).replace(" or ", ", ").split(",")
+            known = [text.strip().strip("'") for text in expected]
+            return f"{name}: {detail['input']!r} is not known", did_you_mean(str(detail["input"]), known)
+    message = detail["msg"].removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    return f"{name}: {message}" if name else message, f"the value is {shorten(repr(detail['input']), 60)}"
 
 
 def _nearest_origin(place: Place, origins: Mapping[Place, Origin]) -> Origin | None:
@@ -179,56 +176,3 @@ def _nearest_origin(place: Place, origins: Mapping[Place, Origin]) -> Origin | N
         if place[:length] in origins:
             return origins[place[:length]]
     return None
-
-
-def _place(loc: tuple[str | int, ...], values: Any) -> Place:
-    """The place in the file of a pydantic location, which also names the chosen type of each adapter."""
-    place: list[str | int] = []
-    current = values
-    for position, step in enumerate(loc):
-        if isinstance(current, Mapping) and step not in current and step == current.get("type"):
-            continue
-        place.append(step)
-        last = position == len(loc) - 1
-        try:
-            current = None if last else current[step]
-        except (KeyError, IndexError, TypeError):
-            current = None
-    return tuple(place)
-
-
-def _known_keys(loc: tuple[str | int, ...]) -> list[str]:
-    """The keys of the model that a pydantic location leads to."""
-    current: Any = RunConfig
-    for step in loc:
-        current = _descend(current, step)
-        if current is None:
-            return []
-    return list(current.model_fields) if isinstance(current, type) and issubclass(current, BaseModel) else []
-
-
-def _descend(current: Any, step: str | int) -> Any:
-    if isinstance(current, type) and issubclass(current, BaseModel):
-        field = current.model_fields.get(str(step))
-        return None if field is None else _unwrap(field.annotation, field.metadata)
-    if isinstance(step, int):
-        return current
-    return current.get(step) if isinstance(current, dict) else None
-
-
-def _unwrap(annotation: Any, metadata: Sequence[Any] = ()) -> Any:
-    """A model class, or the models of a union by their tag; lists and optionals stand for their entries."""
-    models = {
-        model.model_fields["type"].default if "type" in model.model_fields else model: model
-        for model in _models(annotation)
-    }
-    if len(models) == 1 and not any("discriminator" in str(type(mark)).lower() for mark in metadata):
-        return next(iter(models.values()))
-    return models or None
-
-
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        yield annotation
-    for argument in getattr(annotation, "__args__", ()):
-        yield from _models(argument)

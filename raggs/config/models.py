@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import Field, StringConstraints, model_validator
 
 from raggs import corpora, execution, queries
+from raggs.adapter import AdapterConfig, OneOf
 from raggs.elastic.settings import IndexSettings
 from raggs.llm import BudgetSettings, LLMSettings
-from raggs.registry import spec_type
 from raggs.retrievers.base import name_of
 from raggs.settings import AnchoredPath, Effort, Settings
 from raggs.stages.embed import EmbedConfig
@@ -20,14 +20,9 @@ from raggs.stages.prune import PruneConfig
 from raggs.stages.rank import RankConfig
 from raggs.stages.retrieve import RetrieveConfig
 
-if TYPE_CHECKING:
-    CorpusSpec = Settings
-    QueriesSpec = Settings
-    ExecutionSpec = Settings
-else:
-    CorpusSpec = spec_type(corpora.REGISTRY)
-    QueriesSpec = spec_type(queries.REGISTRY)
-    ExecutionSpec = spec_type(execution.REGISTRY)
+CorpusSpec = Annotated[AdapterConfig, OneOf(corpora.REGISTRY)]
+QueriesSpec = Annotated[AdapterConfig, OneOf(queries.REGISTRY)]
+ExecutionSpec = Annotated[AdapterConfig, OneOf(execution.REGISTRY)]
 
 
 # A folder's name on every system: letters, digits, dots, dashes, underscores, and no leading dot or dash.

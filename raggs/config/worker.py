@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from raggs import execution
 from raggs.arrays import Vectors
@@ -36,21 +36,28 @@ from raggs.stages import load_stage
 
 def make_execution(config: RunConfig) -> Execution:
     """The execution that a configuration asks for."""
-    spec: Any = config.execution
-    adapter: Any = execution.REGISTRY.load(spec.type)
     absolute = RunConfig.model_validate(config.model_dump(mode="json"), context={BASE_FOLDER: Path.cwd()})
-    return cast(Execution, adapter(spec, ExecutionContext(absolute.model_dump_json(), run_shard)))
+    context = ExecutionContext(absolute.model_dump_json(), run_shard)
+    return execution.REGISTRY.of(config.execution)(config.execution, context)
 
 
-class AbsentEmbedder:
+class AbsentEmbedder(Embedder):
     """The client's embedder as workers know it: what queries and indexes were embedded by, which the client does.
 
     A worker could not tell it by itself: it may depend on the client's environment.
     """
 
     def __init__(self, identity: str, dims: int) -> None:
-        self.identity = identity
-        self.dims = dims
+        self._identity = identity
+        self._dims = dims
+
+    @property
+    def identity(self) -> str:
+        return self._identity
+
+    @property
+    def dims(self) -> int:
+        return self._dims
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         raise PrerequisiteError(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.corpora.base import Corpus
+
+REGISTRY: Registry[Corpus] = Registry(
     "corpus",
+    "corpora",
+    "raggs.corpora.base:Corpus",
     {
         "elasticsearch": "raggs.corpora.elasticsearch:ElasticsearchCorpus",
-        "jsonl": "raggs.corpora.jsonl:JsonlCorpus",
         "folder": "raggs.corpora.folder:FolderCorpus",
+        "jsonl": "raggs.corpora.jsonl:JsonlCorpus",
         "pydoc": "raggs.corpora.pydoc:PydocCorpus",
     },
 )

@@ -2,33 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage
+from raggs.elastic.settings import IndexPlace
 from raggs.errors import NotFoundError
 from raggs.hashing import hash_file
 from raggs.indexes.passages import Passages
 
 
-class Corpus(Protocol):
+class Corpus(Adapter, ABC):
     """A source of passages. Built as ``cls(config)``.
 
     `left_out` names the passages that the latest reading found empty.
     """
 
-    @property
-    def left_out(self) -> Sequence[LeftOut]: ...
+    def __init__(self, config: AdapterConfig) -> None:
+        self.config = config
+        self.left_out: list[LeftOut] = []
 
+    @classmethod
+    def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - most lie in none
+        """The index on a server in which it lies; None where it lies elsewhere."""
+        return None
+
+    def causes(self) -> dict[str, Any]:
+        """What besides its source can change its passages."""
+        return self.own_causes()
+
+    @abstractmethod
     def source_hash(self) -> str:
         """A hash of the bytes that the passages are made from; changes whenever a passage could.
 
         Raises:
             NotFoundError: the source is missing or unreadable.
         """
-        ...
 
+    @abstractmethod
     def passages(self) -> Iterator[Passage]:
         """Every passage, in the source's order.
 
@@ -36,7 +50,6 @@ class Corpus(Protocol):
             NotFoundError: the source is missing or unreadable.
             DataError: a passage is malformed; names file and line. Duplicate ids are the store's to find.
         """
-        ...
 
 
 @runtime_checkable

@@ -11,26 +11,27 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Literal
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
-from raggs.corpora.base import LeftOut
+from raggs.corpora.base import Corpus, LeftOut
 from raggs.elastic.index import Index
 from raggs.elastic.passages import IndexPassages
 from raggs.elastic.settings import IndexPlace
-from raggs.registry import Adapter
 
 
-class ElasticsearchConfig(IndexPlace):
+class ElasticsearchConfig(IndexPlace, AdapterConfig):
     type: Literal["elasticsearch"] = "elasticsearch"
 
 
-class ElasticsearchCorpus(Adapter):
+class ElasticsearchCorpus(Corpus):
     """The documents of an Elasticsearch index: those that the pools need, or all by a point in time."""
 
     Config = ElasticsearchConfig
+    config: ElasticsearchConfig
 
-    def __init__(self, config: ElasticsearchConfig) -> None:
-        self.config = config
-        self.left_out: list[LeftOut] = []
+    @classmethod
+    def index_place(cls, config: AdapterConfig) -> IndexPlace | None:
+        return config if isinstance(config, cls.Config) else None
 
     def source_hash(self) -> str:
         with closing(self.remote()) as index:

@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
 from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
-from raggs.corpora.base import LeftOut, hash_source
+from raggs.corpora.base import Corpus, LeftOut, hash_source
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
-from raggs.registry import Adapter
-from raggs.settings import Settings, SourcePath
+from raggs.settings import SourcePath
 
 
 def _relative(pattern: str) -> str:
@@ -33,21 +33,18 @@ def _relative(pattern: str) -> str:
 Pattern = Annotated[str, AfterValidator(_relative)]
 
 
-class FolderConfig(Settings):
+class FolderConfig(AdapterConfig):
     type: Literal["folder"] = "folder"
     path: SourcePath = Field(description="the folder")
     patterns: tuple[Pattern, ...] = Field(("*.txt", "*.md"), min_length=1, description="which files, at any depth")
     max_words: int = Field(200, ge=20, description="words a passage holds at most")
 
 
-class FolderCorpus(Adapter):
+class FolderCorpus(Corpus):
     """Every text and Markdown file below a folder, cut into passages."""
 
     Config = FolderConfig
-
-    def __init__(self, config: FolderConfig) -> None:
-        self.config = config
-        self.left_out: list[LeftOut] = []
+    config: FolderConfig
 
     def source_hash(self) -> str:
         return hash_value([[file_id(name), hash_source(path)] for name, path in self._files()])

@@ -10,33 +10,30 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
-from raggs.corpora.base import LeftOut, hash_source
+from raggs.corpora.base import Corpus, LeftOut, hash_source
 from raggs.errors import DataError
 from raggs.hashing import canonical_json
 from raggs.jsonl import read_objects
-from raggs.registry import Adapter
-from raggs.settings import Settings, SourcePath
+from raggs.settings import SourcePath
 
 ID_FIELDS = ("_id", "id", "doc_id")
 KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
 REMEDY = 'expected {"_id": "...", "title": "...", "text": "..."}'
 
 
-class JsonlConfig(Settings):
+class JsonlConfig(AdapterConfig):
     type: Literal["jsonl"] = "jsonl"
     path: SourcePath = Field(description="one JSON object a line; may be .gz")
     empty: Literal["skip", "error"] = Field("skip", description="passages with neither title nor text")
 
 
-class JsonlCorpus(Adapter):
+class JsonlCorpus(Corpus):
     """One JSON object a line: _id, text, and optionally title and metadata."""
 
     Config = JsonlConfig
-
-    def __init__(self, config: JsonlConfig) -> None:
-        self.config = config
-        self.left_out: list[LeftOut] = []
+    config: JsonlConfig
 
     def source_hash(self) -> str:
         return hash_source(self.config.path)

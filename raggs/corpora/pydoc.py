@@ -11,28 +11,24 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
 from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
-from raggs.corpora.base import LeftOut
+from raggs.corpora.base import Corpus
 from raggs.errors import PrerequisiteError
 from raggs.hashing import hash_value
-from raggs.registry import Adapter
-from raggs.settings import Settings
 
 
-class PydocConfig(Settings):
+class PydocConfig(AdapterConfig):
     type: Literal["pydoc"] = "pydoc"
     max_words: int = Field(200, ge=20, description="words a passage holds at most")
 
 
-class PydocCorpus(Adapter):
+class PydocCorpus(Corpus):
     """CPython's own language reference (pydoc topics), some hundreds of passages."""
 
     Config = PydocConfig
-
-    def __init__(self, config: PydocConfig) -> None:
-        self.config = config
-        self.left_out: list[LeftOut] = []
+    config: PydocConfig
 
     def source_hash(self) -> str:
         return hash_value(_topics())

@@ -54,6 +54,17 @@ class IndexPlace(Settings):
         return f"{self.url}/{self.index}"
 
 
+class VectorPlace(IndexPlace):
+    """An index that may hold vectors too."""
+
+    vector_field: str = Field("vector", description="the passage's vector; a dense_vector")
+
+    @property
+    def by_vectors(self) -> bool:
+        """Whether whoever names the place searches its vectors."""
+        return True
+
+
 class IndexSettings(Settings):
     """How `raggs index` creates an index. No stage reads it: what an index is counts by its state on the server."""
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.embedders.base import Embedder
+
+REGISTRY: Registry[Embedder] = Registry(
     "embedder",
+    "embedders",
+    "raggs.embedders.base:Embedder",
     {
         "litellm": "raggs.embedders.litellm:LiteLLMEmbedder",
         "wordllama": "raggs.embedders.wordllama:WordLlamaEmbedder",

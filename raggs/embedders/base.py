@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from pydantic import Field
+
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.arrays import Vectors
+from raggs.hashing import hash_value
+from raggs.settings import Effort
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -21,23 +27,46 @@ class EmbedderContext:
     loop: Callable[[], asyncio.Runner]
 
 
-class Embedder(Protocol):
+class EmbedderConfig(AdapterConfig):
+    """What every embedder's settings hold."""
+
+    batch: Effort[int] = Field(256, ge=1, description="texts worked on at a time")
+
+
+class Embedder(Adapter, ABC):
     """Turns texts into vectors. Built as ``cls(config, context)``; loads its model at first use."""
+
+    Config: ClassVar[type[EmbedderConfig]] = EmbedderConfig
+
+    config: EmbedderConfig
+
+    def __init__(self, config: EmbedderConfig, context: EmbedderContext) -> None:
+        self.config = config
+        self.context = context
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The model that is paid for each `batch` of texts; empty where nobody is paid."""
+        return ()
 
     @property
     def identity(self) -> str:
         """Name, version and dimensions: vectors of equal identity may be compared. Cheap: loads no model."""
-        ...
+        return f"{self.config.type}/{self.dims}/{hash_value(self.own_causes())[:12]}"
+
+    def causes(self) -> dict[str, Any]:
+        """All that can change a vector."""
+        return {**self.own_causes(), "identity": self.identity}
 
     @property
+    @abstractmethod
     def dims(self) -> int:
         """Length of a vector. Cheap: loads no model."""
-        ...
 
+    @abstractmethod
     def embed(self, texts: Sequence[str]) -> Vectors:
         """Vectors of unit length, shape (len(texts), dims), float32; a text without any known word gives zeros.
 
         Raises:
             ProviderError: the model gave a wrong shape, NaN or infinity.
         """
-        ...

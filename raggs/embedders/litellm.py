@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
+from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.hashing import hash_value
 from raggs.llm import EmbedRequest, Parameters
 from raggs.llm.prices import address_of, vector_size
-from raggs.registry import Adapter
-from raggs.settings import Effort, Settings
+from raggs.settings import Effort
 
 if TYPE_CHECKING:
     from raggs.arrays import Vectors
-    from raggs.embedders.base import EmbedderContext
 
 
-class LiteLLMEmbedder(Adapter):
+class LiteLLMEmbedder(Embedder):
     """Any provider's embedding model; each text is paid for once."""
 
-    USES_LLM: ClassVar[bool] = True
-
-    class Config(Settings):
+    class Config(EmbedderConfig):
         type: Literal["litellm"] = "litellm"
         model: str = Field(min_length=1, description='provider and model, such as "openai/text-embedding-3-small"')
         dims: int | None = Field(
@@ -33,14 +30,16 @@ class LiteLLMEmbedder(Adapter):
         batch: Effort[int] = Field(128, ge=1, description="texts in one call")
         parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as input_type")
 
-    def __init__(self, config: Config, context: EmbedderContext) -> None:
-        self.config = config
-        self._context = context
+    config: Config
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
 
     @property
     def identity(self) -> str:
         """A model of the same name elsewhere is another model, and parameters change vectors."""
-        address = address_of(self.config.model, self._context.llm.settings.api_base)
+        address = address_of(self.config.model, self.context.llm.settings.api_base)
         more = {"address": address, "parameters": self.config.parameters} if address or self.config.parameters else None
         mark = f"/{hash_value(more)[:12]}" if more else ""
         return f"litellm/{self.config.model}/{self.dims}{mark}"
@@ -72,8 +71,8 @@ class LiteLLMEmbedder(Adapter):
 
     def _ask(self, texts: list[str]) -> Vectors:
         request = EmbedRequest(self.config.model, texts, self.dims, self.config.batch, self._parameters())
-        self._context.llm.require_price(self.config.model)
-        return self._context.loop().run(self._context.llm.embed(request))
+        self.context.llm.require_price(self.config.model)
+        return self.context.loop().run(self.context.llm.embed(request))
 
     def _parameters(self) -> dict[str, Any]:
         """A length below the model's own is asked for by name."""

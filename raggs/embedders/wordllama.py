@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from raggs.arrays import Ints, Vectors
+from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ProviderError
-from raggs.registry import Adapter, installed
-from raggs.settings import Effort, Settings
+from raggs.registry import installed
 
 if TYPE_CHECKING:
     from raggs.embedders.base import EmbedderContext
@@ -26,18 +26,19 @@ TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dime
 BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
 
 
-class WordLlamaEmbedder(Adapter):
+class WordLlamaEmbedder(Embedder):
     """WordLlama: averaged static token vectors, no download, thousands of texts a second."""
 
     PACKAGES = ("wordllama",)
 
-    class Config(Settings):
+    class Config(EmbedderConfig):
         type: Literal["wordllama"] = "wordllama"
         dims: Literal[64, 128, 256] = Field(256, description="length of a vector")
-        batch: Effort[int] = Field(256, ge=1, description="texts tokenized at a time")
+
+    config: Config
 
     def __init__(self, config: Config, context: EmbedderContext | None = None) -> None:
-        self._config = config
+        self.config = config
         self._model: Any = None
 
     @property
@@ -46,15 +47,15 @@ class WordLlamaEmbedder(Adapter):
 
     @property
     def dims(self) -> int:
-        return self._config.dims
+        return self.config.dims
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         import numpy as np
 
         self._load()
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
-        for start in range(0, len(texts), self._config.batch):
-            batch = list(texts[start : start + self._config.batch])
+        for start in range(0, len(texts), self.config.batch):
+            batch = list(texts[start : start + self.config.batch])
             for place, tokens in enumerate(self._model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
                 vectors[place] = self._pool(np.array(tokens.ids, dtype=np.int64))
         return vectors

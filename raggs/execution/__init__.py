@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.execution.base import Execution
+
+REGISTRY: Registry[Execution] = Registry(
     "execution",
+    "executions",
+    "raggs.execution.base:Execution",
     {
-        "local": "raggs.execution.local:LocalExecution",
         "dask": "raggs.execution.dask:DaskExecution",
+        "local": "raggs.execution.local:LocalExecution",
     },
 )

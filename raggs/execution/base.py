@@ -6,11 +6,13 @@ the rate limits and the keys.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Record
 from raggs.settings import Settings
 from raggs.stages.base import Services, Stage, Work
@@ -30,9 +32,14 @@ class ExecutionContext:
     run_shard: Callable[[str, int], None]
 
 
-class Execution(Protocol):
+class Execution(Adapter, ABC):
     """Runs stages. Built as ``cls(config, context)``; cheap to build."""
 
+    def __init__(self, config: AdapterConfig, context: ExecutionContext) -> None:
+        self.config = config
+        self.context = context
+
+    @abstractmethod
     def records(
         self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
@@ -44,8 +51,7 @@ class Execution(Protocol):
         Raises:
             RaggsError: as `stage.run`; or the execution lacks what it needs.
         """
-        ...
 
     def close(self) -> None:
         """Let go of processes and connections. May be called twice."""
-        ...
+        return

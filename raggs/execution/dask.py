@@ -27,16 +27,16 @@ from uuid import uuid4
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import JournalRecord, Record
 from raggs.elastic.server import API_KEY, PASSWORD
 from raggs.errors import PrerequisiteError, ProviderError
-from raggs.execution.base import ExecutionContext
+from raggs.execution.base import Execution
 from raggs.execution.desk import Desk
 from raggs.execution.shards import Job, Parts, Pools, merged, shard_folder, split
 from raggs.indexes.passages import PassageStore
 from raggs.judges.base import Task
 from raggs.manifests.models import versions
-from raggs.registry import Adapter
 from raggs.settings import Effort, Settings
 from raggs.stages.base import Services, Stage, Work
 
@@ -48,10 +48,10 @@ TASKS: tuple[Task, ...] = get_args(Task)
 PARTS = ("queries", "corpus", "retrievers")
 
 
-class DaskExecution(Adapter):
+class DaskExecution(Execution):
     """Shards of queries on the workers of a dask cluster; artifacts as of a local run."""
 
-    class Config(Settings):
+    class Config(AdapterConfig):
         type: Literal["dask"] = "dask"
         address: Effort[str | None] = Field(
             None,
@@ -61,9 +61,7 @@ class DaskExecution(Adapter):
         workers: Effort[int] = Field(2, ge=1, description="processes on this machine, where address is null")
         shards: Effort[int] = Field(64, ge=1, le=512, description="parts that the queries are cut into")
 
-    def __init__(self, config: Config, context: ExecutionContext) -> None:
-        self.config = config
-        self._context = context
+    config: Config
 
     def records(
         self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
@@ -96,7 +94,7 @@ class DaskExecution(Adapter):
         judge, embedder, passages = services.judge, services.embedder, services.passages
         return Job(
             stage=stage.NAME,
-            config=self._context.config,
+            config=self.context.config,
             folder=folder,
             passages=passages.path.resolve() if isinstance(passages, PassageStore) else None,
             topic=f"raggs-questions-{uuid4().hex}",
@@ -115,7 +113,7 @@ class DaskExecution(Adapter):
         client.subscribe_topic(job.topic, desk.hear)
         text, done = job.model_dump_json(), 0
         futures = {
-            number: client.submit(self._context.run_shard, text, number, key=f"{job.stage}-{number}-{job.topic}")
+            number: client.submit(self.context.run_shard, text, number, key=f"{job.stage}-{number}-{job.topic}")
             for number in members
         }
         try:

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, ClassVar
+from typing import Any
 from uuid import uuid4
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
-from raggs.judges.base import Judgment, Ordering, Task
+from raggs.judges.base import Judge, Judgment, Ordering, Task
 from raggs.manifests.journal import Shelf
 
 SILENCE_S = 300.0  # the client gives a sign of life every 30 s
@@ -130,24 +130,23 @@ class Line:
             raise ProviderError("the client has fallen silent")
 
 
-class RemoteJudge:
+class RemoteJudge(Judge):
     """A judge at the other end of the line: who is asked, paid and counted there.
 
     Only ids travel up: the client has the texts.
     """
 
-    models: ClassVar[tuple[str, ...]] = ()  # nobody is paid on this side
-
     def __init__(self, name: str, line: Callable[[], Line]) -> None:
-        self.name = name
+        self._name = name
         self._line = line
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     def causes(self, task: Task) -> dict[str, Any]:
         """The client states them."""
         return {}
-
-    def check(self, queries: Iterable[Query]) -> None:
-        """The client has checked."""
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         answer = await self._line().ask("grade", qid=query.qid, passages=[passage.doc_id], sample=sample)

@@ -6,26 +6,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Record
-from raggs.execution.base import ExecutionContext
-from raggs.registry import Adapter
+from raggs.execution.base import Execution
 from raggs.settings import Settings
 from raggs.stages.base import Services, Stage, Work
 
 
-class LocalExecution(Adapter):
+class LocalExecution(Execution):
     """Everything in the process that runs raggs."""
 
-    class Config(Settings):
+    class Config(AdapterConfig):
         type: Literal["local"] = "local"
-
-    def __init__(self, config: Config, context: ExecutionContext) -> None:
-        self.config = config
 
     def records(
         self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         return stage.run(work, config, services)
-
-    def close(self) -> None:
-        """There is nothing to close."""

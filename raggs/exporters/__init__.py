@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.exporters.base import Exporter
+
+REGISTRY: Registry[Exporter] = Registry(
     "exporter",
+    "exporters",
+    "raggs.exporters.base:Exporter",
     {
-        "trec": "raggs.exporters.trec:TrecExporter",
         "beir": "raggs.exporters.beir:BeirExporter",
         "jsonl": "raggs.exporters.jsonl:JsonlExporter",
+        "trec": "raggs.exporters.trec:TrecExporter",
     },
 )

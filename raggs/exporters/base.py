@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Query, RankRecord
 
@@ -23,13 +24,13 @@ class Golden:
     provenance: Mapping[str, Any]
 
 
-class Exporter(Protocol):
+class Exporter(ABC):
     """Writes a golden set. Built as ``cls()``."""
 
+    @abstractmethod
     def write(self, golden: Golden, folder: Path) -> list[Path]:
         """Write all files of the format into `folder` (made if missing); each appears whole or not at all.
 
         Returns:
             The files, in a stable order.
         """
-        ...

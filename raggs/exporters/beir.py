@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from raggs.artifacts import MergeRecord
-from raggs.exporters.base import Golden
+from raggs.exporters.base import Exporter, Golden
 from raggs.exporters.files import json_line, write_lines, write_meta
-from raggs.registry import Adapter
 
 
-class BeirExporter(Adapter):
+class BeirExporter(Exporter):
     """BEIR folder: pooled corpus, queries, and graded test qrels.
 
     `corpus.jsonl` holds every passage of any query's pool once, sorted by id; `queries.jsonl` the questions in

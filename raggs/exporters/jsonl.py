@@ -9,12 +9,11 @@ from pathlib import Path
 
 from raggs.artifacts import MergeRecord, RankRecord
 from raggs.errors import DataError
-from raggs.exporters.base import Golden
+from raggs.exporters.base import Exporter, Golden
 from raggs.exporters.files import json_line, write_lines, write_meta
-from raggs.registry import Adapter
 
 
-class JsonlExporter(Adapter):
+class JsonlExporter(Exporter):
     """One JSON line for each ranked passage: query, rank, grade, confidence, text.
 
     `golden.jsonl` is sorted by query id and rank. `confidence` is the probability that the passage truly stands

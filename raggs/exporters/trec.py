@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from raggs.exporters.base import Golden
+from raggs.exporters.base import Exporter, Golden
 from raggs.exporters.files import write_lines, write_meta
-from raggs.registry import Adapter
 
 
-class TrecExporter(Adapter):
+class TrecExporter(Exporter):
     """TREC qrels with grades, and the ranked top as a run.
 
     `qrels.txt` holds `qid 0 docid grade` for each graded passage, near-duplicates included; passages without a

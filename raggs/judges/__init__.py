@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-ALONE = {
-    "litellm": "raggs.judges.litellm:LiteLLMJudge",
-    "nuggets": "raggs.judges.nuggets:NuggetJudge",
-    "reference": "raggs.judges.reference:ReferenceJudge",
-    "qrels": "raggs.judges.qrels:QrelsJudge",
-    "scripted": "raggs.judges.scripted:ScriptedJudge",
-}
+from raggs.registry import Registry
 
-SINGLE: Registry[Adapter] = Registry("judge", ALONE)  # who may sit in a panel
-REGISTRY: Registry[Adapter] = Registry("judge", {**ALONE, "panel": "raggs.judges.panel:PanelJudge"})
+if TYPE_CHECKING:
+    from raggs.judges.base import Judge
+
+REGISTRY: Registry[Judge] = Registry(
+    "judge",
+    "judges",
+    "raggs.judges.base:Judge",
+    {
+        "litellm": "raggs.judges.litellm:LiteLLMJudge",
+        "nuggets": "raggs.judges.nuggets:NuggetJudge",
+        "panel": "raggs.judges.panel:PanelJudge",
+        "qrels": "raggs.judges.qrels:QrelsJudge",
+        "reference": "raggs.judges.reference:ReferenceJudge",
+        "scripted": "raggs.judges.scripted:ScriptedJudge",
+    },
+)

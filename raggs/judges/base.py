@@ -5,10 +5,12 @@ The same judge serves both stages. A judge that fails says so in its answer; it 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage, Query
 
 if TYPE_CHECKING:
@@ -47,8 +49,14 @@ class JudgeContext:
     order_prompt: Prompt
 
 
-class Judge(Protocol):
+class Judge(Adapter, ABC):
     """Grades and orders. Built as ``cls(config, context)``; cheap to build."""
+
+    IN_PANEL: ClassVar[bool] = True  # whether it may sit in a panel
+
+    def __init__(self, config: AdapterConfig, context: JudgeContext) -> None:
+        self.config = config
+        self.context = context
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -56,16 +64,16 @@ class Judge(Protocol):
 
         With any, the settings of calls belong to the fingerprint, and the dry run and the doctor count them.
         """
-        ...
+        return ()
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """Who judges, for the record: type and model or file."""
-        ...
 
     def causes(self, task: Task) -> dict[str, Any]:
         """All that can change this judge's answers to `task`: settings, content of files, prompt, model."""
-        ...
+        return self.own_causes()
 
     def check(self, queries: Iterable[Query]) -> None:
         """Find what the judge lacks before anything is asked or paid for.
@@ -74,20 +82,20 @@ class Judge(Protocol):
             DataError: a question or a file lacks what the judge needs.
             ConfigError: the model, or its price under a cap, is not known.
         """
-        ...
+        return
 
+    @abstractmethod
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         """The utility of one passage for the query; samples of the same pair may differ.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.
         """
-        ...
 
+    @abstractmethod
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         """All passages from best to worst, as a full permutation of their positions.
 
         Raises:
             BudgetError, AuthenticationError: the run must stop.
         """
-        ...

@@ -13,13 +13,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
-from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.languages import detect_language
 from raggs.llm import Parameters, Request
 from raggs.prompts import FALLBACK
-from raggs.registry import Adapter, adapter_causes
-from raggs.settings import Settings
 from raggs.text import one_line
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
@@ -33,16 +32,18 @@ GRADE_SCHEMA = {
 }
 
 
-class LiteLLMJudge(Adapter):
+class LiteLLMJudge(Judge):
     """Any language model, by any provider that litellm knows."""
 
-    class Config(Settings):
+    class Config(AdapterConfig):
         type: Literal["litellm"] = "litellm"
         model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
         parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
 
+    config: Config
+
     def __init__(self, config: Config, context: JudgeContext) -> None:
-        self.config = config
+        super().__init__(config, context)
         self._llm = context.llm
         self._languages: dict[str, str] = {}
         self._prompts = {"grade": context.grade_prompt, "order": context.order_prompt}
@@ -66,7 +67,7 @@ class LiteLLMJudge(Adapter):
         self._llm.require_price(self.config.model)
 
     def causes(self, task: Task) -> dict[str, Any]:
-        return {**adapter_causes(type(self), self.config), "prompt": self._prompts[task].sha256}
+        return {**self.own_causes(), "prompt": self._prompts[task].sha256}
 
     def _language(self, query: Query) -> str:
         """The language that the query states, else the one that its text shows."""

@@ -10,46 +10,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Nugget, Passage, Query
 from raggs.errors import DataError
 from raggs.hashing import hash_bytes
-from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering
 from raggs.judges.thresholds import Thresholds, grade_of
-from raggs.registry import Adapter, adapter_causes
-from raggs.settings import Settings
 from raggs.text import one_line
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[re.Pattern[str], ...]], ...]
 
 
-class NuggetsConfig(Settings):
+class NuggetsConfig(AdapterConfig):
     type: Literal["nuggets"] = "nuggets"
     thresholds: Thresholds = Field(
         (0.25, 0.5, 0.8), description="coverage from which a grade is 3, 4, 5; any at all is 2"
     )
 
 
-class NuggetJudge(Adapter):
+class NuggetJudge(Judge):
     """No language model: grades by the facts (patterns) of the question that a passage holds."""
 
     Config = NuggetsConfig
-    models: ClassVar[tuple[str, ...]] = ()
+    config: NuggetsConfig
 
     def __init__(self, config: NuggetsConfig, context: JudgeContext) -> None:
-        self.config = config
+        super().__init__(config, context)
         self._patterns: dict[str, Patterns] = {}
 
     @property
     def name(self) -> str:
         return "nuggets"
-
-    def causes(self, task: Task) -> dict[str, Any]:
-        return adapter_causes(type(self), self.config)
 
     def check(self, queries: Iterable[Query]) -> None:
         for query in queries:

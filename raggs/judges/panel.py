@@ -10,25 +10,21 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
 from raggs import judges
+from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
-from raggs.registry import Adapter, spec_type
-from raggs.settings import Settings
 
-if TYPE_CHECKING:
-    MemberSpec = Settings
-else:
-    MemberSpec = spec_type(judges.SINGLE)
+MemberSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]
 
 
-class PanelConfig(Settings):
+class PanelConfig(AdapterConfig):
     type: Literal["panel"] = "panel"
     judges: tuple[MemberSpec, ...] = Field(min_length=2, description="the members; the first has the casting vote")
     rule: Literal["median", "weighted"] = Field(
@@ -50,14 +46,17 @@ class PanelConfig(Settings):
         return self
 
 
-class PanelJudge(Adapter):
+class PanelJudge(Judge):
     """Several judges, each any of the others, settled by median or weights."""
 
     Config = PanelConfig
+    IN_PANEL = False
+    config: PanelConfig
 
     def __init__(self, config: PanelConfig, context: JudgeContext) -> None:
-        self.config = config
-        self.members = dict(zip(_names(made := [_make(spec, context) for spec in config.judges]), made, strict=True))
+        super().__init__(config, context)
+        made = [judges.REGISTRY.of(spec)(spec, context) for spec in config.judges]
+        self.members = dict(zip(_names(made), made, strict=True))
 
     @property
     def name(self) -> str:
@@ -105,11 +104,6 @@ class PanelJudge(Adapter):
             errors = {name: each.error for name, each in zip(self.members, found, strict=True)}
             return Ordering(None, _failures(errors), next((each.raw for each in found if each.order is None), None))
         return Ordering(consensus_order([order for order, _ in given], [weight for _, weight in given]))
-
-
-def _make(spec: Settings, context: JudgeContext) -> Judge:
-    adapter: Any = judges.SINGLE.load(spec.type)  # type: ignore[attr-defined]  # every Config has a type
-    return cast(Judge, adapter(spec, context))
 
 
 def _names(members: Sequence[Judge]) -> list[str]:

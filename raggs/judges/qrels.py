@@ -9,16 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.errors import DataError
-from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
-from raggs.registry import Adapter, adapter_causes
+from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.seeds import generator
-from raggs.settings import InputPath, Settings
+from raggs.settings import InputPath
 from raggs.trec import read_qrels
 
 # Settings that do not matter for the task.
@@ -27,7 +27,7 @@ OTHERS: dict[Task, tuple[str, ...]] = {"grade": ("beta", "spread"), "order": ("g
 UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
 
 
-class QrelsConfig(Settings):
+class QrelsConfig(AdapterConfig):
     type: Literal["qrels"] = "qrels"
     path: InputPath
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
@@ -37,14 +37,14 @@ class QrelsConfig(Settings):
     seed: int = 0
 
 
-class QrelsJudge(Adapter):
+class QrelsJudge(Judge):
     """Replays human labels from a TREC file, with simulated noise on request."""
 
     Config = QrelsConfig
-    models: ClassVar[tuple[str, ...]] = ()
+    config: QrelsConfig
 
     def __init__(self, config: QrelsConfig, context: JudgeContext) -> None:
-        self.config = config
+        super().__init__(config, context)
         self._utility = lru_cache(UTILITIES)(self._draw_utility)
 
     @property
@@ -52,7 +52,7 @@ class QrelsJudge(Adapter):
         return f"qrels {self.config.path.name}"
 
     def causes(self, task: Task) -> dict[str, Any]:
-        found = adapter_causes(type(self), self.config)
+        found = self.own_causes()
         return {name: value for name, value in found.items() if name not in OTHERS[task]}
 
     @cached_property

@@ -10,23 +10,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Query
 from raggs.errors import DataError
 from raggs.hashing import hash_bytes
-from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
+from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering
 from raggs.judges.thresholds import Thresholds, grade_of
-from raggs.registry import Adapter, adapter_causes
-from raggs.settings import Settings
 from raggs.text import clean_unicode
 
 WORD = re.compile(r"\w+")
 
 
-class ReferenceConfig(Settings):
+class ReferenceConfig(AdapterConfig):
     type: Literal["reference"] = "reference"
     thresholds: Thresholds = Field(
         (0.25, 0.5, 0.8), description="covered share from which a grade is 3, 4, 5; any at all is 2"
@@ -34,22 +33,19 @@ class ReferenceConfig(Settings):
     min_run: int = Field(5, ge=1, description="words that must match in a row to count")
 
 
-class ReferenceJudge(Adapter):
+class ReferenceJudge(Judge):
     """No language model: grades by how much of the question's reference excerpts a passage covers."""
 
     Config = ReferenceConfig
-    models: ClassVar[tuple[str, ...]] = ()
+    config: ReferenceConfig
 
     def __init__(self, config: ReferenceConfig, context: JudgeContext) -> None:
-        self.config = config
+        super().__init__(config, context)
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
 
     @property
     def name(self) -> str:
         return "reference"
-
-    def causes(self, task: Task) -> dict[str, Any]:
-        return adapter_causes(type(self), self.config)
 
     def check(self, queries: Iterable[Query]) -> None:
         for query in queries:

@@ -15,21 +15,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Literal, TypeGuard
+from typing import Any, Literal, TypeGuard
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.errors import DataError
 from raggs.jsonl import read_objects
-from raggs.judges.base import JudgeContext, Judgment, Ordering, Task
-from raggs.registry import Adapter, adapter_causes
-from raggs.settings import InputPath, Settings
+from raggs.judges.base import Judge, Judgment, Ordering
+from raggs.settings import InputPath
 
 REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
 
-class ScriptedConfig(Settings):
+class ScriptedConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
     path: InputPath
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE)
@@ -42,21 +42,15 @@ class _Script:
     failures: dict[str, int] = field(default_factory=dict)
 
 
-class ScriptedJudge(Adapter):
+class ScriptedJudge(Judge):
     """Answers from a JSON-lines file: grades, orders and failures, as written."""
 
     Config = ScriptedConfig
-    models: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, config: ScriptedConfig, context: JudgeContext) -> None:
-        self.config = config
+    config: ScriptedConfig
 
     @property
     def name(self) -> str:
         return f"scripted {self.config.path.name}"
-
-    def causes(self, task: Task) -> dict[str, Any]:
-        return adapter_causes(type(self), self.config)
 
     def check(self, queries: Iterable[Query]) -> None:
         known = {query.qid for query in queries}

@@ -20,7 +20,7 @@ from raggs.manifests.reasons import (
     Reason,
     differences,
 )
-from raggs.settings import Settings, causes
+from raggs.settings import Settings, causes_of
 from raggs.stages import ORDER
 from raggs.stages.base import Services, Stage
 from raggs.text import did_you_mean
@@ -60,7 +60,7 @@ def components(stage: Stage[Any], config: Settings, services: Services, inputs: 
     """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
     parts = {
         "code": stage.code,
-        "config": causes(config),
+        "config": causes_of(config),
         **stage.causes(config, services),
         **({"inputs": dict(inputs)} if inputs else {}),
     }

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.queries.base import QueryReader
+
+REGISTRY: Registry[QueryReader] = Registry(
     "query format",
+    "queries",
+    "raggs.queries.base:QueryReader",
     {
-        "jsonl": "raggs.queries.jsonl:JsonlQueries",
         "csv": "raggs.queries.csv:CsvQueries",
+        "jsonl": "raggs.queries.jsonl:JsonlQueries",
         "yaml": "raggs.queries.yaml:YamlQueries",
     },
 )

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Protocol
 
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import DataError, NotFoundError
 
 
-class QueryReader(Protocol):
+class QueryReader(Adapter, ABC):
     """A source of queries. Built as ``cls(config)``."""
 
+    def __init__(self, config: AdapterConfig) -> None:
+        self.config = config
+
+    @abstractmethod
     def queries(self) -> Iterator[tuple[int, Query]]:
         """Line (or position) and query, in the file's order.
 
@@ -20,7 +25,6 @@ class QueryReader(Protocol):
             NotFoundError: the file is missing or unreadable.
             DataError: a query is malformed; names file and line.
         """
-        ...
 
 
 def read_text(path: Path) -> str:

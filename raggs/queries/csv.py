@@ -14,29 +14,27 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import DataError
-from raggs.queries.base import read_text
+from raggs.queries.base import QueryReader, read_text
 from raggs.queries.fields import ALIASES, query_of
-from raggs.registry import Adapter
-from raggs.settings import InputPath, Settings
+from raggs.settings import InputPath
 
 LISTS = ("references", "nuggets")
 
 
-class CsvQueriesConfig(Settings):
+class CsvQueriesConfig(AdapterConfig):
     type: Literal["csv"] = "csv"
     path: InputPath = Field(description="a table with a header")
     delimiter: str = Field(",", min_length=1, max_length=1, description="what separates the columns")
 
 
-class CsvQueries(Adapter):
+class CsvQueries(QueryReader):
     """A CSV file with a header: id, question, optionally language and answer; the rest is metadata."""
 
     Config = CsvQueriesConfig
-
-    def __init__(self, config: CsvQueriesConfig) -> None:
-        self.config = config
+    config: CsvQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
         # A row may span lines (a quoted line break), so its number is that of its first line.

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.jsonl import read_objects
+from raggs.queries.base import QueryReader
 from raggs.queries.fields import query_of
-from raggs.registry import Adapter
-from raggs.settings import InputPath, Settings
+from raggs.settings import InputPath
 
 
-class JsonlQueriesConfig(Settings):
+class JsonlQueriesConfig(AdapterConfig):
     type: Literal["jsonl"] = "jsonl"
     path: InputPath
 
 
-class JsonlQueries(Adapter):
+class JsonlQueries(QueryReader):
     """One JSON object a line: _id, text, and optionally language, answer, references, nuggets."""
 
     Config = JsonlQueriesConfig
-
-    def __init__(self, config: JsonlQueriesConfig) -> None:
-        self.path = config.path
+    config: JsonlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        for number, row in read_objects(self.path):
-            yield number, query_of(row, self.path, number)
+        for number, row in read_objects(self.config.path):
+            yield number, query_of(row, self.config.path, number)

@@ -12,42 +12,40 @@ from typing import Literal
 import yaml
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import DataError
-from raggs.queries.base import read_text
+from raggs.queries.base import QueryReader, read_text
 from raggs.queries.fields import ALIASES, query_of
-from raggs.registry import Adapter
-from raggs.settings import InputPath, Settings
+from raggs.settings import InputPath
 
 STR = "tag:yaml.org,2002:str"
 TEXTS = frozenset({*ALIASES["qid"], *ALIASES["text"]})
 REMEDY = "start each query with `- _id: ...`"
 
 
-class YamlQueriesConfig(Settings):
+class YamlQueriesConfig(AdapterConfig):
     type: Literal["yaml"] = "yaml"
     path: InputPath = Field(description="a YAML list of mappings")
 
 
-class YamlQueries(Adapter):
+class YamlQueries(QueryReader):
     """A YAML list of mappings with the fields of the JSON form."""
 
     Config = YamlQueriesConfig
-
-    def __init__(self, config: YamlQueriesConfig) -> None:
-        self.path = config.path
+    config: YamlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
-        loader = _Loader(read_text(self.path))
+        loader = _Loader(read_text(self.config.path))
         try:
             for node in self._entries(loader.get_single_node()):
                 line = node.start_mark.line + 1
-                yield line, query_of(loader.construct_document(node), self.path, line)
+                yield line, query_of(loader.construct_document(node), self.config.path, line)
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             problem = getattr(error, "problem", None) or str(error)
             message, line = f"not valid YAML ({problem})", None if mark is None else mark.line + 1
-            raise DataError(message, where=self.path, line=line, remedy="fix the syntax") from error
+            raise DataError(message, where=self.config.path, line=line, remedy="fix the syntax") from error
         finally:
             loader.dispose()
 
@@ -58,17 +56,19 @@ class YamlQueries(Adapter):
             DataError: not a list, an entry is not a mapping, or a key stands twice in one.
         """
         if root is not None and not isinstance(root, yaml.SequenceNode):
-            raise DataError("not a list of queries", where=self.path, remedy=REMEDY)
+            raise DataError("not a list of queries", where=self.config.path, remedy=REMEDY)
         for node in root.value if root is not None else ():
             if not isinstance(node, yaml.MappingNode):
-                raise DataError("not a mapping", where=self.path, line=node.start_mark.line + 1, remedy=REMEDY)
+                raise DataError("not a mapping", where=self.config.path, line=node.start_mark.line + 1, remedy=REMEDY)
             seen: set[str] = set()
             for key, value in node.value:
                 if not isinstance(key, yaml.ScalarNode):
                     continue  # construction refuses it
                 if key.value in seen:
                     message = f"key {key.value!r} stands twice"
-                    raise DataError(message, where=self.path, line=key.start_mark.line + 1, remedy="keep one of them")
+                    raise DataError(
+                        message, where=self.config.path, line=key.start_mark.line + 1, remedy="keep one of them"
+                    )
                 seen.add(key.value)
                 if key.value in TEXTS and isinstance(value, yaml.ScalarNode):
                     value.tag = STR

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.retrievers.base import Retriever
+
+REGISTRY: Registry[Retriever] = Registry(
     "retriever",
+    "retrievers",
+    "raggs.retrievers.base:Retriever",
     {
         "bm25": "raggs.retrievers.bm25:Bm25Retriever",
         "dense": "raggs.retrievers.dense:DenseRetriever",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
+from pydantic import Field
+
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.arrays import Vectors
 from raggs.artifacts import EmbedRecord
+from raggs.elastic.settings import VectorPlace
 from raggs.indexes.passages import Passages, PassageStore
-from raggs.registry import Adapter
-from raggs.settings import Settings
 
 
 class Hit(NamedTuple):
@@ -21,9 +24,16 @@ class Hit(NamedTuple):
     score: float
 
 
-def name_of(config: Settings) -> str:
+class RetrieverConfig(AdapterConfig):
+    """What every retriever's settings hold."""
+
+    name: str | None = Field(None, description="its name in records and weights; the type if absent")
+    k: int = Field(50, ge=1, description="hits for each query")
+
+
+def name_of(config: RetrieverConfig) -> str:
     """The name of a configured retriever in records and weights: its `name`, else its `type`."""
-    return str(getattr(config, "name", None) or getattr(config, "type"))  # noqa: B009 - every Config has it
+    return config.name or config.type
 
 
 @dataclass(frozen=True)
@@ -46,32 +56,44 @@ class RetrieverContext:
         return self.passages
 
 
-class RetrieverAdapter(Adapter):
-    """What every retriever inherits."""
-
-    WHOLE_CORPUS: ClassVar[bool] = False  # whether it reads passages by position, and so all of them
-
-    def state(self) -> Mapping[str, Any]:
-        """What besides its settings and the corpus can change its hits, as it is now: say, an index on a server.
-
-        Asked for before anything is paid for, so a retriever that cannot work says so here.
-        """
-        return {}
-
-    def close(self) -> None:
-        """Let go of what is open. May be called twice."""
-
-
-class Retriever(Protocol):
+class Retriever(Adapter, ABC):
     """Searches the corpus. Built as ``cls(config, context)``; builds or opens its index at first search."""
 
-    def state(self) -> Mapping[str, Any]: ...
-    def close(self) -> None: ...
+    Config: ClassVar[type[RetrieverConfig]] = RetrieverConfig
+    WHOLE_CORPUS: ClassVar[bool] = False  # whether it reads passages by position, and so all of them
+    NEEDS_VECTORS: ClassVar[bool] = False  # whether it needs an embedder, by which all passages are embedded
 
+    config: RetrieverConfig
+
+    def __init__(self, config: RetrieverConfig, context: RetrieverContext) -> None:
+        self.config = config
+        self.context = context
+
+    @classmethod
+    def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - most search none
+        """The index on a server that it searches and that `raggs index` can make; None where it searches none."""
+        return None
+
+    def causes(self) -> dict[str, Any]:
+        """What besides the corpus can change its hits, as it is now: settings, versions, an index on a server."""
+        return self.own_causes()
+
+    def check(self) -> None:
+        """Find what it lacks before anything is paid for.
+
+        Raises:
+            RaggsError: its server is down, or has not what it needs.
+        """
+        return
+
+    @abstractmethod
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """For each query its hits, best first: score descending, then doc_id ascending; at most `k`.
 
         Raises:
             DataError: a score is NaN, or a query's vector does not fit the index.
         """
-        ...
+
+    def close(self) -> None:
+        """Let go of what is open. May be called twice."""
+        return

@@ -6,38 +6,32 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import Field
-
 from raggs.arrays import shortest_floats
 from raggs.errors import DataError
-from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
-from raggs.settings import Settings
+from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
     from raggs.indexes.vectors import VectorIndex
 
 
-class DenseRetriever(RetrieverAdapter):
+class DenseRetriever(Retriever):
     """Exact cosine over the passages' vectors, by the embedder of the embed stage."""
 
     WHOLE_CORPUS = True
+    NEEDS_VECTORS = True
     PACKAGES = ("numpy",)
 
-    class Config(Settings):
+    class Config(RetrieverConfig):
         type: Literal["dense"] = "dense"
-        name: str | None = Field(None, description="its name in records and weights; the type if absent")
-        k: int = Field(50, ge=1, description="hits for each query")
 
-    def __init__(self, config: Config, context: RetrieverContext) -> None:
-        self._config = config
-        self._context = context
+    config: Config
 
     @cached_property
     def _index(self) -> VectorIndex:
         from raggs.indexes.vectors import open_vectors
 
-        context = self._context
+        context = self.context
         return open_vectors(
             context.cache, context.embedder, context.dims, context.store, context.embed, context.progress
         )
@@ -45,26 +39,26 @@ class DenseRetriever(RetrieverAdapter):
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         import numpy as np
 
-        if not self._context.embedder:
+        if not self.context.embedder:
             raise DataError("dense retrieval needs an embedder", remedy="set embed.embedder, or leave dense out")
         for query in queries:
             self._check(query)
         vectors = np.array([query.embedding for query in queries], dtype=np.float32).reshape(
-            len(queries), self._context.dims
+            len(queries), self.context.dims
         )
-        found = self._index.search(vectors, self._config.k)
+        found = self._index.search(vectors, self.config.k)
         for positions, scores in zip(found.positions, found.scores, strict=True):
             hits = positions >= 0
-            ids = self._context.store.ids_at(positions[hits].tolist())
+            ids = self.context.store.ids_at(positions[hits].tolist())
             yield [Hit(doc_id, score) for doc_id, score in zip(ids, shortest_floats(scores[hits]), strict=True)]
 
     def _check(self, query: EmbedRecord) -> None:
         remedy = "run the embed stage again with an embedder: --from embed"
-        if query.embedder != self._context.embedder:
+        if query.embedder != self.context.embedder:
             made = query.embedder or "no embedder"
-            raise DataError(f"query {query.qid} was embedded by {made}, not by {self._context.embedder}", remedy=remedy)
-        if len(query.embedding) != self._context.dims:
+            raise DataError(f"query {query.qid} was embedded by {made}, not by {self.context.embedder}", remedy=remedy)
+        if len(query.embedding) != self.context.dims:
             raise DataError(
-                f"the vector of query {query.qid} has {len(query.embedding)} values, not {self._context.dims}",
+                f"the vector of query {query.qid} has {len(query.embedding)} values, not {self.context.dims}",
                 remedy=remedy,
             )

@@ -16,10 +16,10 @@ from pydantic import Field, field_validator, model_validator
 
 from raggs.arrays import shortest_float
 from raggs.elastic.index import TEXTS, VECTORS, Index
-from raggs.elastic.settings import MAX_RESULTS, IndexPlace
+from raggs.elastic.settings import MAX_RESULTS, VectorPlace
 from raggs.errors import DataError
 from raggs.fusion import fuse
-from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
+from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
@@ -29,21 +29,23 @@ QUERY = "{query}"
 ANALYSIS = ("type", "analyzer", "search_analyzer")
 
 
-class ElasticsearchRetriever(RetrieverAdapter):
+class ElasticsearchRetriever(Retriever):
     """An Elasticsearch index: bm25, knn, or hybrid (both, fused by reciprocal ranks)."""
 
-    class Config(IndexPlace):
+    class Config(VectorPlace, RetrieverConfig):
         type: Literal["elasticsearch"] = "elasticsearch"
-        name: str | None = Field(None, description="its name in records and weights; the type if absent")
         k: int = Field(50, ge=1, le=MAX_RESULTS - TIES, description="hits for each query")
         mode: Literal["bm25", "knn", "hybrid"] = Field("bm25", description="hybrid: both, fused by reciprocal ranks")
-        vector_field: str = Field("vector", description="the passage's vector; a dense_vector")
         num_candidates: int | None = Field(
             None, ge=1, le=MAX_RESULTS, description="kNN: candidates of a shard; 4 k and at least 200 if absent"
         )
         query_template: Mapping[str, Any] | None = Field(
             None, description='instead of a plain match: a query in Elasticsearch\'s terms, with "{query}" in its texts'
         )
+
+        @property
+        def by_vectors(self) -> bool:
+            return self.mode != "bm25"
 
         @field_validator("query_template")
         @classmethod
@@ -58,14 +60,12 @@ class ElasticsearchRetriever(RetrieverAdapter):
                 raise ValueError("query_template is about words, which mode knn does not search; leave one out")
             return self
 
-    def __init__(self, config: Config, context: RetrieverContext) -> None:
-        self._config = config
-        self._context = context
+    config: Config
 
     @cached_property
     def _index(self) -> Index:
         """The index, once it is known to have what the mode needs."""
-        config, index = self._config, Index(self._config)
+        config, index = self.config, Index(self.config)
         index.need_ids()
         if config.mode != "knn" and config.query_template is None:
             index.need("text_field", config.text_field, TEXTS)
@@ -73,8 +73,16 @@ class ElasticsearchRetriever(RetrieverAdapter):
             self._check_vectors(index)
         return index
 
-    def state(self) -> Mapping[str, Any]:
-        return {"index": self._index.state}
+    @classmethod
+    def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:
+        return config if isinstance(config, cls.Config) else None
+
+    def causes(self) -> dict[str, Any]:
+        return {**self.own_causes(), "index": self._index.state}
+
+    def check(self) -> None:
+        """Ask the index whether it has what the mode needs."""
+        self._index  # noqa: B018 - opening it asks
 
     def close(self) -> None:
         if "_index" in self.__dict__:
@@ -88,13 +96,13 @@ class ElasticsearchRetriever(RetrieverAdapter):
         found = index.search([body for both in bodies for body in both if body is not None])
         for query, both in zip(queries, bodies, strict=True):
             lists = [[] if body is None else self._ranked(next(found)) for body in both]
-            hits = lists[0][: self._config.k] if len(lists) == 1 else self._fused(lists)
+            hits = lists[0][: self.config.k] if len(lists) == 1 else self._fused(lists)
             self._check_known(query, hits)
             yield hits
 
     def _bodies(self, query: EmbedRecord) -> Iterator[dict[str, Any] | None]:
         """The searches for a query; None for one that cannot find anything."""
-        config, size = self._config, self._config.k + TIES
+        config, size = self.config, self.config.k + TIES
         common = {"size": size, "_source": False, **self._index.id_part}
         if config.mode != "knn":
             yield {"query": self._words(query.bm25_text), **common} if query.bm25_text.strip() else None
@@ -111,13 +119,13 @@ class ElasticsearchRetriever(RetrieverAdapter):
 
     def _words(self, text: str) -> Mapping[str, Any]:
         """The query for words: title and text as one field where the index analyses both alike, as it is made here."""
-        if self._config.query_template is not None:
-            return dict(fill(self._config.query_template, text))
-        names = [self._config.title_field, self._config.text_field]
+        if self.config.query_template is not None:
+            return dict(fill(self.config.query_template, text))
+        names = [self.config.title_field, self.config.text_field]
         title, body = (self._index.fields.get(name, {}) for name in names)
         if title.get("type") == "text" and all(title.get(part) == body.get(part) for part in ANALYSIS):
             return {"combined_fields": {"query": text, "fields": names}}
-        return {"match": {self._config.text_field: {"query": text}}}
+        return {"match": {self.config.text_field: {"query": text}}}
 
     def _ranked(self, hits: Iterable[Mapping[str, Any]]) -> list[Hit]:
         return _sorted((self._index.doc_id(hit), hit["_score"]) for hit in hits)
@@ -125,13 +133,13 @@ class ElasticsearchRetriever(RetrieverAdapter):
     def _fused(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
         """Reciprocal rank fusion of both lists, each cut at k."""
         cut = {
-            str(place): [(hit.doc_id, hit.score) for hit in hits[: self._config.k]] for place, hits in enumerate(lists)
+            str(place): [(hit.doc_id, hit.score) for hit in hits[: self.config.k]] for place, hits in enumerate(lists)
         }
-        fused = fuse(cut, depth=self._config.k)
+        fused = fuse(cut, depth=self.config.k)
         return _sorted((item.doc_id, item.score) for item in fused)
 
     def _check_vectors(self, index: Index) -> None:
-        config, context = self._config, self._context
+        config, context = self.config, self.context
         if not context.embedder:
             raise DataError(f"mode {config.mode} needs an embedder", remedy="set embed.embedder, or mode: bm25")
         field = index.need("vector_field", config.vector_field, VECTORS)
@@ -149,25 +157,25 @@ class ElasticsearchRetriever(RetrieverAdapter):
             )
 
     def _check(self, query: EmbedRecord) -> None:
-        if self._config.mode == "bm25" or (
-            query.embedder == self._context.embedder and len(query.embedding) == self._context.dims
+        if self.config.mode == "bm25" or (
+            query.embedder == self.context.embedder and len(query.embedding) == self.context.dims
         ):
             return
         made = query.embedder or "no embedder"
         raise DataError(
             f"query {query.qid} was embedded by {made} in {len(query.embedding)} dimensions, "
-            f"not by {self._context.embedder} in {self._context.dims}",
+            f"not by {self.context.embedder} in {self.context.dims}",
             remedy="run the embed stage again with an embedder: --from embed",
         )
 
     def _check_known(self, query: EmbedRecord, hits: Sequence[Hit]) -> None:
         """Refuse hits that are no passages of the corpus."""
-        strange = {hit.doc_id for hit in hits} - self._context.passages.known(hit.doc_id for hit in hits)
+        strange = {hit.doc_id for hit in hits} - self.context.passages.known(hit.doc_id for hit in hits)
         if strange:
             shown = ", ".join(islice(sorted(strange), 3))
             raise DataError(
                 f"query {query.qid} found {shown}, which the corpus does not have",
-                where=self._config.shown,
+                where=self.config.shown,
                 remedy="let corpus be this index (type: elasticsearch), or load the corpus into it: raggs index",
             )
 

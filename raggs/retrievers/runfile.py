@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from raggs.errors import DataError
-from raggs.retrievers.base import Hit, RetrieverAdapter, RetrieverContext
-from raggs.settings import InputPath, Settings
+from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.settings import InputPath
 from raggs.trec import read_scored
 
 if TYPE_CHECKING:
@@ -20,39 +20,35 @@ if TYPE_CHECKING:
 BLOCK = 1000  # lines whose doc_ids are looked up at a time
 
 
-class RunFileRetriever(RetrieverAdapter):
+class RunFileRetriever(Retriever):
     """A TREC run of any system, sorted by score; its rank column is not used."""
 
-    class Config(Settings):
+    class Config(RetrieverConfig):
         type: Literal["runfile"] = "runfile"
         path: InputPath = Field(description="qid Q0 docid rank score tag; may be .gz")
-        name: str | None = Field(None, description="its name in records and weights; the type if absent")
-        k: int = Field(50, ge=1, description="hits for each query")
 
-    def __init__(self, config: Config, context: RetrieverContext) -> None:
-        self._config = config
-        self._context = context
+    config: Config
 
     @cached_property
     def _hits(self) -> dict[str, list[Hit]]:
         """The best k hits by query, score descending, then doc_id ascending."""
         found: dict[str, list[Hit]] = {}
-        lines = read_scored(self._config.path)
+        lines = read_scored(self.config.path)
         while block := list(islice(lines, BLOCK)):
-            known = self._context.passages.known(line.doc_id for line in block)
+            known = self.context.passages.known(line.doc_id for line in block)
             for line in block:
                 if line.doc_id not in known:
                     remedy = "use a run over this corpus"
                     raise DataError(
                         f"the corpus has no passage {line.doc_id!r}",
-                        where=self._config.path,
+                        where=self.config.path,
                         line=line.line,
                         remedy=remedy,
                     )
                 found.setdefault(line.qid, []).append(Hit(line.doc_id, line.score))
         self._check(found)
         return {
-            qid: sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self._config.k] for qid, hits in found.items()
+            qid: sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self.config.k] for qid, hits in found.items()
         }
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
@@ -62,12 +58,12 @@ class RunFileRetriever(RetrieverAdapter):
     def _check(self, found: Mapping[str, list[Hit]]) -> None:
         """Refuse a run about other queries only."""
         if not found:
-            raise DataError("the run is empty", where=self._config.path, remedy="check the file")
-        if found.keys().isdisjoint(self._context.queries):
+            raise DataError("the run is empty", where=self.config.path, remedy="check the file")
+        if found.keys().isdisjoint(self.context.queries):
             raise DataError(
                 f"no query of the run is known: it is about {_some(found)}, "
-                f"the queries are {_some(self._context.queries)}",
-                where=self._config.path,
+                f"the queries are {_some(self.context.queries)}",
+                where=self.config.path,
                 remedy="give the run and the queries the same ids",
             )
 

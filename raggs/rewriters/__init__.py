@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from raggs.registry import Adapter, Registry
+from typing import TYPE_CHECKING
 
-REGISTRY: Registry[Adapter] = Registry(
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.rewriters.base import Rewriter
+
+REGISTRY: Registry[Rewriter] = Registry(
     "rewriter",
+    "rewriters",
+    "raggs.rewriters.base:Rewriter",
     {
-        "none": "raggs.rewriters.none:NoRewriter",
         "clean": "raggs.rewriters.clean:CleanRewriter",
         "llm": "raggs.rewriters.llm:LlmRewriter",
+        "none": "raggs.rewriters.none:NoRewriter",
     },
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
 from raggs.llm import LLM
 
@@ -16,17 +18,25 @@ class RewriterContext:
     llm: LLM
 
 
-class Rewriter(Protocol):
+class Rewriter(Adapter, ABC):
     """Restates a question's information need. Built as ``cls(config, context)``."""
+
+    def __init__(self, config: AdapterConfig, context: RewriterContext | None = None) -> None:
+        self.config = config
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The language models of which each rewrite asks one call; empty where nobody is paid."""
+        return ()
 
     def causes(self) -> dict[str, Any]:
         """All that can change a rewrite: settings, code version, prompt, model."""
-        ...
+        return self.own_causes()
 
+    @abstractmethod
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         """The core of `text` (already cleaned), in `language`; never empty.
 
         Raises:
             ProviderError: a language model was needed and gave no usable answer.
         """
-        ...

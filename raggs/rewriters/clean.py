@@ -10,11 +10,11 @@ letter keeps its case, and a text of which nothing would be left stays as it is.
 from __future__ import annotations
 
 import re
-from typing import Any, Literal
+from typing import Literal
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
-from raggs.registry import Adapter, adapter_causes
-from raggs.settings import Settings
+from raggs.rewriters.base import Rewriter
 from raggs.text import one_line
 
 
@@ -117,17 +117,11 @@ EMOJI = re.compile(rf"(?:(?:{PICTURE})[\ufe0f\u200d\U0001f3fb-\U0001f3ff]*)+")
 EMOTICON = re.compile(r"(?:(?<=\s)|^)(?:[:;=]['’]?-?[()DPp|]|:-?/|\^_?\^|<3(?=\s*$)|x-?D)(?=\s|$)")
 
 
-class CleanRewriter(Adapter):
+class CleanRewriter(Rewriter):
     """Take greetings, fillers, thanks and emoji off by rules (English and French)."""
 
-    class Config(Settings):
+    class Config(AdapterConfig):
         type: Literal["clean"] = "clean"
-
-    def __init__(self, config: Config, context: Any = None) -> None:
-        self.config = config
-
-    def causes(self) -> dict[str, Any]:
-        return adapter_causes(type(self), self.config)
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         return strip_politeness(text)

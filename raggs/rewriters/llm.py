@@ -6,13 +6,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import ProviderError
 from raggs.llm import Parameters, Request
 from raggs.prompts import Prompt, load_prompt
-from raggs.registry import Adapter, adapter_causes
-from raggs.rewriters.base import RewriterContext
-from raggs.settings import PromptName, Settings
+from raggs.rewriters.base import Rewriter, RewriterContext
+from raggs.settings import PromptName
 from raggs.text import clean_unicode, one_line
 
 REWRITE_TOKENS = 100
@@ -24,23 +24,29 @@ SCHEMA = {
 }
 
 
-class LlmRewriter(Adapter):
+class LlmRewriter(Rewriter):
     """The information need, restated by a language model in the question's language."""
 
-    class Config(Settings):
+    class Config(AdapterConfig):
         type: Literal["llm"] = "llm"
         model: str = Field(min_length=1, description='provider and model, such as "openai/gpt-5-mini"')
         prompt: PromptName = Field("rewrite@1", description="a prompt's name, or the path of a Markdown file")
         parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
 
+    config: Config
+
     def __init__(self, config: Config, context: RewriterContext) -> None:
-        self.config = config
+        super().__init__(config)
         self._llm = context.llm
         self._prompt: Prompt = load_prompt(config.prompt, "rewrite")
 
+    @property
+    def models(self) -> tuple[str, ...]:
+        return (self.config.model,)
+
     def causes(self) -> dict[str, Any]:
         """All that can change a rewrite: model, parameters, the prompt's text."""
-        return {**adapter_causes(type(self), self.config), "prompt": self._prompt.sha256}
+        return {**self.own_causes(), "prompt": self._prompt.sha256}
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         reply = await self._llm.ask(

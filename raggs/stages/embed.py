@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
 from raggs import embedders, rewriters
+from raggs.adapter import AdapterConfig, OneOf
 from raggs.arrays import shortest_floats
 from raggs.artifacts import EmbedRecord, Query
+from raggs.embedders.base import EmbedderConfig
 from raggs.languages import detect_language
 from raggs.llm import ask_for
-from raggs.registry import spec_type
 from raggs.settings import Settings
 from raggs.stages.base import Services, Stage, Work, run_ordered
 from raggs.text import clean_unicode, one_line
 
 BATCH = 256
 
-if TYPE_CHECKING:
-    EmbedderSpec = Settings
-    RewriterSpec = Settings
-else:
-    EmbedderSpec = spec_type(embedders.REGISTRY)
-    RewriterSpec = spec_type(rewriters.REGISTRY)
+EmbedderSpec = Annotated[EmbedderConfig, OneOf(embedders.REGISTRY)]
+RewriterSpec = Annotated[AdapterConfig, OneOf(rewriters.REGISTRY)]
 
 
 class EmbedConfig(Settings):

@@ -12,17 +12,17 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from raggs import judges
+from raggs.adapter import AdapterConfig, OneOf
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings, ask_for
-from raggs.registry import spec_type
 from raggs.settings import Effort, PromptName, Settings
 from raggs.stages.base import Services, Stage, Tally, Work, run_ordered
 
@@ -31,10 +31,7 @@ SILENT = 0.05  # a larger share of failures is worth a warning
 
 Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
 
-if TYPE_CHECKING:
-    JudgeSpec = Settings
-else:
-    JudgeSpec = spec_type(judges.REGISTRY)
+JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
 
 
 class JudgeConfig(Settings):

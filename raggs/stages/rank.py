@@ -21,7 +21,7 @@ from raggs.llm import ask_for
 from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
 from raggs.ranking.health import FINDINGS, Batch, HealthCounts
 from raggs.seeds import derive_seed
-from raggs.settings import PromptName, Settings, causes
+from raggs.settings import PromptName, Settings, causes_of
 from raggs.stages.base import Journal, Services, Stage, Tally, Work, run_ordered
 
 
@@ -85,7 +85,9 @@ class Task:
 
     def state(self, config: RankConfig, judge: Any) -> str:
         """A hash of all that decides the ranking's course; journal entries of another state say nothing here."""
-        return hash_value([self.qid, self.ids, self.grades, causes(config), engine_version(config.engine), judge])[:16]
+        return hash_value([self.qid, self.ids, self.grades, causes_of(config), engine_version(config.engine), judge])[
+            :16
+        ]
 
     def ranker(self, config: RankConfig) -> Ranker:
         return config.ranker(self.ids, self.grades, derive_seed(config.seed, "rank", self.qid))

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
 from raggs import retrievers
+from raggs.adapter import OneOf
 from raggs.artifacts import EmbedRecord, RetrieveRecord
-from raggs.registry import spec_type
-from raggs.retrievers.base import name_of
+from raggs.retrievers.base import RetrieverConfig, name_of
 from raggs.settings import Settings
 from raggs.stages.base import Services, Stage, Work
 
 BATCH = 64
 
-if TYPE_CHECKING:
-    RetrieverSpec = Settings
-else:
-    RetrieverSpec = spec_type(retrievers.REGISTRY)
+RetrieverSpec = Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)]
 
 
 class RetrieveConfig(Settings):
@@ -32,7 +29,7 @@ class RetrieveConfig(Settings):
 
     @field_validator("retrievers")
     @classmethod
-    def _unique_names(cls, specs: tuple[Settings, ...]) -> tuple[Settings, ...]:
+    def _unique_names(cls, specs: tuple[RetrieverConfig, ...]) -> tuple[RetrieverConfig, ...]:
         names = [name_of(spec) for spec in specs]
         for name in names:
             if names.count(name) > 1:

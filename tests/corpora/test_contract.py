@@ -13,7 +13,6 @@ from raggs.artifacts import Passage
 from raggs.corpora import REGISTRY
 from raggs.corpora.elasticsearch import ElasticsearchConfig, ElasticsearchCorpus
 from raggs.errors import NotFoundError
-from raggs.registry import adapter_causes
 
 
 @pytest.fixture
@@ -89,4 +88,4 @@ def test_the_settings_alone_read_no_source(
     """Its content is the hash's business: a large source is read once, not twice, before a run begins."""
     corpus = make(name)
     monkeypatch.setattr("raggs.settings.hash_file", lambda path: pytest.fail(f"reads {path}"))
-    assert adapter_causes(type(corpus), corpus.config)["type"] == name
+    assert corpus.causes()["type"] == name

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from raggs.llm import BudgetSettings, LLMSettings, Price
-from raggs.settings import causes
+from raggs.settings import causes_of
 
 
 def test_only_what_can_change_an_answer_is_a_cause():
@@ -18,11 +18,11 @@ def test_only_what_can_change_an_answer_is_a_cause():
         max_attempts=1,
         prices={"m": Price(input=1, output=1)},
     )
-    assert causes(changed) == causes(LLMSettings())
-    assert causes(BudgetSettings(max_usd=None, max_calls=1)) == {}
-    assert causes(LLMSettings(parameters={"seed": 1})) != causes(LLMSettings())
-    assert causes(LLMSettings(api_base="http://localhost")) != causes(LLMSettings())
-    assert causes(LLMSettings(max_repairs=0)) != causes(LLMSettings())
+    assert causes_of(changed) == causes_of(LLMSettings())
+    assert causes_of(BudgetSettings(max_usd=None, max_calls=1)) == {}
+    assert causes_of(LLMSettings(parameters={"seed": 1})) != causes_of(LLMSettings())
+    assert causes_of(LLMSettings(api_base="http://localhost")) != causes_of(LLMSettings())
+    assert causes_of(LLMSettings(max_repairs=0)) != causes_of(LLMSettings())
 
 
 @pytest.mark.parametrize(

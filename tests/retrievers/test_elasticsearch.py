@@ -144,7 +144,7 @@ def test_an_index_or_a_field_that_is_not_there(context, elastic_texts, ask, opti
 
 def test_it_says_so_before_anything_is_searched(context, elastic_texts):
     with pytest.raises(DataError, match="no field 'txt'"):
-        make(context, elastic_texts, text_field="txt").state()
+        make(context, elastic_texts, text_field="txt").check()
 
 
 def test_wrong_dimensions(context, elastic_url, ask):
@@ -169,7 +169,7 @@ def test_an_index_of_another_embedder(context, elastic_url, ask):
     server = Server(IndexPlace(url=elastic_url, index=name))
     server.call(lambda client: client.indices.put_mapping(index=name, meta=notes))
     with pytest.raises(DataError, match=r"the index was made with other/2, not topics/1"):
-        retriever.state()
+        retriever.check()
 
 
 def test_hits_that_the_corpus_does_not_have(context, elastic_url, ask):
@@ -184,11 +184,11 @@ def test_hits_that_the_corpus_does_not_have(context, elastic_url, ask):
 def test_the_state_follows_the_index(context, elastic_url):
     name = fill(elastic_url, {"cat": {"text": "A cat."}})
     source = {"url": elastic_url, "index": name}
-    before = make(context, source).state()
-    assert make(context, source).state() == before
-    assert set(before["index"]) == {name, "documents"}
+    before = make(context, source).causes()["index"]
+    assert make(context, source).causes()["index"] == before
+    assert set(before) == {name, "documents"}
     write(elastic_url, name, {"cat": {"text": "A cat"}})
-    assert make(context, source).state() != before
+    assert make(context, source).causes()["index"] != before
 
 
 def test_closing_twice(context, elastic_texts, ask):
