@@ -94,6 +94,11 @@ class Registry(Generic[A]):
         """
         return RAGGS if name in self._entries else self._plugin(name).package
 
+    def packages(self, name: str) -> tuple[Package, ...]:
+        """The packages that offer `name`; none where nobody does."""
+        offers = plugins(self.group).get(name, ())
+        return (RAGGS,) if name in self._entries else tuple(offer.package for offer in offers)
+
     def summary(self, name: str) -> str:
         """The first line of the class's docstring.
 

@@ -13,7 +13,6 @@ import pytest
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.config.catalog import REGISTRIES, catalog, json_schema
 
-ADAPTERS = [(kind, name) for kind, registry in REGISTRIES.items() for name in registry]
 METHODS = {
     "corpora": ("source_hash", "passages"),
     "queries": ("queries",),
@@ -24,6 +23,7 @@ METHODS = {
     "exporters": ("write",),
     "executions": ("records", "close"),
 }
+ADAPTERS = [(kind, name) for kind in METHODS for name in REGISTRIES[kind]]
 HEAVY = (
     "litellm",
     "openai",
@@ -80,8 +80,8 @@ def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> 
 def test_the_catalog_has_a_line_on_everything() -> None:
     for kind, entries in catalog().items():
         assert entries, kind
-        for name, summary in entries.items():
-            assert summary, f"{kind}: {name} has no summary"
+        for name, entry in entries.items():
+            assert entry.usable and entry.summary, f"{kind}: {name} has no summary"
 
 
 @pytest.mark.parametrize("name", [*catalog()["artifacts"], "manifest", "config"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +14,7 @@ from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
 
 if TYPE_CHECKING:
-    from raggs.config.catalog import MeasureEntry
+    from raggs.config.catalog import Entry, MeasureEntry
 
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir or jsonl; see: raggs list exporters.")
@@ -59,14 +60,19 @@ def list_(
         return
     found = catalog(kind)
     if as_json:
-        typer.echo(dump_json(found))
+        typer.echo(dump_json({title: _plain(entries) for title, entries in found.items()}))
         return
     width = max(len(name) for entries in found.values() for name in entries)
+    origins = max(len(entry.origin) for entries in found.values() for entry in entries.values())
     for title, entries in found.items():
         if kind is None:
             typer.echo(f"{title}:")
-        for name, summary in entries.items():
-            typer.echo(f"  {name:<{width}}  {summary}")
+        for name, entry in entries.items():
+            typer.echo(f"  {name:<{width}}  {entry.origin:<{origins}}  {entry.summary}")
+
+
+def _plain(entries: Mapping[str, Entry]) -> dict[str, dict[str, str | bool]]:
+    return {name: asdict(entry) for name, entry in entries.items()}
 
 
 def _list_measures(as_json: bool) -> None:
@@ -83,7 +89,8 @@ def _list_measures(as_json: bool) -> None:
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     typer.echo(lines[0])
     for line, entry in zip(lines[1:], entries.values(), strict=True):
-        typer.echo(f"{line}\n    {entry.formula}  [{entry.source}]")
+        origin = "" if entry.origin.startswith("raggs ") else f"  from {entry.origin}"
+        typer.echo(f"{line}\n    {entry.formula}  [{entry.source}]{origin}")
     typer.echo("ties known: E[...], range[...], bias[...], min[...] and max[...] of the measure, as in E[ndcg@10]")
 
 

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raggs import corpora, embedders, execution, exporters, judges, queries, retrievers, rewriters
+from raggs import corpora, embedders, execution, exporters, fusion, judges, queries, ranking, retrievers, rewriters
 from raggs.artifacts import ARTIFACTS
 from raggs.config.models import RunConfig
-from raggs.errors import UsageError
-from raggs.fusion import METHODS
+from raggs.errors import PrerequisiteError, UsageError
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import RunManifest
 from raggs.manifests.opened import model_of
-from raggs.metrics.measures import MEASURES
+from raggs.metrics.measure import Measure
+from raggs.metrics.measures import REGISTRY as MEASURES
 from raggs.prompts import known_prompts
-from raggs.ranking import ENGINES, engine_class
-from raggs.registry import Registry
+from raggs.registry import RAGGS, Registry
 from raggs.stages import ORDER, load_stage
-from raggs.text import nearest
+from raggs.text import did_you_mean
 
 REGISTRIES: dict[str, Registry[object]] = {
     "corpora": corpora.REGISTRY,
@@ -33,6 +32,9 @@ REGISTRIES: dict[str, Registry[object]] = {
     "judges": judges.REGISTRY,
     "exporters": exporters.REGISTRY,
     "executions": execution.REGISTRY,
+    "fusions": fusion.REGISTRY,
+    "engines": ranking.REGISTRY,
+    "measures": MEASURES,
 }
 
 
@@ -49,6 +51,7 @@ class MeasureEntry:
         parameters: with their usual values; None where the scale of the judgments says.
         aliases: other names.
         grades: whether it needs the grades 1 to 5 of a golden set.
+        origin: the package that gives it, and its version.
         ties: whether E[...], range[...], bias[...], min[...] and max[...] of it are known.
     """
 
@@ -62,51 +65,86 @@ class MeasureEntry:
     aliases: tuple[str, ...]
     grades: bool
     ties: bool
+    origin: str
 
 
 def measure_entries() -> dict[str, MeasureEntry]:
-    """All measures by name."""
-    return {
-        name: MeasureEntry(
-            summary=_first_line(measure),
-            written=f"{name}@k" if measure.CUTOFF == "needed" else f"{name}[@k]",
-            formula=measure.FORMULA,
-            range=(_bound(measure.RANGE[0]), _bound(measure.RANGE[1])),
-            source=measure.SOURCE,
-            better="higher" if measure.HIGHER else "lower",
-            parameters=dict(measure.PARAMS),
-            aliases=measure.ALIASES,
-            grades=measure.GOLDEN,
-            ties=measure.TIES,
-        )
-        for name, measure in MEASURES.items()
-    }
+    """All measures that can be used, by name."""
+    usable = [name for name, entry in _entries("measures").items() if entry.usable]
+    return {name: _measure_entry(name, MEASURES.load(name)) for name in usable}
+
+
+def _measure_entry(name: str, measure: type[Measure]) -> MeasureEntry:
+    return MeasureEntry(
+        summary=_first_line(measure),
+        written=f"{name}@k" if measure.CUTOFF == "needed" else f"{name}[@k]",
+        formula=measure.FORMULA,
+        range=(_bound(measure.RANGE[0]), _bound(measure.RANGE[1])),
+        source=measure.SOURCE,
+        better="higher" if measure.HIGHER else "lower",
+        parameters={key: parameter.usual for key, parameter in measure.PARAMS.items()},
+        aliases=measure.ALIASES,
+        grades=measure.GOLDEN,
+        ties=measure.TIES,
+        origin=str(MEASURES.origin(name)),
+    )
 
 
 def _bound(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def catalog(kind: str | None = None) -> dict[str, dict[str, str]]:
-    """Names and one-line summaries, by kind.
+@dataclass(frozen=True)
+class Entry:
+    """What is to be said about a name: one line, and the package that gives it; `usable` where that can be used."""
+
+    summary: str
+    package: str = RAGGS.name
+    version: str = RAGGS.version
+    usable: bool = True
+
+    @property
+    def origin(self) -> str:
+        """The package and its version."""
+        return f"{self.package} {self.version}"
+
+
+def catalog(kind: str | None = None) -> dict[str, dict[str, Entry]]:
+    """Everything that has a name, by kind; what a package adds and nobody can use is there, with the reason.
 
     Raises:
         UsageError: no such kind; the message lists the known ones.
     """
-    found = {title: {name: registry.summary(name) for name in registry} for title, registry in REGISTRIES.items()}
-    found["fusions"] = {name: method.summary for name, method in METHODS.items()}
-    found["engines"] = {name: _first_line(engine_class(name)) for name in ENGINES}
-    found["measures"] = {name: _first_line(measure) for name, measure in MEASURES.items()}
-    found["prompts"] = known_prompts()
-    found["stages"] = {name: _first_line(inspect.getmodule(type(load_stage(name)))) for name in ORDER}
-    found["artifacts"] = {name: _first_line(model) for name, model in ARTIFACTS.items()}
-    if kind is None:
-        return found
-    if kind not in found:
-        close = nearest(kind, found)
-        hint = f"did you mean {close!r}? " if close else ""
-        raise UsageError(f"there is no list of {kind!r}", remedy=f"{hint}known: {', '.join(found)}")
-    return {kind: found[kind]}
+    kinds = [*REGISTRIES, *OTHERS]
+    if kind is not None and kind not in kinds:
+        raise UsageError(f"there is no list of {kind!r}", remedy=did_you_mean(kind, kinds))
+    return {title: _entries(title) for title in kinds if kind in (None, title)}
+
+
+def _entries(title: str) -> dict[str, Entry]:
+    if title in OTHERS:
+        return {name: Entry(summary) for name, summary in OTHERS[title]().items()}
+    registry = REGISTRIES[title]
+    found = {name: _entry(registry, name) for name in registry}
+    for plugin in registry.shadowed():
+        message = f"not used: raggs has a {registry.kind} of this name itself"
+        found[f"{plugin.point.name} of {plugin.package.name}"] = Entry(message, *plugin.package, usable=False)
+    return found
+
+
+def _entry(registry: Registry[object], name: str) -> Entry:
+    try:
+        return Entry(registry.summary(name), *registry.origin(name))
+    except PrerequisiteError as error:
+        packages = registry.packages(name)
+        return Entry(error.message, " and ".join(each.name for each in packages), packages[0].version, usable=False)
+
+
+OTHERS: dict[str, Callable[[], dict[str, str]]] = {
+    "prompts": known_prompts,
+    "stages": lambda: {name: _first_line(inspect.getmodule(type(load_stage(name)))) for name in ORDER},
+    "artifacts": lambda: {name: _first_line(model) for name, model in ARTIFACTS.items()},
+}
 
 
 def json_schema(name: str) -> dict[str, Any]:

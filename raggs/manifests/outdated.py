@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from raggs import ranking
 from raggs.manifests.models import StageLock
-from raggs.ranking import ENGINES
 from raggs.stages import load_stage
 from raggs.stages.rank import engine_version
 
@@ -13,7 +13,7 @@ def outdated(lock: StageLock) -> str | None:
     here = {"code": load_stage(lock.stage).code}
     if lock.stage == "rank":
         engine = str(lock.components.get("engine")).partition("/")[0]
-        here["engine"] = engine_version(engine) if engine in ENGINES else f"no engine {engine}"
+        here["engine"] = engine_version(engine) if engine in ranking.REGISTRY else f"no engine {engine}"
     for name, version in here.items():
         if lock.components.get(name) != version:
             return f"it was made by {lock.components.get(name)}, and this raggs has {version}"

@@ -8,9 +8,10 @@ Not a number means "not defined for this query". A query without a list scores 0
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from raggs.arrays import Floats
 from raggs.errors import DataError
@@ -19,6 +20,27 @@ from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
 
 Cutoff = Literal["needed", "possible"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a measure.
+
+    Attributes:
+        usual: its value where none is given; None where the scale of the judgments says.
+        low, high: its least and its largest value.
+        whole: whether it is a whole number.
+    """
+
+    usual: float | None
+    low: float
+    high: float
+    whole: bool = False
+
+
+def parameters(**named: Parameter) -> Mapping[str, Parameter]:
+    """The parameters of a measure by name."""
+    return MappingProxyType(named)
 
 
 @dataclass(frozen=True)
@@ -31,7 +53,7 @@ class Measure(ABC):
     """
 
     k: int | None = None
-    params: dict[str, Any] = field(default_factory=dict, hash=False)
+    params: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     NAME: ClassVar[str]
     FORMULA: ClassVar[str]
@@ -39,14 +61,22 @@ class Measure(ABC):
     RANGE: ClassVar[tuple[float, float]] = (0.0, 1.0)
     HIGHER: ClassVar[bool] = True  # is better
     CUTOFF: ClassVar[Cutoff] = "needed"
-    PARAMS: ClassVar[MappingProxyType[str, float | None]] = MappingProxyType({})
+    PARAMS: ClassVar[Mapping[str, Parameter]] = MappingProxyType({})
     FIRST: ClassVar[str | None] = None  # the parameter that may stand without its name
     ALIASES: ClassVar[tuple[str, ...]] = ()
     GOLDEN: ClassVar[bool] = False  # whether it needs the grades 1 to 5 of a golden set
     TIES: ClassVar[bool] = True  # whether E, range, bias, min and max are known
 
-    def __getitem__(self, name: str) -> Any:
-        return self.params.get(name, self.PARAMS[name])
+    def __getitem__(self, name: str) -> float:
+        """The value of a parameter that has one.
+
+        Raises:
+            KeyError: there is no such parameter, or the scale of the judgments says it.
+        """
+        value = self.params.get(name, self.PARAMS[name].usual)
+        if value is None:
+            raise KeyError(name)
+        return value
 
     @property
     def cutoff(self) -> int:
@@ -55,7 +85,8 @@ class Measure(ABC):
 
     def table(self, qrels: Qrels) -> Floats:
         """What each grade weighs, shape (queries, grades) or (grades,); it also orders ties for the extremes."""
-        return w.at_least(qrels, self.params.get("rel"))
+        rel = self.params.get("rel")
+        return w.at_least(qrels, None if rel is None else int(rel))
 
     def check(self, hits: Hits) -> None:
         """Refuse judgments that the measure is not defined on.

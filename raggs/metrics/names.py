@@ -15,7 +15,7 @@ from raggs.arrays import Floats
 from raggs.errors import UsageError
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
-from raggs.metrics.measures import ALIASES, MEASURES
+from raggs.metrics.measures import REGISTRY, aliases
 from raggs.text import did_you_mean
 
 V = TypeVar("V")
@@ -25,11 +25,6 @@ WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
 PLAIN = re.compile(r"(\w+)(?:\(([^()]*)\))?(?:@(\d+))?")
 LARGEST = 10**9  # the cutoff
-WHOLE = frozenset({"pool", "rel"})
-LIMITS: dict[str, tuple[float, float]] = {
-    "alpha": (0, 10), "cap4": (0, 1), "cap3": (0, 1), "pool": (1, 1e9), "nu": (0, 1), "harm": (0, 10), "p": (0, 0.9999),
-    "delta": (0, 1), "rel": (1, 1e9),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -131,8 +126,8 @@ def needs_cutoff(text: str) -> bool:
     """Whether the measure that `text` names is defined at a cutoff only; False where there is no such measure."""
     wrapped = WRAPPED.fullmatch(text.strip())
     found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
-    kind = MEASURES.get(_known(found[1])) if found else None
-    return kind is not None and kind.CUTOFF == "needed"
+    name = _known(found[1]) if found else ""
+    return name in REGISTRY and REGISTRY.load(name).CUTOFF == "needed"
 
 
 class ByMeasure(Mapping[str, V]):
@@ -165,16 +160,19 @@ class ByMeasure(Mapping[str, V]):
 
 def _kind(name: str) -> type[Measure]:
     known = _known(name)
-    if known not in MEASURES:
-        names = [*MEASURES, *(alias for alias in ALIASES if len(alias) > 2)]  # "r" is near to all
+    if known not in REGISTRY:
+        names = [*REGISTRY, *(alias for alias in aliases() if len(alias) > 2)]  # "r" is near to all
         remedy = did_you_mean(known, names, "see: raggs list measures")
         raise UsageError(f"unknown measure {name!r}", remedy=remedy)
-    return MEASURES[known]
+    return REGISTRY.load(known)
 
 
 def _known(name: str) -> str:
-    """The name under which `MEASURES` would have it."""
-    return ALIASES.get(name.lower(), name.lower())
+    """The name under which the registry would have it. Other names are looked for only where it is none itself."""
+    known = name.lower()
+    if known in REGISTRY.builtin:
+        return known
+    return aliases().get(known) or aliases(packages=True).get(known, known)
 
 
 def _params(kind: type[Measure], text: str) -> dict[str, float]:
@@ -190,12 +188,12 @@ def _params(kind: type[Measure], text: str) -> dict[str, float]:
             given[key] = float(value)
         except ValueError:
             raise UsageError(f"{kind.NAME}: {part!r} is not a number") from None
-        low, high = LIMITS[key]
-        if not low <= given[key] <= high:
-            raise UsageError(f"{kind.NAME}: {key} lies in {low:g} to {high:g}, not {given[key]:g}")
-        if key in WHOLE and not given[key].is_integer():
+        wanted = kind.PARAMS[key]
+        if not wanted.low <= given[key] <= wanted.high:
+            raise UsageError(f"{kind.NAME}: {key} lies in {wanted.low:g} to {wanted.high:g}, not {given[key]:g}")
+        if wanted.whole and not given[key].is_integer():
             raise UsageError(f"{kind.NAME}: {key} is a whole number, not {given[key]:g}")
-    return {key: value for key, value in given.items() if value != kind.PARAMS[key]}
+    return {key: value for key, value in given.items() if value != kind.PARAMS[key].usual}
 
 
 def _written(value: float) -> str:

@@ -16,41 +16,29 @@ Importing this module is cheap: numpy, scipy and networkx arrive with the first 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any
+from collections.abc import Sequence
 
 from raggs.ranking.base import Lock, Ranker, Ranking
+from raggs.registry import Registry
 
-ENGINES: Mapping[str, str] = MappingProxyType(
-    {"bayes": "raggs.ranking.bayes:BayesRanker", "online": "raggs.ranking.online:OnlineRanker"}
+__all__ = ["REGISTRY", "Lock", "Ranker", "Ranking", "engine_options", "make_ranker"]
+
+REGISTRY: Registry[Ranker] = Registry(
+    "engine",
+    "engines",
+    "raggs.ranking.base:Ranker",
+    {"bayes": "raggs.ranking.bayes:BayesRanker", "online": "raggs.ranking.online:OnlineRanker"},
 )
-
-__all__ = ["ENGINES", "Lock", "Ranker", "Ranking", "engine_class", "engine_options", "make_ranker"]
-
-
-def engine_class(engine: str) -> type[Ranker]:
-    """The class of an engine.
-
-    Raises:
-        ValueError: no such engine; the message lists the known ones.
-    """
-    if engine not in ENGINES:
-        raise ValueError(f"unknown ranking engine {engine!r}; known: {', '.join(sorted(ENGINES))}")
-    module, _, name = ENGINES[engine].partition(":")
-    found: type[Ranker] = getattr(import_module(module), name)
-    return found
 
 
 def engine_options(engine: str) -> list[str]:
     """The keywords that an engine takes besides those of `make_ranker`.
 
     Raises:
-        ValueError: no such engine.
+        UsageError: no such engine.
     """
     common = inspect.signature(make_ranker).parameters
-    return [name for name in inspect.signature(engine_class(engine)).parameters if name not in common]
+    return [name for name in inspect.signature(REGISTRY.load(engine)).parameters if name not in common]
 
 
 def make_ranker(
@@ -62,12 +50,12 @@ def make_ranker(
     batch_size: int = 5,
     seed: int = 1,
     max_calls: int = 80,
-    **options: Any,
+    **options: float,
 ) -> Ranker:
     """A fresh ranker over `ids`, started from `grades`.
 
     Args:
-        engine: a name in `ENGINES`.
+        engine: a name in `REGISTRY`.
         ids: the pool; distinct, in any order (the order has no influence).
         grades: one for each id, 1 (worst) to 5; NaN or None where the judge gave none.
         top: how many leading positions matter.
@@ -77,9 +65,9 @@ def make_ranker(
         **options: the engine's own settings (see its class).
 
     Raises:
+        UsageError: no such engine.
         ValueError: an argument cannot be right; the message says which and why.
         TypeError: the engine has no such option.
     """
-    factory: Any = engine_class(engine)
-    ranker: Ranker = factory(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls, **options)
-    return ranker
+    kind = REGISTRY.load(engine)
+    return kind(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls, **options)

@@ -5,9 +5,10 @@ Kept free of numpy so that naming an engine costs nothing.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class Ranking:
         return (self.favour[0] - self.favour[-1]) / self.sharpness if self.favour and self.sharpness else None
 
 
-class Ranker(Protocol):
+class Ranker(ABC):
     """Asks for small batches to be ordered and folds the answers into a ranking.
 
     `VERSION` is raised whenever the same observations would give another ranking or other batches.
@@ -84,11 +85,26 @@ class Ranker(Protocol):
 
     VERSION: ClassVar[int]
 
+    @abstractmethod
+    def __init__(
+        self,
+        ids: Sequence[str],
+        grades: Sequence[float | None],
+        *,
+        top: int,
+        batch_size: int,
+        seed: int,
+        max_calls: int,
+        **options: float,
+    ) -> None:
+        """As `raggs.ranking.make_ranker`; an engine names its options one by one, each with a default."""
+
     @property
+    @abstractmethod
     def done(self) -> bool:
         """Whether nothing is left to ask and no answer is awaited."""
-        ...
 
+    @abstractmethod
     def next_batches(self, count: int) -> tuple[tuple[str, ...], ...]:
         """The next round: up to `count` batches in their order of presentation; none when `done`.
 
@@ -97,8 +113,8 @@ class Ranker(Protocol):
         Raises:
             ValueError: `count` < 1, or batches of the last round are neither observed nor skipped.
         """
-        ...
 
+    @abstractmethod
     def observe(self, order: Sequence[str]) -> None:
         """Take in a judged batch, best first.
 
@@ -108,16 +124,15 @@ class Ranker(Protocol):
         Raises:
             ValueError: `order` is not a permutation of an outstanding batch.
         """
-        ...
 
+    @abstractmethod
     def skip(self, batch: Sequence[str]) -> None:
         """Give up an outstanding batch: it counts as asked and teaches nothing.
 
         Raises:
             ValueError: `batch` is not outstanding.
         """
-        ...
 
+    @abstractmethod
     def ranking(self) -> Ranking:
         """The ranking by all answers folded so far; may be asked at any time."""
-        ...

@@ -12,21 +12,21 @@ random instead; a pool is done once there are no others.
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.ranking.base import Ranking
+from raggs.ranking.base import Ranker, Ranking
 from raggs.seeds import generator
 
 LOWEST, HIGHEST = 1.0, 5.0
 TRIES = 200  # draws for a new presentation of the chosen batch, before other batches are tried
 
 
-class RoundRanker(ABC):
+class RoundRanker(Ranker):
     """The bookkeeping of a `Ranker`. An engine adds `_choose`, `_learn`, `_settled` and `ranking`.
 
     Attributes:

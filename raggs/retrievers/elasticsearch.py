@@ -18,7 +18,7 @@ from raggs.arrays import shortest_float
 from raggs.elastic.index import TEXTS, VECTORS, Index
 from raggs.elastic.settings import MAX_RESULTS, VectorPlace
 from raggs.errors import DataError
-from raggs.fusion import fuse
+from raggs.fusion import fuse, make_fusion
 from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class ElasticsearchRetriever(Retriever):
         cut = {
             str(place): [(hit.doc_id, hit.score) for hit in hits[: self.config.k]] for place, hits in enumerate(lists)
         }
-        fused = fuse(cut, depth=self.config.k)
+        fused = fuse(cut, make_fusion("rrf"), depth=self.config.k)
         return _sorted((item.doc_id, item.score) for item in fused)
 
     def _check_vectors(self, index: Index) -> None:

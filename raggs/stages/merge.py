@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
+from raggs import fusion
+from raggs.adapter import NameOf
 from raggs.artifacts import MergeRecord, Placement, RetrieveRecord
-from raggs.fusion import fuse
+from raggs.fusion import Fusion, fuse, fusion_options, make_fusion
 from raggs.fusion.duplicates import group_duplicates
 from raggs.settings import Settings
 from raggs.stages.base import Services, Stage, Work
@@ -25,8 +27,9 @@ class TextDuplicates(Settings):
 class MergeConfig(Settings):
     """How lists become a pool."""
 
-    type: Literal["rrf", "combsum", "combmnz"] = "rrf"
+    type: Annotated[str, NameOf(fusion.REGISTRY)] = Field("rrf", description="see: raggs list fusions")
     k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
+    options: Mapping[str, int | float] = Field(default_factory=dict, description="of another method, by name")
     depth: int = Field(100, ge=1, description="passages a pool holds at most")
     weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
         None, description="by retriever; 1 where not named"
@@ -42,6 +45,20 @@ class MergeConfig(Settings):
             )
         return weights
 
+    @model_validator(mode="after")
+    def _options_fit(self) -> MergeConfig:
+        self.method()  # says what is wrong with an option
+        return self
+
+    def method(self) -> Fusion:
+        """The method with its options.
+
+        Raises:
+            ValueError: an option cannot be right.
+        """
+        usual = {"k": self.k} if "k" in fusion_options(self.type) else {}
+        return make_fusion(self.type, **usual, **self.options)
+
 
 class Merge(Stage[MergeConfig]):
     NAME = "merge"
@@ -50,22 +67,22 @@ class Merge(Stage[MergeConfig]):
     RECORD = MergeRecord
 
     def causes(self, config: MergeConfig, services: Services) -> dict[str, Any]:
-        return {"corpus": services.causes("corpus")}
+        return {"corpus": services.causes("corpus"), "fusion": fusion.REGISTRY.edition(config.type)}
 
     def run(self, work: Work, config: MergeConfig, services: Services) -> Iterator[MergeRecord]:
-        total = len(services.queries)
+        total, method = len(services.queries), config.method()
         for done, (qid, records) in enumerate(work.by_query("retrieve", RetrieveRecord), start=1):
-            yield from self._pool(qid, records, config, services)
+            yield from self._pool(qid, records, method, config, services)
             work.progress(done, total)
 
     def _pool(
-        self, qid: str, records: list[RetrieveRecord], config: MergeConfig, services: Services
+        self, qid: str, records: list[RetrieveRecord], method: Fusion, config: MergeConfig, services: Services
     ) -> Iterator[MergeRecord]:
         lists = {
             name: [(record.doc_id, record.score) for record in hits]
             for name, hits in groupby(records, key=lambda record: record.retriever)
         }
-        fused = fuse(lists, method=config.type, k=config.k, weights=config.weights, depth=config.depth)
+        fused = fuse(lists, method, weights=config.weights, depth=config.depth)
         found = services.passages.get([item.doc_id for item in fused])
         passages = [found[item.doc_id] for item in fused]
         leaders = list(range(len(fused)))

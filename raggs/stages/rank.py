@@ -10,15 +10,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
+from raggs import ranking
+from raggs.adapter import NameOf
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord, Record
 from raggs.hashing import hash_value
 from raggs.judges.base import Judge
 from raggs.llm import ask_for
-from raggs.ranking import ENGINES, Ranker, Ranking, engine_class, engine_options, make_ranker
+from raggs.ranking import Ranker, Ranking, engine_options, make_ranker
 from raggs.ranking.health import FINDINGS, Batch, HealthCounts
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes_of
@@ -28,7 +30,7 @@ from raggs.stages.base import Journal, Services, Stage, Tally, Work, run_ordered
 class RankConfig(Settings):
     """How the golden order is found."""
 
-    engine: str = Field("bayes", description="see: raggs list engines")
+    engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field("bayes", description="see: raggs list engines")
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
     batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
     max_calls: int = Field(80, ge=0, description="judge calls a query may use")
@@ -38,13 +40,6 @@ class RankConfig(Settings):
     options: Mapping[str, int | float] = Field(
         default_factory=dict, description="of the engine; see: raggs list engines"
     )
-
-    @field_validator("engine")
-    @classmethod
-    def _known(cls, engine: str) -> str:
-        if engine not in ENGINES:
-            raise ValueError(f"unknown engine {engine!r}; known: {', '.join(sorted(ENGINES))}")
-        return engine
 
     @model_validator(mode="after")
     def _options_fit(self) -> RankConfig:
@@ -95,7 +90,7 @@ class Task:
 
 def engine_version(engine: str) -> str:
     """The engine and its version, as locks and journals name it."""
-    return f"{engine}/{engine_class(engine).VERSION}"
+    return ranking.REGISTRY.edition(engine)
 
 
 def task_of(qid: str, records: Iterable[PruneRecord]) -> Task:

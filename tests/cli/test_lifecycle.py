@@ -11,7 +11,7 @@ from support.project import ARTIFACTS, Project, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
-from raggs.ranking import ENGINES
+from raggs.ranking import REGISTRY
 
 
 def call(*arguments: object, code: int = 0) -> str:
@@ -160,7 +160,7 @@ def test_status_why_and_their_json(project: Project) -> None:
     assert all(stage["done"] and not stage["reasons"] for stage in stages.values())
 
 
-@pytest.mark.parametrize("engine", sorted(ENGINES))
+@pytest.mark.parametrize("engine", sorted(REGISTRY))
 @pytest.mark.parametrize("place", [0.3, 0.77])
 def test_each_engine_resumes_in_mid_round_and_replays(tmp_path: Path, engine: str, place: float) -> None:
     project = make_project(tmp_path, rank={"engine": engine, "max_calls": 12, "parallel": 3})

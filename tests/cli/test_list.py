@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
-from raggs.metrics.measures import MEASURES
+from raggs.metrics.measures import REGISTRY
 
 
 def listed(*arguments: str) -> str:
@@ -19,8 +19,8 @@ def listed(*arguments: str) -> str:
 
 def test_the_table_tells_of_each_measure_in_two_lines() -> None:
     lines = listed("measures").splitlines()
-    assert len(lines) == 2 * len(MEASURES) + 2
-    for measure, row, note in zip(MEASURES.values(), lines[1:-1:2], lines[2:-1:2], strict=True):
+    assert len(lines) == 2 * len(list(REGISTRY)) + 2
+    for measure, row, note in zip(map(REGISTRY.load, REGISTRY), lines[1:-1:2], lines[2:-1:2], strict=True):
         assert row.split()[0].startswith(measure.NAME)
         assert row.split()[2] == ("higher" if measure.HIGHER else "lower")
         assert (row.split()[3] == "known") == measure.TIES
@@ -30,11 +30,11 @@ def test_the_table_tells_of_each_measure_in_two_lines() -> None:
 
 def test_json_has_all_of_it() -> None:
     found = json.loads(listed("measures", "--json"))["measures"]
-    assert list(found) == list(MEASURES)
-    for name, measure in MEASURES.items():
+    assert list(found) == list(REGISTRY)
+    for name, measure in ((name, REGISTRY.load(name)) for name in REGISTRY):
         entry = found[name]
         assert (entry["formula"], entry["source"], entry["ties"]) == (measure.FORMULA, measure.SOURCE, measure.TIES)
-        assert entry["parameters"] == dict(measure.PARAMS)
+        assert entry["parameters"] == {name: parameter.usual for name, parameter in measure.PARAMS.items()}
         assert entry["summary"] == (measure.__doc__ or "").partition("\n")[0]
     assert found["udcg"]["range"] == [None, 1.0]
     assert found["harm"]["better"] == "lower"

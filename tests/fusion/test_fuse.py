@@ -8,9 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.fusion import METHODS, fuse
+from raggs import fusion
+from raggs.errors import UsageError
+from raggs.fusion import REGISTRY, fusion_options, make_fusion
 
 LISTS = {"bm25": [("a", 9.0), ("b", 5.0), ("c", 1.0)], "dense": [("b", 0.9), ("d", 0.5)]}
+
+
+def fuse(lists, method="rrf", *, weights=None, depth=100, **options):
+    return fusion.fuse(lists, make_fusion(method, **options), weights=weights, depth=depth)
 
 
 def scores(fused):
@@ -38,7 +44,7 @@ def test_weights():
     assert [item.doc_id for item in fused] == ["a", "b", "c", "d"], "equal scores go by doc_id"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", list(REGISTRY))
 def test_a_list_of_weight_zero_brings_nothing_in(method):
     fused = fuse(LISTS, method, weights={"dense": 0})
     assert [item.doc_id for item in fused] == ["a", "b", "c"]
@@ -57,7 +63,7 @@ def test_extreme_scores(high):
     assert scores(fuse({"only": [("a", high), ("b", low)]}, "combsum")) == {"a": 1.0, "b": 0.0}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", list(REGISTRY))
 def test_empty_lists(method):
     assert fuse({}, method) == []
     assert fuse({"bm25": [], "dense": []}, method) == []
@@ -67,7 +73,9 @@ def test_empty_lists(method):
 @pytest.mark.parametrize(
     ("lists", "options", "message"),
     [
-        (LISTS, {"method": "borda"}, "known: rrf, combsum, combmnz"),
+        (LISTS, {"k": 0}, "at least 1"),
+        (LISTS, {"kk": 3}, "no option 'kk'; known: k"),
+        (LISTS, {"method": "combsum", "k": 3}, "no option 'k'; known: none"),
         ({"x": [("a", 1.0), ("a", 0.5)]}, {}, "'a' twice"),
         ({"x": [("a", math.nan)]}, {}, "the score nan"),
         ({"x": [("a", math.inf)]}, {"method": "combsum"}, "the score inf"),
@@ -80,6 +88,18 @@ def test_what_cannot_be_fused(lists, options, message):
         fuse(lists, **options)
 
 
+def test_an_unknown_method():
+    with pytest.raises(UsageError, match="unknown fusion 'rff'") as caught:
+        make_fusion("rff")
+    assert "did you mean 'rrf'? known: rrf, combsum, combmnz" in caught.value.remedy
+
+
+@pytest.mark.parametrize("method", list(REGISTRY))
+def test_options_have_usual_values(method):
+    made = make_fusion(method)
+    assert all(hasattr(made, option) for option in fusion_options(method))
+
+
 IDS = st.text("abcdef", min_size=1, max_size=2)
 HITS = st.lists(
     st.tuples(IDS, st.floats(allow_nan=False, allow_infinity=False)), max_size=8, unique_by=lambda hit: hit[0]
@@ -87,7 +107,7 @@ HITS = st.lists(
 ANY = st.dictionaries(st.sampled_from(["bm25", "dense", "runs", "more"]), HITS, max_size=4)
 
 
-@given(ANY, st.sampled_from(sorted(METHODS)), st.integers(1, 10))
+@given(ANY, st.sampled_from(sorted(REGISTRY)), st.integers(1, 10))
 def test_any_lists(lists, method, depth):
     fused = fuse(lists, method, depth=depth)
     ids = [item.doc_id for item in fused]

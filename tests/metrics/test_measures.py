@@ -14,7 +14,7 @@ from support.plain_measures import PLAIN, plain_value, ra_nwg, written
 from raggs.errors import DataError
 from raggs.metrics import Scale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
-from raggs.metrics.measures import MEASURES
+from raggs.metrics.measures import REGISTRY
 
 SPECIAL = {"ra_nwg_novel", "containment"}  # need facets, or texts
 GRID = [(alpha, cap4, cap3) for alpha in (0, 0.5, 1, 2) for cap4 in (0.75, 1.0) for cap3 in (0.20, 0.25, 0.33)]
@@ -30,7 +30,7 @@ def value(judged, found, measure, **options):
 
 
 def test_every_measure_has_a_plain_twin():
-    assert set(MEASURES) == set(PLAIN) | SPECIAL
+    assert set(REGISTRY) == set(PLAIN) | SPECIAL
 
 
 @settings(max_examples=120, deadline=None)
@@ -47,7 +47,7 @@ def test_equals_its_definition_and_stays_within_its_range(judged, found, k, dept
             got = ours.per_query[measure][qid]
             expected = plain_value(name, shown, list(judged[qid].values()), k, depth)
             assert got == pytest.approx(expected, abs=1e-9, nan_ok=True), (measure, qid)
-            low, high = MEASURES[name].RANGE
+            low, high = REGISTRY.load(name).RANGE
             assert math.isnan(got) or low <= got <= high + 1e-12
 
 
@@ -73,7 +73,7 @@ def test_a_query_without_a_list_scores_zero_and_is_not_left_out():
     assert set(ours.valid.values()) == {2}
 
 
-@pytest.mark.parametrize("name", sorted(name for name, measure in MEASURES.items() if measure.GOLDEN))
+@pytest.mark.parametrize("name", sorted(name for name in REGISTRY if REGISTRY.load(name).GOLDEN))
 def test_measures_of_a_golden_set_refuse_other_scales(name):
     with pytest.raises(DataError, match=r"grades 1 to 5.*on 0 to 4"):
         evaluate({"q": {"a": 0, "b": 3}}, {"q": ["a"]}, [f"{name}@3"])
@@ -185,7 +185,7 @@ def test_condensed_equals_a_run_without_unjudged_passages(judged, found):
         return
     left = {q: {d: s for d, s in scores.items() if d in judged.get(q, {})} for q, scores in found.items()}
     names = [f"{name}@3" for name in PLAIN]
-    names += [f"E[{name}]" for name in names if MEASURES[name.partition("@")[0]].TIES]
+    names += [f"E[{name}]" for name in names if REGISTRY.load(name.partition("@")[0]).TIES]
     ours = evaluate(judged, found, names, scale=(1, 5), condensed=True)
     assert np.allclose(ours.values, evaluate(judged, left, names, scale=(1, 5)).values, equal_nan=True)
 
@@ -267,9 +267,9 @@ def test_rel_must_divide_the_scale():
             value({"a": 3}, ["a"], f"recall(rel={rel})@1")
 
 
-@pytest.mark.parametrize("name", sorted(MEASURES))
+@pytest.mark.parametrize("name", sorted(REGISTRY))
 def test_every_measure_says_what_it_is(name):
-    measure = MEASURES[name]
+    measure = REGISTRY.load(name)
     assert name == measure.NAME
     assert measure.FORMULA and measure.SOURCE
     assert measure.__doc__.partition("\n")[0].endswith((".", "could stand in the top k and do."))

@@ -8,18 +8,19 @@ from hypothesis import strategies as st
 
 from raggs.errors import UsageError
 from raggs.metrics import parse_measure
-from raggs.metrics.measures import ALIASES, MEASURES
-from raggs.metrics.names import LIMITS, WHOLE, ByMeasure, at_cutoffs, needs_cutoff, parse_measures
+from raggs.metrics.measures import REGISTRY, aliases
+from raggs.metrics.names import ByMeasure, at_cutoffs, needs_cutoff, parse_measures
 
 
 @st.composite
 def spelled(draw):
     """A measure with any of its parameters, in a mode."""
-    measure = MEASURES[draw(st.sampled_from(sorted(MEASURES)))]
+    measure = REGISTRY.load(draw(st.sampled_from(sorted(REGISTRY))))
     params = []
     for name in draw(st.lists(st.sampled_from(sorted(measure.PARAMS)), unique=True)) if measure.PARAMS else []:
-        low, high = LIMITS[name]
-        numbers = st.integers(int(low), int(high)) if name in WHOLE else st.floats(low, high)
+        wanted = measure.PARAMS[name]
+        low, high = wanted.low, wanted.high
+        numbers = st.integers(int(low), int(high)) if wanted.whole else st.floats(low, high)
         params.append(f"{name}={draw(numbers)!r}")
     text = measure.NAME + (f"({','.join(params)})" if params else "") + f"@{draw(st.integers(1, 10**9))}"
     mode = draw(st.sampled_from(["", "E", "range", "bias", "min", "max"])) if measure.TIES else ""
@@ -113,7 +114,7 @@ def test_a_measure_asked_for_twice_is_computed_once():
 
 
 def test_no_alias_hides_a_measure():
-    assert not set(ALIASES) & set(MEASURES)
+    assert not set(aliases()) & set(REGISTRY)
 
 
 def test_a_range_is_not_better_when_higher():

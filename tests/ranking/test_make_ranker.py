@@ -3,12 +3,14 @@ import sys
 
 import pytest
 
-from raggs.ranking import ENGINES, make_ranker
+from raggs.errors import UsageError
+from raggs.ranking import REGISTRY, make_ranker
 
 
 def test_an_unknown_engine_names_the_known_ones():
-    with pytest.raises(ValueError, match=f"unknown ranking engine 'elo'; known: {', '.join(sorted(ENGINES))}"):
+    with pytest.raises(UsageError, match="unknown engine 'elo'") as caught:
         make_ranker("elo", ["a"], [1])
+    assert caught.value.remedy == f"known: {', '.join(REGISTRY)}"
 
 
 def test_naming_engines_loads_nothing_heavy():

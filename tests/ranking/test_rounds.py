@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.worlds import check, make_world, play
 
-from raggs.ranking import ENGINES, engine_class, make_ranker
+from raggs.ranking import REGISTRY, make_ranker
 
 IDS = [f"d{number:02d}" for number in range(12)]
 PATIENT = {"bayes": {"inversions": 0}, "online": {"stability": 1000}}  # options that switch the usual stop off
 GRADES = [5, 4, 4, 3, 3, 3, 2, 2, 2, 1, 1, 1]
 
-pytestmark = pytest.mark.parametrize("engine", sorted(ENGINES))
+pytestmark = pytest.mark.parametrize("engine", sorted(REGISTRY))
 
 
 def fresh(engine, **options):
@@ -287,4 +287,4 @@ def test_hash_randomisation_has_no_influence(engine):
 
 
 def test_engines_state_a_version(engine):
-    assert engine_class(engine).VERSION >= 1
+    assert REGISTRY.load(engine).VERSION >= 1

@@ -11,7 +11,7 @@ import pytest
 
 from raggs.artifacts import EmbedRecord, Passage
 from raggs.embedders.wordllama import WordLlamaEmbedder
-from raggs.fusion import fuse
+from raggs.fusion import fuse, make_fusion
 from raggs.indexes.passages import PassageStore
 from raggs.retrievers.base import RetrieverContext
 from raggs.retrievers.bm25 import Bm25Retriever
@@ -58,7 +58,8 @@ def cranfield_runs() -> dict[str, Lists]:
         bm25 = dict(zip(qids, Bm25Retriever(Bm25Retriever.Config(), context).search(records), strict=True))
         dense = dict(zip(qids, DenseRetriever(DenseRetriever.Config(), context).search(records), strict=True))
     fused = {
-        qid: [(item.doc_id, item.score) for item in fuse({"bm25": bm25[qid], "dense": dense[qid]})] for qid in qids
+        qid: [(item.doc_id, item.score) for item in fuse({"bm25": bm25[qid], "dense": dense[qid]}, make_fusion("rrf"))]
+        for qid in qids
     }
     return {"bm25": bm25, "dense": dense, "fused": fused}
 

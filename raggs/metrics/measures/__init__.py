@@ -1,30 +1,63 @@
-"""Every measure by its name: one class each, in a file of its own or beside its next of kin."""
+"""Measures by name: one class each, in a file of its own or beside its next of kin (see `raggs.metrics.measure`)."""
 
 from __future__ import annotations
 
-from raggs.metrics.measure import Measure
-from raggs.metrics.measures.bpref import Bpref
-from raggs.metrics.measures.ceilings import PctProcNRecall4, PctProcRaNwg, ProcNRecall4, ProcRaNwg
-from raggs.metrics.measures.containment import Containment
-from raggs.metrics.measures.hit import Found, Hit
-from raggs.metrics.measures.hit_all import HitAll
-from raggs.metrics.measures.map import Map
-from raggs.metrics.measures.mrr import Mrr
-from raggs.metrics.measures.n_recall import NRecall4, NRecall5
-from raggs.metrics.measures.ndcg import Ndcg, NdcgExp
-from raggs.metrics.measures.novel import RaNwgNovel
-from raggs.metrics.measures.ra_nwg import RaNwg
-from raggs.metrics.measures.rbp import Rbp
-from raggs.metrics.measures.robustness import Robustness
-from raggs.metrics.measures.sets import F1, Precision, Recall
-from raggs.metrics.measures.shares import Harm, Holes, Judged, Precision4
-from raggs.metrics.measures.udcg import Udcg
+from functools import cache
+from typing import TYPE_CHECKING
 
-_ALL: tuple[type[Measure], ...] = (
-    RaNwg, NRecall4, NRecall5, Precision4, Harm, HitAll, Holes, Judged, ProcRaNwg, ProcNRecall4, PctProcRaNwg,
-    PctProcNRecall4, RaNwgNovel, Udcg, Hit, Found, Recall, Precision, F1, Mrr, Map, Ndcg, NdcgExp, Rbp, Containment,
-    Bpref, Robustness,
-)  # fmt: skip
+from raggs.errors import PrerequisiteError
+from raggs.registry import Registry
 
-MEASURES: dict[str, type[Measure]] = {measure.NAME: measure for measure in _ALL}
-ALIASES: dict[str, str] = {alias: measure.NAME for measure in _ALL for alias in measure.ALIASES}
+if TYPE_CHECKING:
+    from raggs.metrics.measure import Measure
+
+REGISTRY: Registry[Measure] = Registry(
+    "measure",
+    "measures",
+    "raggs.metrics.measure:Measure",
+    {
+        "ra_nwg": "raggs.metrics.measures.ra_nwg:RaNwg",
+        "n_recall4": "raggs.metrics.measures.n_recall:NRecall4",
+        "n_recall5": "raggs.metrics.measures.n_recall:NRecall5",
+        "precision4": "raggs.metrics.measures.shares:Precision4",
+        "harm": "raggs.metrics.measures.shares:Harm",
+        "hit_all": "raggs.metrics.measures.hit_all:HitAll",
+        "holes": "raggs.metrics.measures.shares:Holes",
+        "judged": "raggs.metrics.measures.shares:Judged",
+        "proc_ra_nwg": "raggs.metrics.measures.ceilings:ProcRaNwg",
+        "proc_n_recall4": "raggs.metrics.measures.ceilings:ProcNRecall4",
+        "pct_proc_ra_nwg": "raggs.metrics.measures.ceilings:PctProcRaNwg",
+        "pct_proc_n_recall4": "raggs.metrics.measures.ceilings:PctProcNRecall4",
+        "ra_nwg_novel": "raggs.metrics.measures.novel:RaNwgNovel",
+        "udcg": "raggs.metrics.measures.udcg:Udcg",
+        "hit": "raggs.metrics.measures.hit:Hit",
+        "hits": "raggs.metrics.measures.hit:Found",
+        "recall": "raggs.metrics.measures.sets:Recall",
+        "precision": "raggs.metrics.measures.sets:Precision",
+        "f1": "raggs.metrics.measures.sets:F1",
+        "mrr": "raggs.metrics.measures.mrr:Mrr",
+        "map": "raggs.metrics.measures.map:Map",
+        "ndcg": "raggs.metrics.measures.ndcg:Ndcg",
+        "ndcg_exp": "raggs.metrics.measures.ndcg:NdcgExp",
+        "rbp": "raggs.metrics.measures.rbp:Rbp",
+        "containment": "raggs.metrics.measures.containment:Containment",
+        "bpref": "raggs.metrics.measures.bpref:Bpref",
+        "robustness": "raggs.metrics.measures.robustness:Robustness",
+    },
+)
+
+
+@cache
+def aliases(*, packages: bool = False) -> dict[str, str]:
+    """Names by their other names.
+
+    Args:
+        packages: also those of measures that packages add; of such as cannot be loaded none are known.
+    """
+    found: dict[str, str] = {}
+    for name in REGISTRY if packages else REGISTRY.builtin:
+        try:
+            found.update(dict.fromkeys(REGISTRY.load(name).ALIASES, name))
+        except PrerequisiteError:
+            continue
+    return found

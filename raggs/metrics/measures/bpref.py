@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits, per_query
-from raggs.metrics.measure import Measure
+from raggs.metrics.measure import Measure, parameters
+from raggs.metrics.measures.parameters import REL
 
 
 class Bpref(Measure):
@@ -17,7 +16,7 @@ class Bpref(Measure):
     FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"
     SOURCE = "Buckley and Voorhees 2004; trec_eval"
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
     TIES = False
 
     def score(self, hits: Hits) -> Floats:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 
 import numpy as np
 
@@ -9,11 +8,10 @@ from raggs.arrays import Floats
 from raggs.metrics import pools
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear
+from raggs.metrics.measure import Linear, parameters
 from raggs.metrics.measures.n_recall import NRecall4
+from raggs.metrics.measures.parameters import ALPHA, CAP3, CAP4, POOL
 from raggs.metrics.measures.ra_nwg import RaNwg
-
-POOL = 50
 
 
 class _Ceiling(Linear):
@@ -64,7 +62,7 @@ class ProcRaNwg(_Ceiling, RaNwg):
     NAME = "proc_ra_nwg"
     FORMULA = "ra_nwg of the best k passages among the system's top P = pool"
     SOURCE = "Dallaire 2025, section 2.3"
-    PARAMS = MappingProxyType({"pool": POOL, "alpha": 1.0, "cap4": 1.0, "cap3": 0.25})
+    PARAMS = parameters(pool=POOL, alpha=ALPHA, cap4=CAP4, cap3=CAP3)
     FIRST = "pool"
 
 
@@ -74,7 +72,7 @@ class ProcNRecall4(_Ceiling, NRecall4):
     NAME = "proc_n_recall4"
     FORMULA = "n_recall4 of the best k passages among the system's top P = pool"
     SOURCE = "Dallaire 2025, section 2.3"
-    PARAMS = MappingProxyType({"pool": POOL})
+    PARAMS = parameters(pool=POOL)
     FIRST = "pool"
 
 

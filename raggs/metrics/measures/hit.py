@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.chances import none_within
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear, Measure
+from raggs.metrics.measure import Linear, Measure, parameters
+from raggs.metrics.measures.parameters import REL
 
 
 class Hit(Measure):
@@ -18,7 +17,7 @@ class Hit(Measure):
     FORMULA = "1 if rel and the top k meet, else 0"
     SOURCE = "success@k of trec_eval"
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
     ALIASES = ("success",)
 
     def score(self, hits: Hits) -> Floats:
@@ -37,7 +36,7 @@ class Found(Linear):
     SOURCE = "McSherry and Najork 2008"
     RANGE = (0.0, float("inf"))
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
         return w.flat(hits.length.astype(np.float64))

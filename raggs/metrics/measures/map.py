@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.chances import expected_precision_sum
 from raggs.metrics.hits import Hits, per_query
-from raggs.metrics.measure import Measure
+from raggs.metrics.measure import Measure, parameters
+from raggs.metrics.measures.parameters import REL
 
 
 class Map(Measure):
@@ -18,7 +17,7 @@ class Map(Measure):
     FORMULA = "sum of precision@rank over relevant passages in the top k / |rel|"
     SOURCE = "trec_eval"
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
     ALIASES = ("ap",)
 
     def score(self, hits: Hits) -> Floats:

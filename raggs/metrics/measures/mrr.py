@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics.chances import expected_reciprocal_rank
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Measure
+from raggs.metrics.measure import Measure, parameters
+from raggs.metrics.measures.parameters import REL
 
 
 class Mrr(Measure):
@@ -17,7 +16,7 @@ class Mrr(Measure):
     FORMULA = "1 / rank of the first relevant passage in the top k, 0 without one"
     SOURCE = "Voorhees 1999; trec_eval"
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
     ALIASES = ("rr", "recip_rank")
 
     def score(self, hits: Hits) -> Floats:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Flags, Floats, Ints
 from raggs.errors import DataError
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Parameter, parameters
+from raggs.metrics.measures.parameters import ALPHA, CAP3, CAP4
 from raggs.metrics.measures.ra_nwg import RaNwg
 
 
@@ -17,7 +17,7 @@ class RaNwgNovel(RaNwg):
     NAME = "ra_nwg_novel"
     FORMULA = "as ra_nwg, with w(g) times nu for each passage whose facet was seen above it"
     SOURCE = "Dallaire 2025, section 2.3"
-    PARAMS = MappingProxyType({"nu": 0.5, "alpha": 1.0, "cap4": 1.0, "cap3": 0.25})
+    PARAMS = parameters(nu=Parameter(0.5, 0, 1), alpha=ALPHA, cap4=CAP4, cap3=CAP3)
     FIRST = "nu"
     TIES = False
 

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 
 from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear
+from raggs.metrics.measure import Linear, parameters
+from raggs.metrics.measures.parameters import ALPHA, CAP3, CAP4
 
 
 class RaNwg(Linear):
@@ -18,7 +18,7 @@ class RaNwg(Linear):
         "sum w(g) over the top k / sum of the k largest w in the pool; w5=1, w4=min(r4/r5, cap4), w3=min(r3/r5, cap3)"
     )
     SOURCE = "Dallaire 2025, section 2.4"
-    PARAMS = MappingProxyType({"alpha": 1.0, "cap4": 1.0, "cap3": 0.25})
+    PARAMS = parameters(alpha=ALPHA, cap4=CAP4, cap3=CAP3)
     GOLDEN = True
     UNDEFINED = math.nan
 

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear
+from raggs.metrics.measure import Linear, Parameter, parameters
+from raggs.metrics.measures.parameters import REL
 
 
 class Rbp(Linear):
@@ -15,7 +14,7 @@ class Rbp(Linear):
     FORMULA = "(1 - p) sum p^(rank - 1) over relevant passages in the top k"
     SOURCE = "Moffat and Zobel 2008"
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"p": 0.8, "rel": None})
+    PARAMS = parameters(p=Parameter(0.8, 0, 0.9999), rel=REL)
     FIRST = "p"
 
     def worth(self, ranks: Floats) -> Floats:

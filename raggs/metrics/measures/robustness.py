@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Measure
+from raggs.metrics.measure import Measure, Parameter, parameters
+from raggs.metrics.measures.parameters import REL
 from raggs.metrics.measures.sets import Recall
 
 EPSILON = 1e-12  # a recall of 3/10 reaches a delta of 0.3
@@ -18,11 +17,11 @@ class Robustness(Measure):
     NAME = "robustness"
     FORMULA = "1 if recall@k >= delta, else 0"
     SOURCE = "Wang et al. 2025, Robustness-delta@K"
-    PARAMS = MappingProxyType({"delta": 0.5, "rel": None})
+    PARAMS = parameters(delta=Parameter(0.5, 0, 1), rel=REL)
     FIRST = "delta"
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
-        recall = Recall(self.k, {"rel": self["rel"]}).score(hits)
+        recall = Recall(self.k, {name: value for name, value in self.params.items() if name == "rel"}).score(hits)
         reached: Floats = (recall >= self["delta"] - EPSILON).astype(np.float64)
         return reached

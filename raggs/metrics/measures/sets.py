@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear
+from raggs.metrics.measure import Linear, parameters
+from raggs.metrics.measures.parameters import REL
 
 
 class Recall(Linear):
@@ -17,7 +16,7 @@ class Recall(Linear):
     FORMULA = "|rel and the top k| / |rel|"
     SOURCE = "trec_eval"
     CUTOFF = "possible"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
     ALIASES = ("r",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
@@ -30,7 +29,7 @@ class Precision(Linear):
     NAME = "precision"
     FORMULA = "|rel and the top k| / k"
     SOURCE = "trec_eval"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
     ALIASES = ("p",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
@@ -43,7 +42,7 @@ class F1(Linear):
     NAME = "f1"
     FORMULA = "2 |rel and the top k| / (k + |rel|)"
     SOURCE = "van Rijsbergen 1979"
-    PARAMS = MappingProxyType({"rel": None})
+    PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
         return (self.cutoff + w.number_of(hits.qrels, table)) / 2.0

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from types import MappingProxyType
 
 import numpy as np
 
@@ -9,7 +8,7 @@ from raggs.arrays import Floats
 from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Linear
+from raggs.metrics.measure import Linear, Parameter, parameters
 
 
 class Udcg(Linear):
@@ -19,7 +18,7 @@ class Udcg(Linear):
     FORMULA = "sum u(g) / log2(rank + 1) over the top k / the best such sum; u = b_g for g >= 3, -harm for g <= 2"
     SOURCE = "in the manner of Trappolini et al. 2025"
     RANGE = (-math.inf, 1.0)
-    PARAMS = MappingProxyType({"harm": 0.33})
+    PARAMS = parameters(harm=Parameter(0.33, 0, 10))
     FIRST = "harm"
     GOLDEN = True
     UNDEFINED = math.nan

@@ -1,0 +1,21 @@
+"""Reciprocal rank fusion.
+
+Cormack, Clarke and Büttcher, "Reciprocal rank fusion outperforms Condorcet and individual rank learning methods",
+SIGIR 2009, where k = 60.
+"""
+
+from __future__ import annotations
+
+from raggs.fusion.base import Fusion, Hits
+
+
+class Rrf(Fusion):
+    """Reciprocal rank fusion: the sum of 1 / (k + rank)."""
+
+    def __init__(self, k: float = 60) -> None:
+        if k < 1:
+            raise ValueError(f"k is {k}; it must be at least 1")
+        self.k = k
+
+    def points(self, hits: Hits) -> list[float]:
+        return [1 / (self.k + rank) for rank in range(1, len(hits) + 1)]
