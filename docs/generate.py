@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from raggs.artifacts import ARTIFACTS, Placement, artifact_file
+from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
 from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
@@ -27,8 +27,9 @@ HEAD = """# Artifacts
 
 <!-- Written by docs/generate.py from the models; edit those instead. -->
 
-A run directory holds one file for each stage, the journal of the ranking, and the manifest. Each JSONL file has one
-record a line, UTF-8, sorted by query id; equal inputs give equal bytes. `raggs schema NAME` prints the JSON Schema.
+A run directory holds the questions, one file for each stage, the journal of the ranking, and the manifest. Each JSONL
+file has one record a line, UTF-8, sorted by query id; equal inputs give equal bytes. `raggs schema NAME` prints the
+JSON Schema.
 """
 
 ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
@@ -39,7 +40,8 @@ def page() -> str:
     parts = [HEAD]
     for name, model in ARTIFACTS.items():
         parts += [f"## {artifact_file(name)}", _text(model), _table(model)]
-    parts += ["### Placement", _text(Placement), _table(Placement)]
+    for part in (Reference, Nugget, Placement, Span):
+        parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
     for part in (StageLock, Output, Cost):
         parts += [f"### {part.__name__}", _text(part), _table(part)]

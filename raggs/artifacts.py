@@ -8,9 +8,9 @@ any non-empty text without white space, since TREC files separate columns by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
 VERSION = 1
 MIN_GRADE, MAX_GRADE = 1, 5
@@ -18,12 +18,38 @@ MIN_GRADE, MAX_GRADE = 1, 5
 Identifier = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
 Rank = Annotated[int, Field(ge=1)]
+Metadata = Mapping[str, object]  # JSON values, which nothing here interprets
 
 
 class Frozen(BaseModel):
     """A value: unchangeable, no unknown fields, no NaN and no infinity."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+
+
+class Span(Frozen):
+    """The characters from `start` up to `end` of one document of the corpus."""
+
+    source: str = Field(min_length=1, description="the document, by the name that the corpus gives it")
+    start: int = Field(ge=0, strict=True, description="the first character, counted from 0")
+    end: int = Field(ge=1, strict=True, description="the first character after it")
+
+    @model_validator(mode="after")
+    def _forward(self) -> Span:
+        if self.end <= self.start:
+            raise ValueError(f"a span from {self.start} to {self.end} holds nothing")
+        return self
+
+
+def span_of(value: object) -> Span | None:
+    """The span that a mapping of `source`, `start` and `end` describes; None for any other value.
+
+    Raises:
+        ValidationError: it has these three keys, and they describe no place.
+    """
+    if isinstance(value, Mapping) and value.keys() == Span.model_fields.keys():
+        return Span.model_validate(value)
+    return None
 
 
 # --- inputs ---------------------------------------------------------------------------------------------------
@@ -41,18 +67,19 @@ class Reference(Frozen):
 
     text: str = Field(min_length=1, description="the excerpt, word for word")
     doc_id: str | None = Field(None, description="the passage that holds it, where known")
+    span: Span | None = Field(None, description="where in the corpus it stands, where known")
 
 
 class Query(Frozen):
     """A question as its author gave it."""
 
-    qid: Identifier
-    text: str = Field(min_length=1)
+    qid: Identifier = Field(description="query id")
+    text: str = Field(min_length=1, description="the question, character for character as it was read")
     language: str | None = Field(None, description="ISO 639-1 code; detected when absent")
     answer: str | None = Field(None, description="the expected answer")
-    references: tuple[Reference, ...] = ()
-    nuggets: tuple[Nugget, ...] = ()
-    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    references: tuple[Reference, ...] = Field((), description="excerpts of the corpus that answer it")
+    nuggets: tuple[Nugget, ...] = Field((), description="facts that an answer needs")
+    metadata: Metadata = Field(default_factory=dict, description="whatever else the author wrote")
 
 
 class Passage(Frozen):
@@ -61,7 +88,8 @@ class Passage(Frozen):
     doc_id: Identifier
     text: str = Field(min_length=1)
     title: str = ""
-    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    span: Span | None = Field(None, description="where in the corpus it stands, where the corpus says so")
+    metadata: Metadata = Field(default_factory=dict)
 
     @property
     def content(self) -> str:
@@ -78,6 +106,15 @@ class Record(Frozen):
     ORDER: ClassVar[tuple[str, ...]] = ("qid",)
     v: Literal[1] = Field(1, description="version of the record's form")
     qid: Identifier = Field(description="query id")
+
+
+class QueryRecord(Query, Record):
+    """queries.jsonl: a question as its author gave it, with all that came with it. One line a query."""
+
+    @classmethod
+    def of(cls, query: Query) -> QueryRecord:
+        """The line that keeps `query`."""
+        return cls(**dict(query))
 
 
 class EmbedRecord(Record):
@@ -119,11 +156,13 @@ class MergeRecord(Record):
     duplicate_of: str | None = Field(None, description="the representative of its group of near-duplicates")
     title: str = ""
     text: str
-    metadata: Mapping[str, Any] = Field(default_factory=dict)
+    span: Span | None = Field(None, description="where in the corpus it stands, where the corpus says so")
+    metadata: Metadata = Field(default_factory=dict)
 
     @property
     def passage(self) -> Passage:
-        return Passage(doc_id=self.doc_id, title=self.title, text=self.text, metadata=self.metadata)
+        """The passage as the corpus had it."""
+        return Passage(doc_id=self.doc_id, title=self.title, text=self.text, span=self.span, metadata=self.metadata)
 
 
 class JudgeRecord(Record):
@@ -213,6 +252,7 @@ class JournalRecord(Record):
 
 
 ARTIFACTS: dict[str, type[Record]] = {
+    "queries": QueryRecord,
     "embed": EmbedRecord,
     "retrieve": RetrieveRecord,
     "merge": MergeRecord,

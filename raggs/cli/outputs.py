@@ -106,7 +106,7 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="embed, retrieve, merge, judge, prune, rank, rank.journal, manifest, config or eval.",
+            help="queries, embed, retrieve, merge, judge, prune, rank, rank.journal, manifest, config or eval.",
         ),
     ],
     debug: Debug = False,

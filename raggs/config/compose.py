@@ -20,7 +20,7 @@ from raggs.corpora.base import Corpus, Remote
 from raggs.embedders.base import Embedder, EmbedderContext
 from raggs.errors import DataError, PrerequisiteError
 from raggs.hashing import hash_value
-from raggs.indexes.passages import Passages, PassageStore
+from raggs.indexes.passages import FORMAT, Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM, CallLedger
 from raggs.manifests.models import Cost
@@ -66,7 +66,7 @@ class RunServices:
         """All passages of the corpus, on this disk."""
         spec, corpus = self.config.corpus, self._corpus
         source = corpus.source_hash()
-        key = hash_value([corpus.causes(), source])[:24]
+        key = hash_value([FORMAT, corpus.causes(), source])[:24]
         path = self.cache / "corpora" / f"{spec.type}-{key}.sqlite"
         if path.exists():
             return PassageStore.open(path)

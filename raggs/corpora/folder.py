@@ -1,7 +1,7 @@
 """A folder of text and Markdown files, each cut into passages of whole paragraphs.
 
 A passage's id is the file's path below the folder (white space and ``%`` percent-encoded, so that ids stay unique) and
-the number of the passage in the file. Its metadata tell the place: ``text == file[start:end]``, in characters. Hidden
+the number of the passage in the file. Its span tells the place: ``text == file[start:end]``, in characters. Hidden
 files and folders (a leading dot) are left alone.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pydantic import AfterValidator, Field
 
 from raggs.adapter import AdapterConfig
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span
 from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
 from raggs.corpora.base import Corpus, LeftOut, hash_source
 from raggs.errors import DataError, NotFoundError
@@ -59,8 +59,8 @@ class FolderCorpus(Corpus):
                 continue
             title = heading_of(text) or source
             for number, chunk in enumerate(chunks, start=1):
-                place = {"source": source, "start": chunk.start, "end": chunk.end}
-                yield Passage(doc_id=f"{source}#{number}", title=title, text=chunk.text, metadata=place)
+                span = Span(source=source, start=chunk.start, end=chunk.end)
+                yield Passage(doc_id=f"{source}#{number}", title=title, text=chunk.text, span=span)
 
     def _files(self) -> list[tuple[str, Path]]:
         """Every file that counts, by its path below the folder, in that order.

@@ -6,16 +6,16 @@ Passages without any text happen in real collections: nobody can judge them, so 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from raggs.adapter import AdapterConfig
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span, span_of
 from raggs.corpora.base import Corpus, LeftOut, hash_source
 from raggs.errors import DataError
 from raggs.hashing import canonical_json
-from raggs.jsonl import read_objects
+from raggs.jsonl import explain, read_objects
 from raggs.settings import SourcePath
 
 ID_FIELDS = ("_id", "id", "doc_id")
@@ -30,7 +30,7 @@ class JsonlConfig(AdapterConfig):
 
 
 class JsonlCorpus(Corpus):
-    """One JSON object a line: _id, text, and optionally title and metadata."""
+    """One JSON object a line: _id, text, and optionally title, span and metadata."""
 
     Config = JsonlConfig
     config: JsonlConfig
@@ -47,10 +47,10 @@ class JsonlCorpus(Corpus):
                     raise self._error(f"passage {doc_id} has no text", number)
                 self.left_out.append(LeftOut(doc_id, number))
                 continue
-            metadata = self._metadata(row, number)
-            yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, metadata=metadata)
+            span, metadata = self._span(row, number), self._metadata(row, number)
+            yield Passage(doc_id=doc_id, title=title if text else "", text=text or title, span=span, metadata=metadata)
 
-    def _fields(self, row: dict[str, Any], number: int) -> tuple[str, str, str]:
+    def _fields(self, row: dict[str, object], number: int) -> tuple[str, str, str]:
         """Id, title and text, trimmed.
 
         Raises:
@@ -70,12 +70,22 @@ class JsonlCorpus(Corpus):
             raise self._error(f"passage {doc_id!r} holds half of a surrogate pair, which is no character", number)
         return doc_id, title.strip(), text.strip()
 
-    def _metadata(self, row: dict[str, Any], number: int) -> dict[str, Any]:
+    def _span(self, row: dict[str, object], number: int) -> Span | None:
+        """The object `span` of source, start and end; of any other form it is the author's own, and metadata."""
+        try:
+            return span_of(row.get("span"))
+        except ValidationError as error:
+            raise self._error(f"span: {explain(error)}", number) from error
+
+    def _metadata(self, row: dict[str, object], number: int) -> dict[str, object]:
         """The object `metadata` and every field of another name."""
         metadata = row.get("metadata") or {}
         if not isinstance(metadata, dict):
             raise self._error("metadata is not an object", number)
-        found = {**metadata, **{key: value for key, value in row.items() if key not in KNOWN}}
+        rest = {key: value for key, value in row.items() if key not in KNOWN}
+        if span_of(rest.get("span")) is not None:
+            del rest["span"]
+        found = {**metadata, **rest}
         if found and not _encodable(canonical_json(found)):
             raise self._error("metadata holds half of a surrogate pair, which is no character", number)
         return found

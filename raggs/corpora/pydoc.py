@@ -12,7 +12,7 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.adapter import AdapterConfig
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span
 from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
 from raggs.corpora.base import Corpus
 from raggs.errors import PrerequisiteError
@@ -37,8 +37,8 @@ class PydocCorpus(Corpus):
         for topic, text in sorted(_topics().items()):
             title = heading_of(text) or topic
             for number, chunk in enumerate(pack_paragraphs(text, self.config.max_words), start=1):
-                place = {"topic": topic, "start": chunk.start, "end": chunk.end}
-                yield Passage(doc_id=f"{topic}#{number}", title=title, text=chunk.text, metadata=place)
+                span = Span(source=topic, start=chunk.start, end=chunk.end)
+                yield Passage(doc_id=f"{topic}#{number}", title=title, text=chunk.text, span=span)
 
 
 def _topics() -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from raggs.artifacts import Passage
 from raggs.elastic.index import META, Index
-from raggs.elastic.passages import IndexPassages
+from raggs.elastic.passages import SPAN, IndexPassages
 from raggs.elastic.settings import IndexPlace, IndexSettings
 from raggs.errors import DataError, ProviderError
 from raggs.text import plural, shorten
@@ -85,6 +85,7 @@ class Loader:
             place.title_field: words,
             place.text_field: words,
             place.metadata_field: {"type": "object", "enabled": False},
+            SPAN: {"type": "object", "enabled": False},
         }
         if place.id_field != "_id":
             properties[place.id_field] = {"type": "keyword"}
@@ -202,6 +203,8 @@ class Loader:
             source: dict[str, Any] = {place.title_field: passage.title, place.text_field: passage.text}
             if passage.metadata:
                 source[place.metadata_field] = dict(passage.metadata)
+            if passage.span is not None:
+                source[SPAN] = passage.span.model_dump()
             if place.id_field != "_id":
                 source[place.id_field] = passage.doc_id
             if vector is not None:

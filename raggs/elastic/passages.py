@@ -11,12 +11,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, span_of
 from raggs.elastic.index import PREFERENCE, TEXTS, Hits, Index, slices, whole
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
 from raggs.jsonl import explain
 
+SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
 KEEP = "5m"  # between two pages of a point in time
 
 
@@ -112,7 +113,11 @@ class IndexPassages:
         metadata = rest if isinstance(rest, Mapping) else {} if rest is None else {place.metadata_field: rest}
         try:
             return Passage(
-                doc_id=self._index.doc_id(hit), title=title if text else "", text=text or title, metadata=metadata
+                doc_id=self._index.doc_id(hit),
+                title=title if text else "",
+                text=text or title,
+                span=span_of(source.get(SPAN)),
+                metadata=metadata,
             )
         except ValidationError as error:
             raise self._no_passage(hit, explain(error)) from error
@@ -158,7 +163,7 @@ class IndexPassages:
             yield from hits
 
     def _source(self) -> dict[str, Any]:
-        names = (self._place.title_field, self._place.text_field, self._place.metadata_field)
+        names = (self._place.title_field, self._place.text_field, self._place.metadata_field, SPAN)
         return {"_source": list(names), **self._index.id_part}
 
     def _words(self, hit: Mapping[str, Any], value: Any) -> str:

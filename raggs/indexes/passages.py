@@ -22,13 +22,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from raggs.arrays import SmallInts
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span
 from raggs.atomic import disk_fault
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import canonical_json
 from raggs.indexes.publish import building
 
-FORMAT = "raggs-passages-1"
+FORMAT = "raggs-passages-2"
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE passages (
@@ -36,10 +36,11 @@ CREATE TABLE passages (
     doc_id TEXT NOT NULL UNIQUE,
     title TEXT NOT NULL,
     text TEXT NOT NULL,
-    metadata TEXT NOT NULL
+    metadata TEXT NOT NULL,
+    span TEXT
 );
 """
-COLUMNS = "doc_id, title, text, metadata"
+COLUMNS = "doc_id, title, text, metadata, span"
 REPORT_EVERY = 1000
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
 
@@ -212,11 +213,12 @@ def _ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress:
     digest, count = hashlib.sha256(), 0
     for position, passage in enumerate(source):
         row = (passage.doc_id, passage.title, passage.text, canonical_json(dict(passage.metadata)))
+        span = () if passage.span is None else (canonical_json(passage.span.model_dump()),)
         try:
-            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?)", (position, *row))
+            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (position, *row, *(span or (None,))))
         except sqlite3.IntegrityError as error:
             raise _duplicate(connection, passage.doc_id, position) from error
-        digest.update(canonical_json(row).encode() + b"\n")
+        digest.update(canonical_json((*row, *span)).encode() + b"\n")
         count = position + 1
         if progress is not None and count % REPORT_EVERY == 0:
             progress("passages", count, 0)
@@ -253,9 +255,10 @@ def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
     return meta
 
 
-def _passage(row: tuple[str, str, str, str]) -> Passage:
-    doc_id, title, text, metadata = row
-    return Passage(doc_id=doc_id, title=title, text=text, metadata=json.loads(metadata))
+def _passage(row: tuple[str, str, str, str, str | None]) -> Passage:
+    doc_id, title, text, metadata, span = row
+    place = None if span is None else Span.model_validate_json(span)
+    return Passage(doc_id=doc_id, title=title, text=text, span=place, metadata=json.loads(metadata))
 
 
 def _damaged(path: Path, why: str) -> DataError:

@@ -85,12 +85,12 @@ def _files(run: OpenedRun, lock: StageLock) -> Iterator[tuple[str, Iterable[Find
             yield file, [Finding(file, None, "the file is missing")]
         elif found != output.sha256:
             message = f"sha256 is {found[:12]}, the manifest says {output.sha256[:12]}"
-            yield file, [Finding(file, None, message), *_changed_lines(run, artifact, output.rows)]
+            yield file, [Finding(file, None, message), *_changed_lines(run, lock.stage, artifact, output.rows)]
         else:
             yield file, _records(run, artifact)
 
 
-def _changed_lines(run: OpenedRun, artifact: str, rows: int) -> Iterator[Finding]:
+def _changed_lines(run: OpenedRun, stage: str, artifact: str, rows: int) -> Iterator[Finding]:
     file, sums = artifact_file(artifact), run.store.line_sums(artifact)
     if sums is None or len(sums) != 4 * rows:
         return
@@ -102,7 +102,6 @@ def _changed_lines(run: OpenedRun, artifact: str, rows: int) -> Iterator[Finding
                 count += 1
                 if shown < SHOWN_LINES:
                     shown += 1
-                    stage = artifact.partition(".")[0]
                     yield Finding(
                         file,
                         number,
@@ -133,8 +132,7 @@ def _chain(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
     if lock.components.get("inputs", {}) != lock.inputs:
         yield Finding("manifest.json", None, f"stage {lock.stage}: its components name other inputs than its lock")
     for file, expected in lock.inputs.items():
-        writer = run.manifest.stages.get(file.removesuffix(".jsonl"))
-        written = None if writer is None else writer.outputs.get(file)
+        written = next((other.outputs[file] for other in run.manifest.stages.values() if file in other.outputs), None)
         if written is None or written.sha256 != expected:
             yield Finding("manifest.json", None, f"stage {lock.stage} was made from another {file} than the one here")
 

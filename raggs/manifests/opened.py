@@ -12,6 +12,7 @@ from raggs.errors import NotFoundError, UsageError
 from raggs.jsonl import M, read_records
 from raggs.manifests.models import RunManifest
 from raggs.manifests.store import RunStore
+from raggs.stages import ORDER, load_stage
 from raggs.text import did_you_mean
 
 
@@ -39,14 +40,21 @@ class OpenedRun:
         """As `records`, for callers that name the record's class."""
         path = self.store.path(artifact)
         if not path.is_file():
-            stage = artifact.partition(".")[0]
-            raise NotFoundError(f"stage {stage} has not run", where=path, remedy="raggs run --config CONFIG")
+            raise NotFoundError(
+                f"stage {writer_of(artifact)} has not run", where=path, remedy="raggs run --config CONFIG"
+            )
         return read_records(path, model)
 
     def golden(self) -> Iterator[tuple[str, list[RankRecord]]]:
         """Query id and its ranked passages, best first, query after query."""
         for qid, records in groupby(self.typed("rank", RankRecord), key=lambda record: record.qid):
             yield qid, list(records)
+
+
+def writer_of(artifact: str) -> str:
+    """The stage that writes an artifact."""
+    stages = map(load_stage, ORDER)
+    return next(stage.NAME for stage in stages if artifact in (*stage.artifacts(), stage.JOURNAL))
 
 
 def model_of(artifact: str) -> type[Record]:

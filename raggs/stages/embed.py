@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
 from raggs import embedders, rewriters
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.arrays import shortest_floats
-from raggs.artifacts import EmbedRecord, Query
+from raggs.artifacts import EmbedRecord, Query, QueryRecord, Record
 from raggs.embedders.base import EmbedderConfig
 from raggs.languages import detect_language
 from raggs.llm import ask_for
@@ -37,6 +37,8 @@ class EmbedConfig(Settings):
 
 class Embed(Stage[EmbedConfig]):
     NAME = "embed"
+    VERSION = 2
+    BESIDE: ClassVar[Mapping[str, type[Record]]] = {"queries": QueryRecord}
     Config = EmbedConfig
     RECORD = EmbedRecord
 
@@ -50,7 +52,8 @@ class Embed(Stage[EmbedConfig]):
             "rewriter": services.causes("rewriter"),
         }
 
-    def run(self, work: Work, config: EmbedConfig, services: Services) -> Iterator[EmbedRecord]:
+    def run(self, work: Work, config: EmbedConfig, services: Services) -> Iterator[QueryRecord | EmbedRecord]:
+        yield from map(QueryRecord.of, services.queries.values())
         total = len(services.queries)
 
         async def prepare(query: Query) -> EmbedRecord:

@@ -62,6 +62,7 @@ class MergeConfig(Settings):
 
 class Merge(Stage[MergeConfig]):
     NAME = "merge"
+    VERSION = 2
     READS = ("retrieve",)
     Config = MergeConfig
     RECORD = MergeRecord
@@ -99,6 +100,7 @@ class Merge(Stage[MergeConfig]):
                 duplicate_of=None if leader == position else fused[leader].doc_id,
                 title=passage.title,
                 text=passage.text,
+                span=passage.span,
                 metadata=passage.metadata,
             )
 

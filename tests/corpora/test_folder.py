@@ -41,10 +41,10 @@ def test_passages_come_by_path_with_exact_places(tmp_path: Path) -> None:
         *(f"z.txt#{number}" for number in range(1, 5)),
     ]
     for passage in found:
-        place = passage.metadata
-        source = sources[place["source"]].removeprefix("\ufeff")
-        assert source[place["start"] : place["end"]] == passage.text
-    titles = {passage.metadata["source"]: passage.title for passage in found}
+        place = passage.span
+        source = sources[place.source].removeprefix("\ufeff")
+        assert source[place.start : place.end] == passage.text
+    titles = {passage.span.source: passage.title for passage in found}
     assert titles == {"a/deep.txt": "a/deep.txt", "b.md": "A title", "z.txt": "z.txt"}
     assert list(corpus(tmp_path, max_words=20).passages()) == found
 

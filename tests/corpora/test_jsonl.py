@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span
 from raggs.corpora.base import LeftOut
 from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.errors import DataError, NotFoundError
@@ -29,6 +29,21 @@ def test_fields_of_other_names_go_to_the_metadata(tmp_path: Path) -> None:
     row = {"_id": "a", "title": " T ", "text": " x\ny ", "metadata": {"year": 1999}, "url": "u", "tags": ["b"]}
     (found,) = corpus(tmp_path, json.dumps(row)).passages()
     assert found == Passage(doc_id="a", title="T", text="x\ny", metadata={"year": 1999, "url": "u", "tags": ["b"]})
+
+
+def test_a_span_is_the_passages_place_and_anything_else_of_that_name_the_authors_own(tmp_path: Path) -> None:
+    place = {"source": "a.md", "start": 3, "end": 9}
+    rows = [{"_id": f"p{number}", "text": "x", "span": span} for number, span in enumerate([place, [3, 9], {"at": 3}])]
+    found = list(corpus(tmp_path, *map(json.dumps, rows)).passages())
+    assert [passage.span for passage in found] == [Span(source="a.md", start=3, end=9), None, None]
+    assert [passage.metadata for passage in found] == [{}, {"span": [3, 9]}, {"span": {"at": 3}}]
+
+
+@pytest.mark.parametrize("wrong", [{"start": 9}, {"start": -1}, {"end": "12"}, {"source": ""}, {"source": None}])
+def test_a_span_that_is_no_place_is_named(tmp_path: Path, wrong: dict[str, object]) -> None:
+    place = {"source": "a.md", "start": 3, "end": 9, **wrong}
+    with pytest.raises(DataError, match=r"corpus\.jsonl:2: span"):
+        list(corpus(tmp_path, GOOD, json.dumps({"_id": "b", "text": "x", "span": place})).passages())
 
 
 @pytest.mark.parametrize("name", ["_id", "id", "doc_id"])

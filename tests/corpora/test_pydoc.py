@@ -18,10 +18,11 @@ def test_some_hundred_passages_that_are_slices_of_the_topics() -> None:
     assert 300 < len(found) < 1000
     assert len({passage.doc_id for passage in found}) == len(found)
     for passage in found:
-        place = passage.metadata
-        assert topics[place["topic"]][place["start"] : place["end"]] == passage.text
+        place = passage.span
+        assert place is not None
+        assert topics[place.source][place.start : place.end] == passage.text
         assert len(passage.text.split()) <= 200
-        assert passage.doc_id.rpartition("#")[0] == place["topic"]
+        assert passage.doc_id.rpartition("#")[0] == place.source
     titles = {passage.doc_id: passage.title for passage in found}
     assert titles["yield#1"] == 'The "yield" statement'
     assert not [title for title in titles.values() if not title or set(title) <= set("*=-~")]
@@ -30,7 +31,8 @@ def test_some_hundred_passages_that_are_slices_of_the_topics() -> None:
 def test_every_word_of_every_topic_is_in_a_passage() -> None:
     words: dict[str, list[str]] = {}
     for passage in PydocCorpus(PydocConfig(max_words=50)).passages():
-        words.setdefault(passage.metadata["topic"], []).extend(passage.text.split())
+        assert passage.span is not None
+        words.setdefault(passage.span.source, []).extend(passage.text.split())
     assert words == {topic: text.split() for topic, text in topics.items()}
 
 

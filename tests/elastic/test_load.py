@@ -8,16 +8,24 @@ from typing import Any
 import pytest
 from support.elastic import fill, fresh_name, write
 
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span
 from raggs.elastic.index import Index
 from raggs.elastic.load import Contents, Document, Loader
 from raggs.elastic.passages import IndexPassages
 from raggs.elastic.settings import IndexPlace, IndexSettings
 from raggs.errors import DataError, ProviderError
 
+
+def span(number: int) -> Span | None:
+    """The place of every passage but one, which has none."""
+    return None if number == 5 else Span(source="a.md", start=10 * number, end=10 * number + 7)
+
+
 DOCUMENTS = [
     Document(
-        Passage(doc_id=f"p{number}", title=f"T{number}", text=f"Text {number}.", metadata={"n": number}),
+        Passage(
+            doc_id=f"p{number}", title=f"T{number}", text=f"Text {number}.", metadata={"n": number}, span=span(number)
+        ),
         None if number == 4 else [1.0, float(number)],
     )
     for number in range(10)
@@ -61,7 +69,7 @@ def test_the_mapping_is_explicit(elastic_url):
     fields = mapping["properties"]
     assert fields["title"] == fields["text"] == {"type": "text", "analyzer": "english"}
     assert fields["key"]["type"] == "keyword"
-    assert fields["metadata"] == {"type": "object", "enabled": False}
+    assert fields["span"] == fields["metadata"] == {"type": "object", "enabled": False}
     assert fields["vector"] == {
         "type": "dense_vector",
         "dims": 2,

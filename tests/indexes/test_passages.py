@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from raggs.artifacts import Passage
+from raggs.artifacts import Passage, Span
 from raggs.errors import DataError, NotFoundError, ProviderError
 from raggs.indexes.passages import PassageStore
 
@@ -27,14 +27,25 @@ def store(tmp_path):
 IDS = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=5)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 META = st.dictionaries(TEXT, st.one_of(st.none(), st.booleans(), st.integers(), TEXT, st.lists(TEXT)), max_size=3)
+SPAN = Span(source="s", start=1, end=2)
+SPANS = st.none() | st.builds(
+    lambda source, start, length: Span(source=source, start=start, end=start + length),
+    TEXT.filter(bool),
+    st.integers(0, 10**9),
+    st.integers(1, 10**9),
+)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    rows=st.lists(st.tuples(IDS, TEXT.filter(bool), TEXT, META), min_size=1, max_size=6, unique_by=lambda row: row[0])
+    rows=st.lists(
+        st.tuples(IDS, TEXT.filter(bool), TEXT, META, SPANS), min_size=1, max_size=6, unique_by=lambda row: row[0]
+    )
 )
 def test_what_goes_in_comes_out(tmp_path, rows):
-    given_ = [Passage(doc_id=doc, text=text, title=title, metadata=meta) for doc, text, title, meta in rows]
+    given_ = [
+        Passage(doc_id=doc, text=text, title=title, metadata=meta, span=span) for doc, text, title, meta, span in rows
+    ]
     with PassageStore.build(tmp_path / "p.sqlite", given_, "source") as store:
         assert list(store) == given_
         assert len(store) == len(given_)
@@ -70,8 +81,9 @@ def test_the_content_hash_is_of_passages_in_order(tmp_path):
 
     rows = passages(3)
     assert content_hash(rows, "a") == content_hash(iter(rows), "b")
-    others = [rows[::-1], rows[:2], [*rows[:2], rows[2].model_copy(update={"metadata": {"a": 1}})]]
-    assert len({content_hash(rows, "a"), *(content_hash(other, "c") for other in others)}) == 4
+    changes = ({"metadata": {"a": 1}}, {"span": Span(source="s", start=0, end=1)}, {"span": SPAN})
+    others = [rows[::-1], rows[:2], *([*rows[:2], rows[2].model_copy(update=change)] for change in changes)]
+    assert len({content_hash(rows, "a"), *(content_hash(other, "c") for other in others)}) == 6
 
 
 def test_opening_reads_only(tmp_path):

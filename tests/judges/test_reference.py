@@ -120,10 +120,11 @@ def test_real_excerpts_are_found_where_they_stand_and_hardly_elsewhere() -> None
         excerpts = json.loads(row["references"])
         question = query(f"q{number}", references=[{"text": excerpt["content"]} for excerpt in excerpts])
         for each in passages:
-            grade, place = graded(who, question, each).grade, each.metadata
+            grade, place = graded(who, question, each).grade, each.span
             assert grade is not None
-            inside = [place["start"] <= it["start_index"] and it["end_index"] <= place["end"] for it in excerpts]
-            apart = [place["end"] <= it["start_index"] or it["end_index"] <= place["start"] for it in excerpts]
+            assert place is not None
+            inside = [place.start <= it["start_index"] and it["end_index"] <= place.end for it in excerpts]
+            apart = [place.end <= it["start_index"] or it["end_index"] <= place.start for it in excerpts]
             if any(inside):
                 assert grade == 5
                 whole += 1

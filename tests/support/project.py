@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-ARTIFACTS = ("embed", "retrieve", "merge", "judge", "prune", "rank", "rank.journal")
+ARTIFACTS = ("queries", "embed", "retrieve", "merge", "judge", "prune", "rank", "rank.journal")
 WORDS = ("amber brook cedar delta ember flint grove heron inlet jetty knoll larch maple noble otter pearl").split()  # noqa: SIM905
 
 
