@@ -1,10 +1,10 @@
 """raggs builds golden sets for retrieval-augmented generation, and scores retrieval against them.
 
-from raggs import load_config, open_run, run
+from raggs import load_config, open_golden, run
 
 result = run(load_config("raggs.yaml"))
-for qid, ranking in open_run("runs/demo").golden():
-    print(qid, [record.doc_id for record in ranking[:3]])
+for golden in open_golden("runs/demo").by_query():
+    print(golden.query.text, [record.doc_id for record in golden.order[:3]])
 """
 
 from __future__ import annotations
@@ -17,12 +17,18 @@ from raggs.version import __version__
 if TYPE_CHECKING:
     from raggs.config.api import run as run
     from raggs.config.load import load_config as load_config
+    from raggs.golden.opened import open_golden as open_golden
     from raggs.manifests.opened import open_run as open_run
 
-__all__ = ["__version__", "load_config", "open_run", "run"]
+__all__ = ["__version__", "load_config", "open_golden", "open_run", "run"]
 
 # Names that cost an import are fetched when they are first used: `import raggs` itself loads nothing.
-_LAZY = {"load_config": "raggs.config.load", "open_run": "raggs.manifests.opened", "run": "raggs.config.api"}
+_LAZY = {
+    "load_config": "raggs.config.load",
+    "open_golden": "raggs.golden.opened",
+    "open_run": "raggs.manifests.opened",
+    "run": "raggs.config.api",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,8 @@ from raggs.errors import DataError, UsageError
 from raggs.evaluation.gates import Gates, parse_limit, read_report
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import Options, make_report
-from raggs.evaluation.sources import open_golden, open_systems
+from raggs.golden.opened import open_golden
+from raggs.golden.systems import open_systems
 from raggs.jsonl import raw_lines
 from raggs.metrics.columns import Scale
 from raggs.metrics.names import at_cutoffs, needs_cutoff, parse_measure, split_names
@@ -86,7 +87,7 @@ def evaluate_files(asked: Request) -> Report:
         return _of_samples(asked)
     if asked.golden is None or not asked.runs:
         raise UsageError("what is scored, and against what?", remedy="raggs eval --golden RUN|QRELS --run FILE")
-    golden = open_golden(asked.golden, _scale(asked))
+    golden = open_golden(asked.golden).judgments(_scale(asked))
     golden = replace(golden, qrels=replace(golden.qrels, scale=_tuned(golden.qrels.scale, asked)))
     if asked.uncertainty and golden.doubt is None:
         raise UsageError("a qrels file says nothing of its doubt", remedy="--uncertainty needs --golden RUN_DIRECTORY")

@@ -11,14 +11,15 @@ import numpy as np
 from raggs.arrays import Floats
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import Options, hits_of, make_report, score_part
-from raggs.evaluation.sources import Golden, System
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.names import Named
 from raggs.metrics.stats import bootstrap_means
 
 
 def merged_by_cutoff(
-    golden: Golden, system: System, options: Options, cutoffs: Mapping[int | None, frozenset[str]]
+    golden: Judgments, system: System, options: Options, cutoffs: Mapping[int | None, frozenset[str]]
 ) -> Report:
     """A report where each sample is scored at its own cutoff, where it has one.
 

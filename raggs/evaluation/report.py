@@ -24,7 +24,8 @@ from raggs.evaluation.models import (
     TiePart,
     number,
 )
-from raggs.evaluation.sources import Golden, System
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
 from raggs.metrics.bottleneck import bottleneck
 from raggs.metrics.bounds import bounds
 from raggs.metrics.evaluate import Evaluation, measure_hits
@@ -60,7 +61,7 @@ class Options:
     answer_rank: Mapping[str, float] | None = None
 
 
-def make_report(golden: Golden, systems: Sequence[System], options: Options) -> Report:
+def make_report(golden: Judgments, systems: Sequence[System], options: Options) -> Report:
     """Score every system.
 
     Raises:
@@ -95,7 +96,7 @@ def make_report(golden: Golden, systems: Sequence[System], options: Options) -> 
     )
 
 
-def hits_of(golden: Golden, system: System, options: Options) -> Hits:
+def hits_of(golden: Judgments, system: System, options: Options) -> Hits:
     """Where a system put the judged passages, with all that `options` say of its lists.
 
     Raises:
@@ -122,7 +123,7 @@ def _some(qids: Sequence[str]) -> str:
     return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "") or "none"
 
 
-def _golden(golden: Golden) -> GoldenPart:
+def _golden(golden: Judgments) -> GoldenPart:
     scale = golden.qrels.scale
     return GoldenPart(
         source=golden.source,
@@ -136,7 +137,7 @@ def _golden(golden: Golden) -> GoldenPart:
     )
 
 
-def _system(golden: Golden, system: System, hits: Hits, found: Evaluation, options: Options) -> SystemPart:
+def _system(golden: Judgments, system: System, hits: Hits, found: Evaluation, options: Options) -> SystemPart:
     intervals: Sequence[Interval] = list(found.interval.values())
     if options.uncertainty and golden.doubt is not None:
         intervals = with_doubt(hits, options.measures, golden.doubt, intervals, seed=options.seed)

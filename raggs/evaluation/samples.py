@@ -17,7 +17,8 @@ from typing import Any
 import yaml
 
 from raggs.errors import DataError, NotFoundError
-from raggs.evaluation.sources import Golden, System
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
 from raggs.jsonl import read_objects
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.texts import answer_rank, folded
@@ -49,7 +50,7 @@ class Samples:
         answer_rank: by sample, where the expected answer first stands; empty where no sample has one.
     """
 
-    golden: Golden
+    golden: Judgments
     system: System
     cutoffs: Mapping[int | None, frozenset[str]]
     answer_rank: Mapping[str, float]
@@ -85,7 +86,7 @@ def open_samples(samples: Path, outputs: Path) -> Samples:
     cutoffs: dict[int | None, set[str]] = {}
     for name, sample in wanted.items():
         cutoffs.setdefault(sample.k, set()).add(name)
-    golden = Golden(str(samples), _qrels(wanted), None, {})
+    golden = Judgments(str(samples), _qrels(wanted))
     frozen = {k: frozenset(names) for k, names in cutoffs.items()}
     return Samples(golden, System(outputs.stem, str(outputs), Run.of(lists)), frozen, ranks)
 

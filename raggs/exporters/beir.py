@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-from raggs.artifacts import MergeRecord
-from raggs.exporters.base import Exporter, Golden
+from raggs.exporters.base import Exporter
 from raggs.exporters.files import json_line, write_lines, write_meta
+from raggs.golden.base import GoldenSet
 
 
 class BeirExporter(Exporter):
@@ -18,7 +18,7 @@ class BeirExporter(Exporter):
     their authors' words, sorted by id; `qrels/test.tsv` each graded passage with its grade.
     """
 
-    def write(self, golden: Golden, folder: Path) -> list[Path]:
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
 
         Raises:
@@ -27,7 +27,7 @@ class BeirExporter(Exporter):
         corpus, queries, qrels = folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"
         sidecar = folder / "meta.json"
         rows = {
-            "corpus.jsonl": write_lines(corpus, _corpus(golden.pool)),
+            "corpus.jsonl": write_lines(corpus, _corpus(golden)),
             "queries.jsonl": write_lines(queries, _queries(golden)),
             "qrels/test.tsv": write_lines(qrels, _qrels(golden)) - 1,
         }
@@ -35,26 +35,27 @@ class BeirExporter(Exporter):
         return [corpus, queries, qrels, sidecar]
 
 
-def _corpus(pool: Iterable[MergeRecord]) -> Iterator[str]:
+def _corpus(golden: GoldenSet) -> Iterator[str]:
     """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
     places: dict[str, int] = {}
     with tempfile.TemporaryFile() as spill:
-        for record in pool:
-            if record.doc_id not in places:
-                places[record.doc_id] = spill.tell()
-                spill.write(json_line(_id=record.doc_id, title=record.title, text=record.text).encode() + b"\n")
+        for passage in (passage for query in golden.by_query() for passage in query.pool):
+            if passage.doc_id not in places:
+                places[passage.doc_id] = spill.tell()
+                spill.write(json_line(_id=passage.doc_id, title=passage.title, text=passage.text).encode() + b"\n")
         for doc_id in sorted(places):
             spill.seek(places[doc_id])
             yield spill.readline()[:-1].decode()
 
 
-def _queries(golden: Golden) -> Iterator[str]:
-    for qid in sorted(golden.queries):
-        yield json_line(_id=qid, text=golden.queries[qid].text)
+def _queries(golden: GoldenSet) -> Iterator[str]:
+    for query in golden.queries():
+        yield json_line(_id=query.qid, text=query.text)
 
 
-def _qrels(golden: Golden) -> Iterator[str]:
+def _qrels(golden: GoldenSet) -> Iterator[str]:
     yield "query-id\tcorpus-id\tscore"
-    for record in golden.grades:
-        if record.grade is not None:
-            yield f"{record.qid}\t{record.doc_id}\t{record.grade}"
+    for query in golden.by_query(pool=False):
+        for graded in query.grades:
+            if graded.grade is not None:
+                yield f"{query.qid}\t{graded.doc_id}\t{graded.grade}"

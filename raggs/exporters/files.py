@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.atomic import atomic_writer, disk, remove_leftovers
-from raggs.exporters.base import Golden
+from raggs.golden.base import GoldenSet
 
 SCALE = {
     "minimum": MIN_GRADE,
@@ -44,12 +43,13 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     return count
 
 
-def write_meta(path: Path, golden: Golden, facts: Mapping[str, Any]) -> None:
-    """Write the sidecar: `facts` about the export, the scale of the grades, and the run's provenance."""
-    meta = {"name": golden.name, **facts, "grades": SCALE, "provenance": dict(golden.provenance)}
+def write_meta(path: Path, golden: GoldenSet, facts: Mapping[str, object]) -> None:
+    """Write the sidecar: `facts` about the export, the scale of the grades, and the set's provenance."""
+    provenance = golden.provenance and golden.provenance.model_dump(mode="json")
+    meta = {"name": golden.name, **facts, "grades": SCALE, "provenance": provenance}
     write_lines(path, [json.dumps(meta, indent=2, ensure_ascii=False)])
 
 
-def json_line(**fields: Any) -> str:
+def json_line(**fields: object) -> str:
     """One JSON object on one line, fields in the order given, also for readers that split at Unicode's line ends."""
     return json.dumps(fields, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)

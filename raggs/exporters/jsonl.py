@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
-from operator import attrgetter
 from pathlib import Path
 
-from raggs.artifacts import MergeRecord, RankRecord
+from raggs.artifacts import Passage, RankRecord
 from raggs.errors import DataError
-from raggs.exporters.base import Exporter, Golden
+from raggs.exporters.base import Exporter
 from raggs.exporters.files import json_line, write_lines, write_meta
+from raggs.golden.base import GoldenQuery, GoldenSet
 
 
 class JsonlExporter(Exporter):
@@ -20,11 +19,11 @@ class JsonlExporter(Exporter):
     above the next one of the full order; `score` is the ranker's own.
     """
 
-    def write(self, golden: Golden, folder: Path) -> list[Path]:
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
 
         Raises:
-            DataError: the ranking names a query or a passage that the pool or the queries lack.
+            DataError: the ranking names a query that is not among the questions, or a passage that is not in its pool.
             ProviderError: the folder cannot be written.
         """
         path, sidecar = folder / "golden.jsonl", folder / "golden.jsonl.meta.json"
@@ -33,28 +32,22 @@ class JsonlExporter(Exporter):
         return [path, sidecar]
 
 
-def _lines(golden: Golden) -> Iterator[str]:
-    """Join the ranking with the pool, one query in memory at a time: both streams are sorted by query id."""
-    pools = groupby(golden.pool, key=attrgetter("qid"))
-    for qid, ranking in groupby(golden.ranking, key=attrgetter("qid")):
-        pool = next((group for name, group in pools if name == qid), None)
-        query = golden.queries.get(qid)
-        if pool is None or query is None:
-            missing = "queries" if query is None else "pool"
-            raise DataError(f"query {qid} is ranked but not in the {missing}", remedy="run raggs audit on the run")
-        passages = {record.doc_id: record for record in pool}
-        for record in ranking:
+def _lines(golden: GoldenSet) -> Iterator[str]:
+    """The ranked top of each query, one query in memory at a time."""
+    for query in golden.by_query():
+        texts = {passage.doc_id: passage for passage in query.pool}
+        for record in query.order:
             if record.rank <= golden.top:
-                yield _line(query.text, record, passages.get(record.doc_id))
+                yield _line(query, record, texts.get(record.doc_id))
 
 
-def _line(query: str, record: RankRecord, passage: MergeRecord | None) -> str:
-    if passage is None:
+def _line(golden: GoldenQuery, record: RankRecord, passage: Passage | None) -> str:
+    if passage is None or golden.query is None:
         lost = f"passage {record.doc_id} of query {record.qid} is ranked but not in the pool"
         raise DataError(lost, remedy="run raggs audit on the run")
     return json_line(
         qid=record.qid,
-        query=query,
+        query=golden.query.text,
         rank=record.rank,
         doc_id=record.doc_id,
         grade=record.grade,

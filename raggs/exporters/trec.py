@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from raggs.exporters.base import Exporter, Golden
+from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_meta
+from raggs.golden.base import GoldenSet
 
 
 class TrecExporter(Exporter):
@@ -19,7 +20,7 @@ class TrecExporter(Exporter):
     nothing but the order; the ranker's own scores are in the run's artifacts and in the `jsonl` export.
     """
 
-    def write(self, golden: Golden, folder: Path) -> list[Path]:
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
 
         Raises:
@@ -40,14 +41,15 @@ class TrecExporter(Exporter):
         return [qrels, sidecar, run]
 
 
-def _qrels(golden: Golden) -> Iterator[str]:
-    for record in golden.grades:
-        if record.grade is not None:
-            yield f"{record.qid} 0 {record.doc_id} {record.grade}"
+def _qrels(golden: GoldenSet) -> Iterator[str]:
+    for query in golden.by_query(pool=False):
+        for graded in query.grades:
+            if graded.grade is not None:
+                yield f"{query.qid} 0 {graded.doc_id} {graded.grade}"
 
 
-def _run(golden: Golden) -> Iterator[str]:
+def _run(golden: GoldenSet) -> Iterator[str]:
     tag = "raggs-" + re.sub(r"\s+", "-", golden.name.strip())
-    for record in golden.ranking:
+    for record in (record for query in golden.by_query(pool=False) for record in query.order):
         if record.rank <= golden.top:
             yield f"{record.qid} Q0 {record.doc_id} {record.rank} {golden.top + 1 - record.rank} {tag}"

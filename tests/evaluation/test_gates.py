@@ -9,7 +9,8 @@ from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.evaluation.gates import parse_limit, read_report, regressions, under
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import Options, make_report
-from raggs.evaluation.sources import Golden, System
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 
@@ -22,7 +23,7 @@ def report(first: dict[str, int] | int, name: str = "one", **more: object) -> Re
     """A system that puts the good passage first for some queries, and one that is not judged for the others."""
     lists = {qid: ["good", "poor"] if place < first else ["poor", "other", "good"] for place, qid in enumerate(QIDS)}
     options = Options(measures=parse_measures(MEASURES), **more)
-    return make_report(Golden("qrels", QRELS, None, {}), [System(name, "file", Run.of(lists))], options)
+    return make_report(Judgments("qrels", QRELS), [System(name, "file", Run.of(lists))], options)
 
 
 @pytest.mark.parametrize(

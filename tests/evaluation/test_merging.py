@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from raggs.evaluation.merging import merged_by_cutoff
 from raggs.evaluation.report import Options, make_report
-from raggs.evaluation.sources import Golden, System
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 
 DOCS = [f"doc-{number}" for number in range(6)]
 QIDS = [f"sample-{number}" for number in range(4)]
-GOLDEN = Golden("s", Qrels.of({qid: {"doc-1": 2, "doc-4": 1} for qid in QIDS}, Scale.of(0, 2)), None, {})
+GOLDEN = Judgments("s", Qrels.of({qid: {"doc-1": 2, "doc-4": 1} for qid in QIDS}, Scale.of(0, 2)))
 NAMES = ["recall@2", "ndcg@2", "map", "E[mrr@2]"]
 
 

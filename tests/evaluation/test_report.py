@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from raggs.errors import DataError, UsageError
 from raggs.evaluation.models import Report
 from raggs.evaluation.report import Options, make_report
-from raggs.evaluation.sources import Golden, System
 from raggs.evaluation.writers import markdown, per_query_csv, write_report
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.names import parse_measures
 from raggs.metrics.stats import bootstrap_mean
@@ -28,7 +29,7 @@ MEASURES = parse_measures(["ndcg@3", "n_recall5@3", "mrr", "harm@2", "bias[map]"
 
 
 def made(labels, systems, **options):
-    golden = Golden("a|b", Qrels.of(labels, Scale.of(1, 5)), None, {})
+    golden = Judgments("a|b", Qrels.of(labels, Scale.of(1, 5)))
     listed = [System(name, "file", Run.of(lists)) for name, lists in systems.items()]
     return make_report(golden, listed, Options(measures=MEASURES, **options))
 

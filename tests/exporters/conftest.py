@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from itertools import groupby
 
 import pytest
+from support.golden import GivenGolden
 
-from raggs.artifacts import JudgeRecord, MergeRecord, Placement, Query, RankRecord
-from raggs.exporters.base import Golden
+from raggs.artifacts import Passage, Query, RankRecord
+from raggs.golden.base import GoldenQuery, Graded
 
 # By query: fused order with grades (None: the judge failed), near-duplicates by representative, and the final order.
 POOLS = {
@@ -24,29 +26,15 @@ def text_of(doc_id: str) -> str:
     return TEXTS.get(doc_id, f"The text of {doc_id}.")
 
 
-def merge_records():
-    for qid, pool in POOLS.items():
-        for rank, doc_id in enumerate(pool, start=1):
-            yield MergeRecord(
-                qid=qid,
-                rank=rank,
-                doc_id=doc_id,
-                score=1 / rank,
-                sources={"bm25": Placement(rank=rank, score=9.5)},
-                duplicate_of=DUPLICATES.get((qid, doc_id)),
-                title=f"Title {doc_id}" if doc_id != "d9" else "",
-                text=text_of(doc_id),
-            )
+def pooled(qid: str) -> Iterator[Passage]:
+    for doc_id in POOLS[qid]:
+        yield Passage(doc_id=doc_id, title=f"Title {doc_id}" if doc_id != "d9" else "", text=text_of(doc_id))
 
 
-def judge_records():
-    for qid, pool in POOLS.items():
-        for rank, (doc_id, grade) in enumerate(pool.items(), start=1):
-            error = "no answer" if grade is None else None
-            duplicate_of = DUPLICATES.get((qid, doc_id))
-            yield JudgeRecord(
-                qid=qid, rank=rank, doc_id=doc_id, grade=grade, judge="test", error=error, duplicate_of=duplicate_of
-            )
+def graded(qid: str) -> Iterator[Graded]:
+    for doc_id, grade in POOLS[qid].items():
+        error = "no answer" if grade is None else None
+        yield Graded(doc_id, grade, judge="test", duplicate_of=DUPLICATES.get((qid, doc_id)), error=error)
 
 
 def rank_records():
@@ -68,18 +56,13 @@ def rank_records():
             )
 
 
-@dataclass(frozen=True)
-class Maker:
-    """Fresh golden sets whose streams can be read once only."""
-
-    base: Golden
-
-    def __call__(self, **changes) -> Golden:
-        streams = {"pool": merge_records(), "grades": judge_records(), "ranking": rank_records()}
-        return replace(self.base, **{**streams, **changes})
+def judged_queries() -> Iterator[GoldenQuery]:
+    orders = {qid: tuple(records) for qid, records in groupby(rank_records(), key=lambda record: record.qid)}
+    for qid in sorted(POOLS):
+        question = Query(qid=qid, text=f"What of {qid}?")
+        yield GoldenQuery(qid, question, tuple(pooled(qid)), tuple(graded(qid)), orders[qid])
 
 
 @pytest.fixture
-def golden() -> Maker:
-    queries = {qid: Query(qid=qid, text=f"What of {qid}?") for qid in ("q2", "q1", "q10")}
-    return Maker(Golden("my test", 4, queries, (), (), (), {"run": "r1", "judge": {"model": "été"}}))
+def golden():
+    return lambda given=None: GivenGolden("my test", 4, list(judged_queries()) if given is None else given)

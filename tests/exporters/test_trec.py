@@ -3,10 +3,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from ir_measures import Judged, P, nDCG
+from support.golden import GivenGolden
 
 from raggs.artifacts import RankRecord
-from raggs.exporters.base import Golden
 from raggs.exporters.trec import TrecExporter, _run
+from raggs.golden.base import GoldenQuery
 
 ORDERS = {"q1": ["d10", "d1", "d9", "d3"], "q10": ["é/7", "d3", "d1"], "q2": ["d5"]}
 
@@ -73,7 +74,7 @@ def expected_ndcg() -> float:
 
 @given(st.permutations([f"d{number}" for number in range(25)]), st.integers(1, 30), st.text(min_size=1, max_size=12))
 def test_any_order_survives_the_score_column(order, top, name):
-    ranking = (
+    ranking = tuple(
         RankRecord(
             qid="q",
             rank=rank,
@@ -89,5 +90,5 @@ def test_any_order_survives_the_score_column(order, top, name):
         )
         for rank, doc_id in enumerate(order, start=1)
     )
-    lines = list(_run(Golden(name, top, {}, (), (), ranking, {})))
+    lines = list(_run(GivenGolden(name, top, [GoldenQuery("q", None, order=ranking)])))
     assert as_trec_eval_sorts(lines) == {"q": order[:top]}

@@ -1,0 +1,125 @@
+"""What a golden set is, wherever it comes from: questions, pools, grades and orders, read query by query.
+
+A set is a description of files, not their content: each reading streams, so that a large run costs no memory, and may
+be repeated. Reading touches the run directory, or the files that were named, and nothing else: no corpus, no cache,
+no network.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from raggs.artifacts import Frozen, Passage, Query, RankRecord
+
+if TYPE_CHECKING:
+    from raggs.golden.judgments import Judgments
+    from raggs.metrics.columns import Scale
+
+
+@dataclass(frozen=True)
+class Graded:
+    """What is known of one passage's grade.
+
+    Attributes:
+        grade: on the scale of the set; None where the judge failed or was not asked.
+        samples: every grade that `grade` was made from, in the order of asking; None for an answer without one.
+        votes: by member of a panel, its grade in each sample.
+        judge: who judged; empty where nobody was asked, or nothing is known.
+        reason: the judge's words.
+        duplicate_of: the representative of its near-duplicates, whose grade this is.
+        skipped: why nobody was asked.
+        error: why a grade is missing.
+    """
+
+    doc_id: str
+    grade: int | None
+    samples: tuple[int | None, ...] = ()
+    votes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    judge: str = ""
+    reason: str = ""
+    duplicate_of: str | None = None
+    skipped: str | None = None
+    error: str | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the judge was asked and gave no grade; a representative stands for its near-duplicates."""
+        return self.grade is None and self.skipped is None and self.duplicate_of is None
+
+
+@dataclass(frozen=True)
+class GoldenQuery:
+    """One query of a golden set.
+
+    Attributes:
+        query: as its author gave it; None where only labels are known.
+        pool: the passages that were looked at, best fused first; empty where their texts are not at hand.
+        grades: of the pool's passages, in its order.
+        order: the ranked passages, best first, with their confidence; empty where nothing was ranked.
+    """
+
+    qid: str
+    query: Query | None
+    pool: tuple[Passage, ...] = ()
+    grades: tuple[Graded, ...] = ()
+    order: tuple[RankRecord, ...] = ()
+
+
+class Provenance(Frozen):
+    """Whence the grades of a run are and how they were made, as the sidecars of exports say it."""
+
+    run: str
+    raggs: str
+    created: str
+    fingerprints: Mapping[str, str]
+    judge: object
+    rank: Mapping[str, object]
+    failed: int
+    depth: object
+
+
+class GoldenSet(ABC):
+    """Judged queries.
+
+    Attributes:
+        name: what the set is called.
+        source: the run directory, or the file.
+        top: how many ranks of an order count; 0 where nothing is ranked.
+        provenance: who made it and how; None where the files do not say.
+    """
+
+    name: str
+    source: str
+    top: int
+    provenance: Provenance | None
+
+    @abstractmethod
+    def queries(self) -> Iterator[Query]:
+        """The questions as their authors gave them, sorted by id; none where only labels are known."""
+
+    @abstractmethod
+    def by_query(self, *, pool: bool = True) -> Iterator[GoldenQuery]:
+        """Query by query, sorted by id.
+
+        Args:
+            pool: whether the passages are wanted; they are most of what there is to read.
+
+        Raises:
+            NotFoundError: a file is missing, or the run has no grades yet.
+            DataError: a line cannot be right, or something belongs to no query.
+        """
+
+    @abstractmethod
+    def judgments(self, scale: Scale | None = None) -> Judgments:
+        """All grades as columns, with their doubt, as measures read them.
+
+        Args:
+            scale: what grades mean; where it is left out, 1 to 5 for a run, and for files what their grades say.
+
+        Raises:
+            NotFoundError: a file is missing, or the run has no grades yet.
+            DataError: there are no grades, or one lies outside the scale.
+        """

@@ -1,0 +1,79 @@
+"""Files of others as golden sets: labels in any format that `readers` know, with the questions where they lie beside.
+
+A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; an export of raggs
+to TREC holds `qrels.txt`. Passages stay where they are: a corpus of another's may be larger than any memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raggs.artifacts import Query
+from raggs.golden.base import GoldenQuery, GoldenSet, Graded
+
+if TYPE_CHECKING:
+    from raggs.golden.judgments import Judgments
+    from raggs.metrics.columns import Scale
+
+LABELS = ("qrels/test.tsv", "qrels.txt")
+QUERIES = "queries.jsonl"
+
+
+class FileGolden(GoldenSet):
+    """Labels from a file: grades without passages or order.
+
+    Args:
+        labels: the file.
+        questions: a file of the questions, in the form that `queries: {type: jsonl}` reads.
+    """
+
+    top = 0
+    provenance = None
+
+    def __init__(self, labels: Path, questions: Path | None = None) -> None:
+        self.name = labels.name
+        self.source = str(labels)
+        self._labels = labels
+        self._questions = questions
+
+    def queries(self) -> Iterator[Query]:
+        """See `GoldenSet.queries`.
+
+        Raises:
+            NotFoundError, DataError: as the reader of questions.
+        """
+        if self._questions is None:
+            return
+        from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
+        from raggs.queries.load import load_queries
+
+        reader = JsonlQueries(JsonlQueriesConfig(path=self._questions))
+        yield from load_queries(reader, self._questions).values()
+
+    def by_query(self, *, pool: bool = True) -> Iterator[GoldenQuery]:
+        """See `GoldenSet.by_query`; queries are those that have labels."""
+        from raggs.readers.labels import read_labels  # late: it needs numpy
+
+        known = {query.qid: query for query in self.queries()}
+        labels = sorted(read_labels(self._labels), key=lambda label: label.qid)
+        for qid, found in groupby(labels, key=lambda label: label.qid):
+            grades = tuple(Graded(label.doc_id, label.grade if label.grade >= 0 else None) for label in found)
+            yield GoldenQuery(qid, known.get(qid), grades=grades)
+
+    def judgments(self, scale: Scale | None = None) -> Judgments:
+        """See `GoldenSet.judgments`."""
+        from raggs.golden.judgments import Judgments
+        from raggs.readers.labels import read_judgments
+
+        return Judgments(self.source, read_judgments(self._labels, scale))
+
+
+def folder_of_files(folder: Path) -> FileGolden | None:
+    """The golden set that lies in a folder as files of a known layout, if one does."""
+    tables = sorted((folder / "qrels").glob("*.tsv"))
+    known = [folder / name for name in LABELS if (folder / name).is_file()] or tables[: len(tables) == 1]
+    questions = folder / QUERIES
+    return FileGolden(known[0], questions if questions.is_file() else None) if known else None

@@ -1,0 +1,43 @@
+"""The grades of a golden set as columns: all that measures need of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raggs.metrics.columns import Qrels
+from raggs.metrics.uncertainty import Doubt
+
+
+@dataclass(frozen=True)
+class Judgments:
+    """Grades, and what is known of their doubt.
+
+    Attributes:
+        source: the file or run directory, for messages.
+        qrels: the grades; passages without one are not in it.
+        doubt: of each of them; None where nothing is known.
+        facets: groups of near-duplicates: by passage, the representative of its group.
+    """
+
+    source: str
+    qrels: Qrels
+    doubt: Doubt | None = None
+    facets: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def digest(self) -> str:
+        """sha256 over the judgments, whatever file they came from."""
+        qrels = self.qrels
+        order = np.lexsort(
+            (qrels.keys, qrels.query)
+        )  # by hashes, for any order will do that does not depend on the file
+        docs = qrels.docs.take(order).tolist()
+        parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))
+        found = hashlib.sha256()
+        for part in (*parts, qrels.grade[order].astype("<i8").tobytes()):
+            found.update(len(part).to_bytes(8, "little") + part)
+        return found.hexdigest()

@@ -1,0 +1,43 @@
+"""The grades of a run as columns, with the doubt that its judge and its ranking leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
+from raggs.errors import DataError
+from raggs.golden.judgments import Judgments
+from raggs.manifests.opened import OpenedRun
+from raggs.metrics.columns import Qrels, Scale
+from raggs.metrics.uncertainty import Doubt
+
+
+def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None) -> Judgments:
+    """All grades of a run, their doubt, and the groups of near-duplicates. Passages without a grade are unjudged.
+
+    Raises:
+        NotFoundError: the judge stage has not run.
+        DataError: no grades, or one outside `scale`.
+    """
+    graded = [record for record in run.typed("judge", JudgeRecord) if record.grade is not None]
+    if not graded:
+        raise DataError("holds no grades", where=run.folder, remedy="raggs run --config CONFIG")
+    labels: dict[str, dict[str, int]] = {}
+    for record in graded:
+        labels.setdefault(record.qid, {})[record.doc_id] = record.grade or 0
+    qrels = Qrels.of(labels, scale or Scale.of(MIN_GRADE, MAX_GRADE))
+    facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
+    rows = [(qid, doc_id) for qid in qrels.qids for doc_id in labels[qid]]
+    return Judgments(str(run.folder), qrels, _doubt(rows, graded, ranked), facets)
+
+
+def _doubt(rows: list[tuple[str, str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:
+    """A standard error where a passage was ranked, the judge's repeats where there are any; a row each."""
+    sigma = {(record.qid, record.doc_id): record.sigma for record in ranked if record.exposures}
+    samples = {(record.qid, record.doc_id): tuple(filter(None, record.grades)) for record in graded}
+    return Doubt(
+        np.array([sigma.get(row, 0.0) for row in rows]),
+        tuple(samples[row] if len(samples[row]) > 1 else () for row in rows),
+    )

@@ -1,0 +1,134 @@
+"""A run directory as a golden set: its artifacts, which are sorted by query id, read side by side.
+
+Questions come from `queries.jsonl`, pools from `merge.jsonl`, grades from `judge.jsonl` and orders from `rank.jsonl`.
+A run whose ranking has not finished has grades without an order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record
+from raggs.errors import DataError
+from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Provenance
+from raggs.manifests.opened import OpenedRun
+
+if TYPE_CHECKING:
+    from raggs.golden.judgments import Judgments
+    from raggs.metrics.columns import Scale
+
+R = TypeVar("R", bound=Record)
+
+
+class RunGolden(GoldenSet):
+    """The golden set of a run."""
+
+    def __init__(self, run: OpenedRun) -> None:
+        self._run = run
+        self.name = run.manifest.name
+        self.source = str(run.folder)
+        self.provenance = _provenance(run)
+        self._ranked = "rank" in run.manifest.stages and run.store.path("rank").is_file()
+        self.top = int(run.manifest.stages["rank"].params["top"]) if self._ranked else 0
+
+    def queries(self) -> Iterator[Query]:
+        """See `GoldenSet.queries`.
+
+        Raises:
+            DataError: the run was made before questions were kept.
+        """
+        self._check_kept()
+        return self._run.typed("queries", QueryRecord)
+
+    def by_query(self, *, pool: bool = True) -> Iterator[GoldenQuery]:
+        """See `GoldenSet.by_query`."""
+        self._check_kept()
+        passages = _Beside("the pools", self._run.typed("merge", MergeRecord) if pool else iter(()))
+        grades = _Beside("the grades", self._run.typed("judge", JudgeRecord))
+        orders = _Beside("the ranking", self._orders())
+        for query in self.queries():
+            yield GoldenQuery(
+                query.qid,
+                query,
+                tuple(record.passage for record in passages.of(query.qid)),
+                tuple(map(_graded, grades.of(query.qid))),
+                orders.of(query.qid),
+            )
+        for stream in (passages, grades, orders):
+            stream.check_ended()
+
+    def judgments(self, scale: Scale | None = None) -> Judgments:
+        """See `GoldenSet.judgments`."""
+        from raggs.golden.runcolumns import columns_of  # late: an export needs no columns
+
+        return columns_of(self._run, self._orders(), scale)
+
+    def _orders(self) -> Iterator[RankRecord]:
+        return self._run.typed("rank", RankRecord) if self._ranked else iter(())
+
+    def _check_kept(self) -> None:
+        manifest = self._run.manifest
+        if "embed" in manifest.stages and "queries.jsonl" not in manifest.stages["embed"].outputs:
+            raise DataError(
+                f"holds no queries.jsonl: raggs {manifest.raggs} made it before questions were kept as they were asked",
+                where=self.source,
+                remedy=f"raggs run --config {manifest.config_file or 'CONFIG'}; paid answers stay cached",
+            )
+
+
+class _Beside(Generic[R]):
+    """A stream of one artifact, read in step with the queries."""
+
+    def __init__(self, what: str, records: Iterator[R]) -> None:
+        self._what = what
+        self._groups = groupby(records, key=lambda record: record.qid)
+        self._next = next(self._groups, None)
+
+    def of(self, qid: str) -> tuple[R, ...]:
+        """All records of the next query."""
+        if self._next is None or self._next[0] > qid:
+            return ()
+        if self._next[0] < qid:
+            raise self._stray(self._next[0])
+        found = tuple(self._next[1])
+        self._next = next(self._groups, None)
+        return found
+
+    def check_ended(self) -> None:
+        """Raise where records are left that belong to no query."""
+        if self._next is not None:
+            raise self._stray(self._next[0])
+
+    def _stray(self, qid: str) -> DataError:
+        return DataError(f"query {qid} is in {self._what} but not in the queries", remedy="run raggs audit on the run")
+
+
+def _graded(record: JudgeRecord) -> Graded:
+    return Graded(
+        doc_id=record.doc_id,
+        grade=record.grade,
+        samples=record.grades,
+        votes=record.votes,
+        judge=record.judge,
+        reason=record.reason,
+        duplicate_of=record.duplicate_of,
+        skipped=record.skipped,
+        error=record.error,
+    )
+
+
+def _provenance(run: OpenedRun) -> Provenance:
+    stages = run.manifest.stages
+    judge, rank = stages.get("judge"), stages.get("rank")
+    return Provenance(
+        run=run.manifest.name,
+        raggs=run.manifest.raggs,
+        created=run.manifest.created.isoformat(),
+        fingerprints={name: lock.fingerprint for name, lock in stages.items()},
+        judge=judge and judge.components.get("judge"),
+        rank=dict(rank.params) if rank else {},
+        failed=sum(lock.failed for lock in stages.values()),
+        depth=judge and judge.health.get("depth"),
+    )

@@ -1,0 +1,73 @@
+"""What `--run` names: what a system returned, from a file or from a run directory's retrievers and their fusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from raggs.errors import DataError, UsageError
+from raggs.metrics.columns import Run
+from raggs.readers.runs import read_run
+
+FUSED = "fused"
+
+
+@dataclass(frozen=True)
+class System:
+    """A run with the name that reports give it."""
+
+    name: str
+    source: str
+    run: Run
+
+
+def open_systems(specs: list[str]) -> Iterator[System]:
+    """The systems that ``[NAME=]PATH`` specifications name; a run directory holds its retrievers and their fusion.
+
+    Raises:
+        UsageError: two systems of one name.
+        NotFoundError, DataError: as the readers.
+    """
+    taken: set[str] = set()
+    for spec in specs:
+        name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
+        if not place:
+            name, place = "", spec
+        path = Path(place)
+        folder = path.is_dir()
+        for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path))]:
+            label = f"{name}.{own}" if name and folder else name or own
+            if label in taken:
+                raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
+            taken.add(label)
+            yield System(label, str(path), run)
+
+
+def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
+    """The retrievers of a run directory and their fusion, where it has several.
+
+    Raises:
+        NotFoundError: no run, or its stages have not run.
+        DataError: nothing was retrieved.
+    """
+    from raggs.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
+    from raggs.manifests.opened import open_run
+
+    opened = open_run(folder)
+    rows: dict[str, list[tuple[str, str, float]]] = {}
+    for record in opened.typed("retrieve", RetrieveRecord):
+        rows.setdefault(record.retriever, []).append((record.qid, record.doc_id, record.score))
+    if not rows:
+        raise DataError("holds nothing that was retrieved", where=folder, remedy="raggs run --config CONFIG")
+    for name, columns in sorted(rows.items()):
+        qids, docs, scores = zip(*columns, strict=True)
+        yield name, Run.from_columns(qids, docs, scores)
+    if len(rows) > 1:
+        fused = groupby(opened.typed("merge", MergeRecord), key=lambda record: record.qid)
+        yield FUSED, Run.of({qid: {record.doc_id: record.score for record in records} for qid, records in fused})
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").rpartition(".")[0] or path.name
