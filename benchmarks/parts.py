@@ -32,9 +32,17 @@ LINEAR = 2.6  # twice the input takes twice the time, and a little more where it
 Ratio = Callable[[], float]
 
 
-def of_seconds(pair: Pair) -> Ratio:
+@dataclass(frozen=True)
+class Clocks:
+    """Processor seconds of the process with all of its threads, and of the calling thread alone."""
+
+    every: Callable[[], float] = time.process_time
+    own: Callable[[], float] = time.thread_time
+
+
+def of_seconds(pair: Pair, clocks: Clocks = Clocks()) -> Ratio:
     """Processor time of the work over that of the yardstick."""
-    work, yardstick = map(_seconds, pair)
+    work, yardstick = (_seconds(each, clocks) for each in pair)
     return lambda: work() / yardstick()
 
 
@@ -43,21 +51,21 @@ def of_peaks(pair: Pair) -> Ratio:
     return lambda: _peak(pair.work) / _peak(pair.yardstick)
 
 
-def of_threads(pair: Pair) -> Ratio:
+def of_threads(pair: Pair, clocks: Clocks = Clocks()) -> Ratio:
     """Processor time of all threads over that of the calling one, both in the work; there is no yardstick."""
 
     def ratio() -> float:
-        every, own = time.process_time(), time.thread_time()
+        every, own = clocks.every(), clocks.own()
         for _ in range(4):
             pair.work()
-        every, own = time.process_time() - every, time.thread_time() - own
+        every, own = clocks.every() - every, clocks.own() - own
         return every / own
 
     return ratio
 
 
-def _seconds(work: Work) -> Ratio:
-    timer, loops = Timer(work, timer=time.process_time), 1
+def _seconds(work: Work, clocks: Clocks) -> Ratio:
+    timer, loops = Timer(work, timer=clocks.every), 1
     while timer.timeit(loops) < SAMPLE_S:
         loops *= 2
     return lambda: timer.timeit(loops) / loops
@@ -190,14 +198,14 @@ PARTS = (
 )  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, parts: Sequence[Part] = PARTS) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="measure parts with one of these in their names only")
     parser.add_argument("--repeats", type=int, default=7, help="ratios of which the median counts")
     options = parser.parse_args(arguments)
-    chosen = [part for part in PARTS if not options.words or any(word in part.name for word in options.words)]
+    chosen = [part for part in parts if not options.words or any(word in part.name for word in options.words)]
     if not chosen:
-        parser.error(f"no part is named so; there are {'; '.join(dict.fromkeys(part.name for part in PARTS))}")
+        parser.error(f"no part is named so; there are {'; '.join(dict.fromkeys(part.name for part in parts))}")
     print(f"{'part':<28} {'beside':<26} {'ratio':>6} {'limit':>6}")
     missed = 0
     for part in chosen:

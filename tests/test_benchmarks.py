@@ -233,24 +233,23 @@ def test_every_part_does_its_work_and_its_yardsticks(part, tmp_path):
         work()
 
 
-def test_a_part_above_its_limit_is_told_why_and_ends_the_command_with_one(monkeypatch, capsys):
+def test_a_part_above_its_limit_is_told_why_and_ends_the_command_with_one(capsys):
     ratios = iter([1.0, 9.0, 1.2, 2.0, 9.0, 2.5])
     table = [
         parts.Part(name, "half", 2.0, "it must", lambda folder: parts.Pair(int, int), lambda pair: lambda: next(ratios))
         for name in ("good part", "bad part")
     ]
-    monkeypatch.setattr(parts, "PARTS", table)
-    assert parts.main(["good", "--repeats", "3"]) == 0
-    assert parts.main(["bad", "--repeats", "3"]) == 1
+    assert parts.main(["good", "--repeats", "3"], table) == 0
+    assert parts.main(["bad", "--repeats", "3"], table) == 1
     _, good, _, bad = (line.split() for line in capsys.readouterr().out.splitlines())
     assert good == ["good", "part", "half", "1.20", "2.0", "kept"]
     assert bad == ["bad", "part", "half", "2.50", "2.0", "MISSED:", "it", "must"]
     with pytest.raises(SystemExit):
-        parts.main(["ugly"])
+        parts.main(["ugly"], table)
     assert "there are good part; bad part" in capsys.readouterr().err
 
 
-def test_ratios_of_times_and_of_memory(monkeypatch):
+def test_ratios_of_times_and_of_memory():
     held = parts.of_peaks(parts.Pair(lambda: bytes(3_000_000), lambda: bytes(1_000_000)))
     assert held() == pytest.approx(3, rel=0.01)
     clocks = {"process_time": 0.0, "thread_time": 0.0}
@@ -259,8 +258,7 @@ def test_ratios_of_times_and_of_memory(monkeypatch):
         clocks["process_time"] += every
         clocks["thread_time"] += own
 
-    for name in clocks:
-        monkeypatch.setattr(parts.time, name, lambda name=name: clocks[name])
+    told = parts.Clocks(lambda: clocks["process_time"], lambda: clocks["thread_time"])
     pair = parts.Pair(lambda: work(0.006, 0.004), lambda: work(0.002, 0.001))
-    assert parts.of_seconds(pair)() == pytest.approx(3)
-    assert parts.of_threads(pair)() == pytest.approx(1.5)
+    assert parts.of_seconds(pair, told)() == pytest.approx(3)
+    assert parts.of_threads(pair, told)() == pytest.approx(1.5)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
+from typer.main import get_command
+
+from raggs.cli.app import app
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -42,19 +47,14 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
     assert len(readme.splitlines()) < 200
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "README.md",
-        "docs/architecture.md",
-        "docs/metrics.md",
-        "docs/ranking.md",
-        "docs/judging.md",
-        "docs/elasticsearch.md",
-        "docs/scale.md",
-        "examples/README.md",
-    ],
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for folder in (".", "docs", "examples", "benchmarks", "benchmarks/results")
+    for path in (ROOT / folder).glob("*.md")
 )
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     source = ROOT / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", source.read_text(encoding="utf-8")):
@@ -67,15 +67,81 @@ def test_the_links_at_the_root_show_the_pipeline(link: str) -> None:
     assert (ROOT / link).resolve() == ROOT / "raggs" / link
 
 
-def test_every_command_that_the_readme_names_exists() -> None:
+def test_every_page_of_the_docs_is_found_from_the_readme() -> None:
+    found, waiting = set(), {"README.md"}
+    while waiting:
+        page = waiting.pop()
+        found.add(page)
+        targets = re.findall(r"\]\((?!https?:)([^)#]+\.md)", (ROOT / page).read_text(encoding="utf-8"))
+        paths = {os.path.relpath((ROOT / page).parent / target, ROOT) for target in targets}
+        waiting |= paths - found
+    assert {page for page in PAGES if page.startswith("docs/")} <= found
+
+
+def test_the_page_on_ranking_is_short_and_its_figures_are_those_of_the_results() -> None:
+    page = (ROOT / "docs" / "ranking.md").read_text(encoding="utf-8")
+    results = (ROOT / "benchmarks" / "results" / "ranking.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 200
+    measured: dict[tuple[str, str, str], str] = {}
+    for judge, table in re.findall(r"### Orders, (\S+) judge\n\n(.*?)\n\n", results, re.DOTALL):
+        for method, calls, _, tau20, *_ in (_cells(line) for line in table.splitlines()[2:]):
+            measured[judge, method, calls] = tau20.split()[0].removeprefix("0")
+    methods = ("bayes", "online", "sliding windows", "random + choix", "random + OpenSkill", "4 shots + Borda")
+    shown = page.split("| judge | calls |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    assert len(shown) == 20
+    for judge, calls, *values in map(_cells, shown):
+        expected = [measured[judge, method, "4" if "shots" in method else calls] for method in methods]
+        assert [value.strip("*") for value in values] == expected
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def commands() -> dict[str, Any]:
+    """Every command of the application by its words, without groups: ``config show``."""
+    found: dict[str, Any] = {}
+    waiting: list[tuple[str, Any]] = [("", get_command(app))]
+    while waiting:
+        words, command = waiting.pop()
+        below = getattr(command, "commands", None)
+        if below is None:
+            found[words] = command
+        else:
+            waiting += [(f"{words} {name}".strip(), each) for name, each in below.items()]
+    return found
+
+
+def test_every_command_that_the_pages_name_exists() -> None:
+    words = {name.split()[0] for name in commands()}
+    for page in PAGES:
+        for fence in re.findall(r"```(?:bash|console|sh)?\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL):
+            named = set(re.findall(r"^(?:\$ )?(?:\S*/)?raggs ([a-z]+)", fence, re.MULTILINE))
+            assert named <= words, f"{page} names {sorted(named - words)}"
+
+
+def test_the_readme_names_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    named = set(
-        re.findall(
-            r"raggs (init|index|run|status|why|audit|export|validate|doctor|list|schema|config|cache|eval)\b", readme
-        )
+    missing = [name for name in commands() if not re.search(rf"raggs {name.split()[0]}\b", readme)]
+    assert not missing, f"a line about each in README.md: {missing}"
+
+
+@pytest.mark.parametrize("name", sorted(commands()))
+def test_the_help_of_a_command_fits_it(name: str) -> None:
+    command = commands()[name]
+    assert f"raggs {name} " in (command.help or "") + " ", "an example of the command itself"
+    takes_run = any(parameter.param_type_name == "argument" and parameter.name == "run" for parameter in command.params)
+    for option in command.params:
+        text = getattr(option, "help", None)
+        if option.param_type_name == "argument":
+            continue
+        assert text and text.endswith((".", "?", "]")), f"--{option.name} says nothing"
+        assert takes_run or "last run" not in text, f"--{option.name} speaks of a run that `raggs {name}` has not"
+
+
+def test_help_is_shown() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "raggs", "doctor", "--help"], capture_output=True, text=True, check=False
     )
-    for command in sorted(named):
-        done = subprocess.run(
-            [sys.executable, "-m", "raggs", command, "--help"], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, command
+    assert done.returncode == 0
+    assert "Check also what this YAML file asks for" in re.sub(r"\s+", " ", done.stdout)

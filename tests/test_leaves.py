@@ -143,6 +143,11 @@ def test_records_round_trip_and_are_counted(tmp_path: Path) -> None:
         (b'{"_id": "a"}\n\n[1]\n', 3, "not a JSON object"),
         (b'{"_id": "a"}\n{"_id": "\xff"}\n', 2, "not UTF-8"),
         (b'{"x": NaN}\n', 1, "NaN"),
+        (b'\n{"x": -Infinity}\n', 2, "-Infinity"),
+        (b'\xef\xbb\xbf{"_id": "a"}\n \nnull\n', 3, "not a JSON object"),
+        (b'{"_id": "a"}\n' + b"[" * 100_000 + b"\n", 2, "not valid JSON"),
+        (b'{"_id": "a"}\n{"_id": "b"} {}\n', 2, r"not valid JSON \(Extra data: line 1 column 14"),
+        (b'{"_id": "a"}\n{"_id": "b"', 2, "not valid JSON"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, content: bytes, line: int, message: str) -> None:
@@ -152,6 +157,12 @@ def test_a_bad_line_is_named(tmp_path: Path, content: bytes, line: int, message:
         list(read_objects(path))
     assert caught.value.line == line
     assert caught.value.where == str(path)
+
+
+def test_objects_come_with_the_numbers_of_their_lines(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"_id": "a"}\r\n\n  \n{"_id": "b", "n": [1, null]}')
+    assert list(read_objects(path)) == [(1, {"_id": "a"}), (4, {"_id": "b", "n": [1, None]})]
 
 
 def test_a_missing_file_is_not_found(tmp_path: Path) -> None:

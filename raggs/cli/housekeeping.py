@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, MaybeConfig, Yes
+from raggs.cli.options import CheckedConfig, Json, Yes
 
 STARTER = Path(__file__).parent / "starter"
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Where the runs lie.")]
@@ -44,7 +44,7 @@ def init(
     typer.echo(f"next: raggs run --config {folder / 'raggs.yaml'}")
 
 
-def doctor(config: MaybeConfig = None, as_json: Json = False, debug: Debug = False) -> None:
+def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = False) -> None:
     """Check keys, extras, prices and disk.
 
     With a configuration also its inputs and its server. Nothing is paid for.

@@ -14,6 +14,10 @@ MaybeConfig = Annotated[
         "--config", "-c", metavar="FILE", help="Compare with this YAML file instead of the last run's settings."
     ),
 ]
+CheckedConfig = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Check also what this YAML file asks for."),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40. Repeatable."),

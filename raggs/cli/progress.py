@@ -93,9 +93,10 @@ class LiveProgress:
 
 
 class PlainProgress:
-    """A line when a stage starts and ends, and every ten seconds between."""
+    """A line when a stage starts and ends, and one every `interval` seconds between."""
 
-    def __init__(self) -> None:
+    def __init__(self, interval: float = PLAIN_INTERVAL) -> None:
+        self._interval = interval
         self._last = self._began = 0.0
         self._stage = ""
         self._pace = _Pace()
@@ -140,7 +141,7 @@ class PlainProgress:
                     self._say(f"      waiting for {what}: {done:,}/{total:,}")
 
     def _due(self) -> bool:
-        if time.monotonic() - self._last < PLAIN_INTERVAL:
+        if time.monotonic() - self._last < self._interval:
             return False
         self._last = time.monotonic()
         return True

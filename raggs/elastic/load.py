@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from raggs.artifacts import Passage
 from raggs.elastic.index import META, Index
 from raggs.elastic.passages import SPAN, IndexPassages
+from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace, IndexSettings
 from raggs.errors import DataError, ProviderError
 from raggs.text import plural, shorten
@@ -59,13 +60,15 @@ class Loaded:
 
 
 class Loader:
-    """Loads `contents` into the index of `place`."""
+    """Loads `contents` into the index of `place`, by `server` where one is given."""
 
-    def __init__(self, place: IndexPlace, settings: IndexSettings, contents: Contents) -> None:
+    def __init__(
+        self, place: IndexPlace, settings: IndexSettings, contents: Contents, server: Server | None = None
+    ) -> None:
         self.place = place
         self.contents = contents
         self._settings = settings
-        self._index = Index(place)
+        self._index = Index(place, server)
 
     def notes(self) -> dict[str, Any]:
         """What of settings and contents makes another index."""

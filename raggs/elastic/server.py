@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 API_KEY, USERNAME, PASSWORD = "ELASTIC_API_KEY", "ELASTIC_USERNAME", "ELASTIC_PASSWORD"
 TRANSIENT = (429, 502, 503, 504)
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 10.0  # seconds
+PAUSES = (0.2, 10.0)  # seconds: the first pause grows from here, to there at most
 
 T = TypeVar("T")
 
@@ -39,10 +39,17 @@ class Server:
     Args:
         place: address, time-out, retries and certificate authority.
         environment: where the credentials are; the process's own by default.
+        pauses: seconds before the first further try, which grow, and the most.
     """
 
-    def __init__(self, place: IndexPlace, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        place: IndexPlace,
+        environment: Mapping[str, str] | None = None,
+        pauses: tuple[float, float] = PAUSES,
+    ) -> None:
         self._place = place
+        self._pauses = pauses
         self._environment = os.environ if environment is None else environment
         self._client: Elasticsearch | None = None
 
@@ -62,7 +69,7 @@ class Server:
         attempts = Retrying(
             retry=retry_if_exception(_transient),
             stop=stop_after_attempt(self._place.retries + 1),
-            wait=wait_random_exponential(FIRST_PAUSE, LONGEST_PAUSE),
+            wait=wait_random_exponential(*self._pauses),
             reraise=True,
         )
         try:

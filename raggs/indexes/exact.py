@@ -41,7 +41,9 @@ class Neighbours:
     scores: Scores
 
 
-def search(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neighbours:
+def search(
+    vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, *, chunk: int = CHUNK, batch: int = BATCH
+) -> Neighbours:
     """The k rows of `vectors` with the largest dot product, for each of `queries`.
 
     Args:
@@ -49,6 +51,8 @@ def search(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neig
         ranks: shape (n,), all different; decides between equal scores, smaller first.
         queries: shape (q, d); a query of zeros has no neighbours.
         k: at least 1.
+        chunk: rows that are read at a time; it changes no result, nor does `batch`.
+        batch: queries that are looked at together.
 
     Raises:
         DataError: a vector or a query holds NaN or infinity.
@@ -58,7 +62,8 @@ def search(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neig
             "a query vector holds NaN or infinity", remedy="run the embed stage again: --from embed --force"
         )
     width = min(k, len(vectors))
-    found = [_search_batch(vectors, ranks, queries[at : at + BATCH], width) for at in range(0, len(queries), BATCH)]
+    starts = range(0, len(queries), batch)
+    found = [_search_batch(vectors, ranks, queries[at : at + batch], width, chunk) for at in starts]
     empty = Neighbours(np.empty((0, width), np.int64), np.empty((0, width), np.float32))
     return Neighbours(
         np.concatenate([part.positions for part in [empty, *found]]),
@@ -66,7 +71,7 @@ def search(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neig
     )
 
 
-def _search_batch(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) -> Neighbours:
+def _search_batch(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, size: int) -> Neighbours:
     asked = np.flatnonzero(queries.any(axis=1))
     live = np.ascontiguousarray(queries[asked], dtype=np.float32)
     # |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5);
@@ -75,8 +80,8 @@ def _search_batch(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int) 
     best = Neighbours(
         np.full((len(live), k), NOBODY, dtype=np.int64), np.full((len(live), k), -np.inf, dtype=np.float32)
     )
-    for start in range(0, len(vectors) if len(live) else 0, CHUNK):
-        chunk = vectors[start : start + CHUNK]
+    for start in range(0, len(vectors) if len(live) else 0, size):
+        chunk = vectors[start : start + size]
         with np.errstate(invalid="ignore", over="ignore"):
             scores = _products(chunk, live)
             total = scores.sum(dtype=np.float64)

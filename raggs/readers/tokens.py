@@ -43,8 +43,12 @@ class Table(NamedTuple, Generic[N]):
     number: NDArray[N]
 
 
-def read_table(path: Path, columns: int, place: int, parse: Callable[[ByteTexts], NDArray[N]]) -> Table[N]:
-    """A file of `columns` columns (or a ``.gz`` of one), whose numbers stand in column `place`.
+def read_table(
+    path: Path, columns: int, place: int, parse: Callable[[ByteTexts], NDArray[N]], size: int = CHUNK
+) -> Table[N]:
+    """A file of `columns` columns (or a ``.gz`` of one), read `size` bytes at a time.
+
+    Its numbers stand in column `place`.
 
     Raises:
         OddError: it is odd, or holds nothing.
@@ -53,7 +57,7 @@ def read_table(path: Path, columns: int, place: int, parse: Callable[[ByteTexts]
     known: dict[bytes, int] = {}
     queries, docs, found = [], [], []
     with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-        for chunk in chunks(file, CHUNK):
+        for chunk in chunks(file, size):
             buffer, starts, ends = tokens(chunk, columns)
             queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
             docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))

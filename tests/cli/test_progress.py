@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import re
 
+import pytest
 from rich.console import Console
 
-from raggs.cli.progress import LiveProgress
+from raggs.cli.progress import LiveProgress, PlainProgress
 from raggs.pipeline.events import Building, StageStarted
 
 
@@ -30,3 +31,15 @@ def test_each_thing_that_is_built_has_a_bar_with_its_rate() -> None:
 def test_what_a_stage_builds_is_a_note_on_its_bar() -> None:
     text = shown(StageStarted("retrieve", ("first",)), Building("bm25", 5, 10))  # type: ignore[arg-type]
     assert re.search(r"retrieve .* building bm25: 5/10", text)
+
+
+@pytest.mark.parametrize(("interval", "told"), [(0.0, (10, 20, 30, 40)), (5.0, (10,))])
+def test_plain_lines_come_no_oftener_than_their_interval(
+    capsys: pytest.CaptureFixture[str], interval: float, told: tuple[int, ...]
+) -> None:
+    display = PlainProgress(interval)
+    for done in (10, 20, 30, 40):
+        display(Building("documents", done, 40))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" (")[0] for line in lines] == [f"documents: {done}/40" for done in told]
+    assert all(re.search(r"\([\d,.]+/s\)$", line) for line in lines)

@@ -7,6 +7,7 @@ from support.elastic import fill, fresh_name, scripted, write
 
 from raggs.elastic.index import TEXTS, VECTORS, Index
 from raggs.elastic.passages import IndexPassages, pick
+from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace
 from raggs.errors import DataError, NotFoundError, ProviderError
 
@@ -204,10 +205,10 @@ def test_half_a_result_is_none(answer):
         list(Index(place(url, "i", retries=0)).search([{}]))
 
 
-def test_a_search_that_was_turned_away_is_tried_again(monkeypatch):
-    monkeypatch.setattr("raggs.elastic.server.FIRST_PAUSE", 0.001)
+def test_a_search_that_was_turned_away_is_tried_again():
     busy = {"status": 429, "error": {"type": "es_rejected_execution_exception", "reason": "queue"}}
     good = {"status": 200, "hits": {"hits": [{"_id": "a"}]}}
     with scripted((200, {"responses": [good, busy]}), (200, {"responses": [good, good]})) as (url, script):
-        assert list(Index(place(url, "i")).search([{}, {}])) == [[{"_id": "a"}]] * 2
+        index = Index(place(url, "i"), Server(place(url, "i"), pauses=(0.001, 0.001)))
+        assert list(index.search([{}, {}])) == [[{"_id": "a"}]] * 2
     assert len(script.seen) == 2

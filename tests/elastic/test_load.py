@@ -12,6 +12,7 @@ from raggs.artifacts import Passage, Span
 from raggs.elastic.index import Index
 from raggs.elastic.load import Contents, Document, Loader
 from raggs.elastic.passages import IndexPassages
+from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace, IndexSettings
 from raggs.errors import DataError, ProviderError
 
@@ -176,7 +177,6 @@ def test_documents_that_got_lost_are_found_out(elastic_url):
 
 
 def test_a_busy_server_gets_the_same_request_again(elastic_url, monkeypatch):
-    monkeypatch.setattr("raggs.elastic.server.FIRST_PAUSE", 0.001)
     from elasticsearch import Elasticsearch
 
     real, calls = Elasticsearch.bulk, []
@@ -189,6 +189,7 @@ def test_a_busy_server_gets_the_same_request_again(elastic_url, monkeypatch):
         return answer
 
     monkeypatch.setattr(Elasticsearch, "bulk", bulk)
-    done, _ = load(loader(elastic_url, fresh_name()))
+    place = IndexPlace(url=elastic_url, index=fresh_name(), batch=3)
+    done, _ = load(Loader(place, IndexSettings(), CONTENTS, Server(place, pauses=(0.001, 0.001))))
     assert calls == [6, 6, 6, 6, 2]
     assert done.documents == 10

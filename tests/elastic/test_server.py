@@ -14,7 +14,6 @@ import pytest
 from pydantic import ValidationError
 from support.elastic import scripted
 
-from raggs.elastic import server as module
 from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace
 from raggs.errors import (
@@ -29,14 +28,8 @@ from raggs.errors import (
 OK = (200, {"count": 3})
 
 
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch):
-    monkeypatch.setattr(module, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.001)
-
-
 def count(url: str, environment: dict[str, str] | None = None, **options: Any) -> int:
-    server = Server(IndexPlace(url=url, index="passages", **options), environment or {})
+    server = Server(IndexPlace(url=url, index="passages", **options), environment or {}, (0.001, 0.001))
     try:
         return int(server.call(lambda client: client.count(index="passages"))["count"])
     finally:

@@ -4,7 +4,6 @@ import errno
 import inspect
 import json
 import os
-from contextlib import contextmanager
 
 import pytest
 
@@ -76,14 +75,13 @@ def test_an_unwritable_folder_is_one_sentence(name, golden, tmp_path):
 
 
 def test_a_full_disk_is_one_sentence(name, golden, tmp_path, monkeypatch):
-    @contextmanager
-    def full(path):
+    def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        yield
 
-    monkeypatch.setattr("raggs.exporters.files.atomic_writer", full)
-    with pytest.raises(ProviderError, match="No space left"):
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(ProviderError, match=r"No space left.*free some space"):
         REGISTRY.load(name)().write(golden(), tmp_path)
+    assert contents(tmp_path) == {}
 
 
 def test_an_empty_golden_set_is_an_empty_export(name, golden, tmp_path):

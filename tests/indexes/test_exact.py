@@ -50,10 +50,7 @@ def test_it_is_the_definition(rows, asked, k, chunk, batch, levels, seed):
     matrix = unit(rng.integers(-levels, levels + 1, (rows, 5)))
     queries = unit(rng.integers(-levels, levels + 1, (asked, 5)))
     ranks = rng.permutation(rows).astype(np.int32)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "CHUNK", chunk)
-        patch.setattr(exact, "BATCH", batch)
-        neighbours = search(matrix, ranks, queries, k)
+    neighbours = search(matrix, ranks, queries, k, chunk=chunk, batch=batch)
     assert neighbours.positions.shape == (asked, min(k, rows))
     for row, query in enumerate(queries):
         assert found(neighbours, row) == by_definition(matrix, ranks, query, min(k, rows))

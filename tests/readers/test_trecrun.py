@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, NotFoundError
-from raggs.readers import tokens, trecrun
-from raggs.readers.trecrun import read_trec_run
+from raggs.readers.trecrun import quick_run, read_trec_run
 from raggs.trec import read_scored
 
 IDS = st.text("abcXYZ019#-_./:é文𝄞", min_size=1, max_size=20)
@@ -70,29 +69,18 @@ def write(folder, content, name="run.trec"):
     return path
 
 
-@pytest.fixture
-def only_fast(monkeypatch):
-    """A file that the fast way refuses is a failure."""
-
-    def slow(path):
-        raise AssertionError(f"{path} went the slow way")
-
-    monkeypatch.setattr(trecrun, "_slow", slow)
-
-
 @files_are_shared
 @given(contents(IDS), st.sampled_from(["run.trec", "run.gz"]), st.sampled_from([7, 64, 1 << 22]))
-def test_equals_the_plain_reader(tmp_path, monkeypatch, content, name, chunk):
-    monkeypatch.setattr(tokens, "CHUNK", chunk)
+def test_equals_the_plain_reader(tmp_path, content, name, chunk):
     path = write(tmp_path, content, name)
     try:
         expected = plain(path)
     except DataError as error:  # an id that begins a comment, a score beyond the largest number
         with pytest.raises(DataError) as caught:
-            read_trec_run(path)
+            read_trec_run(path, chunk)
         assert str(caught.value) == str(error)
         return
-    run = read_trec_run(path)
+    run = read_trec_run(path, chunk)
     same(rows(run), expected)
     assert run.qids == tuple(dict.fromkeys(qid for qid, _, _ in expected))
 
@@ -102,26 +90,25 @@ def test_equals_the_plain_reader(tmp_path, monkeypatch, content, name, chunk):
 @example(["9007199254740993", "9007199254740992", "0.1", "-0", "-0.0", "+.5", "5.", "1e22", "1e-300", "4.9e-324"])
 @example(["12345678901234567", "0.12345678901234567", "123456789012345678", "1234567890123456789", "0" * 30 + "1"])
 @example(["0.30000000000000004", "17.999999999999996", "99999999999999999.5", "1." + "0" * 40, "-" + "9" * 18])
-def test_scores_are_the_nearest_doubles(tmp_path, only_fast, scores):
+def test_scores_are_the_nearest_doubles(tmp_path, scores):
     usable = [score for score in scores if math.isfinite(float(score))]
     path = write(tmp_path, "".join(f"q Q0 d{place} 1 {score} t\n" for place, score in enumerate(usable)))
-    assert [score.hex() for score in read_trec_run(path).score.tolist()] == [float(score).hex() for score in usable]
+    assert [score.hex() for score in quick_run(path).score.tolist()] == [float(score).hex() for score in usable]
 
 
 @pytest.mark.parametrize("gap", [" ", "\t", " \t  "])
 @pytest.mark.parametrize("end", ["\n", "\r\n", "  \n"])
 @pytest.mark.parametrize("chunk", [1, 40, 1 << 22])
-def test_usual_files_go_the_fast_way(tmp_path, monkeypatch, only_fast, gap, end, chunk):
-    monkeypatch.setattr(tokens, "CHUNK", chunk)
+def test_usual_files_go_the_fast_way(tmp_path, gap, end, chunk):
     table = [(f"q{n // 4}", f"doc-{n}" * (n + 1), n / 7) for n in range(11)]
     text = end.join(gap.join((qid, "Q0", doc, "1", repr(score), "tag")) for qid, doc, score in table)
-    same(rows(read_trec_run(write(tmp_path, text))), table)
-    same(rows(read_trec_run(write(tmp_path, text + end, "run.gz"))), table)
+    same(rows(quick_run(write(tmp_path, text), chunk)), table)
+    same(rows(quick_run(write(tmp_path, text + end, "run.gz"), chunk)), table)
 
 
-def test_queries_may_come_back(tmp_path, only_fast):
+def test_queries_may_come_back(tmp_path):
     path = write(tmp_path, "q1 Q0 a 1 3 t\nq2 Q0 a 1 2 t\nq1 Q0 b 2 1 t\n")
-    run = read_trec_run(path)
+    run = quick_run(path)
     assert (run.qids, run.query.tolist()) == (("q1", "q2"), [0, 1, 0])
 
 
@@ -158,11 +145,10 @@ def test_a_file_without_rows_is_an_empty_run(tmp_path, content):
     ],
 )
 @pytest.mark.parametrize("chunk", [5, 1 << 22])
-def test_errors_name_file_and_line(tmp_path, monkeypatch, content, line, message, chunk):
-    monkeypatch.setattr(tokens, "CHUNK", chunk)
+def test_errors_name_file_and_line(tmp_path, content, line, message, chunk):
     path = write(tmp_path, content)
     with pytest.raises(DataError) as caught:
-        read_trec_run(path)
+        read_trec_run(path, chunk)
     assert message in str(caught.value)
     assert f"{path}:{line}" in str(caught.value)
 

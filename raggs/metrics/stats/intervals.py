@@ -110,21 +110,25 @@ def bootstrap_means(
     )
 
 
-def resampled_means(samples: Sequence[Floats], draws: int, seed: int) -> list[Floats]:
-    """For each sample the means of `draws` resamples with replacement; samples of equal size share their resamples."""
+def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int = CELLS) -> list[Floats]:
+    """For each sample the means of `draws` resamples with replacement; samples of equal size share their resamples.
+
+    Args:
+        cells: of the matrix of counts that are held at a time.
+    """
     means = [np.full(draws, math.nan) for _ in samples]
     for size in sorted({sample.size for sample in samples if sample.size}):
         rows = [row for row, sample in enumerate(samples) if sample.size == size]
-        for chunk, counts in _resamples(size, draws, seed):
+        for chunk, counts in _resamples(size, draws, seed, cells):
             for row in rows:
                 # One product each, and none of BLAS's: those would round by the number of rows, and of threads.
                 means[row][chunk] = np.einsum("ij,j->i", counts, samples[row]) / size
     return means
 
 
-def _resamples(size: int, draws: int, seed: int) -> Iterator[tuple[slice, Floats]]:
+def _resamples(size: int, draws: int, seed: int, cells: int) -> Iterator[tuple[slice, Floats]]:
     """How often each of `size` queries is drawn, a chunk of the draws at a time: shape (chunk, size)."""
-    rng, step = generator(seed, "bootstrap", size), max(1, CELLS // size)
+    rng, step = generator(seed, "bootstrap", size), max(1, cells // size)
     for start in range(0, draws, step):
         rows = min(step, draws - start)
         drawn = rng.integers(size, size=(rows, size)) + size * np.arange(rows)[:, None]

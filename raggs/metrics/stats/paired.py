@@ -24,22 +24,23 @@ NO_EFFECT = 1e-6  # what rounding leaves of a mean of 0; it would take millions 
 MANY = 1_000_000  # queries from which the normal distribution serves as Student's
 
 
-def randomisation_test(differences: Floats, *, seed: int, draws: int = FLIPS) -> float:
+def randomisation_test(differences: Floats, *, seed: int, draws: int = FLIPS, exact: int = EXACT) -> float:
     """Two-sided p of the mean difference under random flips of the signs.
 
-    Exact over all 2^n flips for up to 20 non-zero differences; beyond, (b + 1) / (draws + 1), where b is the number
-    of drawn flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros change nothing and are left out;
-    1 where nothing is left, NaN where nothing was given.
+    Exact over all 2^n flips for up to `exact` non-zero differences; beyond, (b + 1) / (draws + 1), where b is the
+    number of drawn flips with a mean at least as extreme (Phipson and Smyth, 2010). Zeros change nothing and are left
+    out; 1 where nothing is left, NaN where nothing was given.
 
     Args:
         differences: shape (queries,), finite.
         seed: of the run.
         draws: flips drawn where not all are tried; at least 1.
+        exact: non-zero differences up to which all flips are tried; memory is 16 bytes times 2^exact.
     """
     if not differences.size:
         return math.nan
     nonzero = differences[differences != 0]
-    if nonzero.size <= EXACT:
+    if nonzero.size <= exact:
         return _exact(nonzero)
     rng, sums = generator(seed, "randomisation", nonzero.size), np.zeros(draws)
     for start in range(0, nonzero.size, GROUP):
