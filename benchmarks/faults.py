@@ -67,6 +67,7 @@ class Bench:
                 "requests_per_minute": None,
                 "concurrency": CONCURRENCY,
                 "timeout_s": 3,
+                "backoff_s": 0.02,
             },
         )
         project.change(**sections)

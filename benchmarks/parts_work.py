@@ -115,11 +115,11 @@ def reading_beside_split(folder: Path) -> Pair:
 
 def booking(folder: Path) -> Pair:
     """An answer from the cache in the ledger; the same as a line of JSON of its own."""
-    ledger = CallLedger()
-    ledger.turn_to(folder / "ledger.jsonl", "judge")
+    ledger = CallLedger(folder / "ledger.jsonl", "judge")
+    account = ledger.account("q1")
     line = LedgerLine(time="2026-01-01T00:00:00Z", stage="judge", qid="q1", model="m", task="grade", outcome="cached")
     plain = line.model_dump(mode="json")
-    return Pair(lambda: ledger.hit("m", "grade", 0.25), lambda: json.dumps(plain))
+    return Pair(lambda: ledger.hit(account, "m", "grade", 0.25), lambda: json.dumps(plain))
 
 
 def pool(count: int) -> list[str]:

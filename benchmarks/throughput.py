@@ -121,7 +121,7 @@ def stage(config: Path, name: str) -> Measured:
 
 async def bare(url: str, calls: int, concurrency: int) -> Measured:
     """The same number of calls by litellm and nothing else, its import not counted."""
-    from raggs.llm.provider import library
+    from raggs.llm.providers import library
 
     litellm, gate = library(), asyncio.Semaphore(concurrency)
 

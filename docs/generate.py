@@ -17,7 +17,8 @@ from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artif
 from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
-from raggs.manifests.models import Cost, Output, RunManifest, StageLock
+from raggs.manifests.models import Output, RunManifest, StageLock
+from raggs.spending import Spending
 
 PAGE = Path(__file__).parent / "artifacts.md"
 METRICS = PAGE.with_name("metrics.md")
@@ -43,7 +44,7 @@ def page() -> str:
     for part in (Reference, Nugget, Placement, Span):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
-    for part in (StageLock, Output, Cost):
+    for part in (StageLock, Output, Spending):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     return "\n\n".join(parts) + "\n"

@@ -12,7 +12,7 @@ from raggs.cli.options import Json, RunFolder
 
 if TYPE_CHECKING:
     from raggs.config.estimate import Estimate
-    from raggs.manifests.costs import Costs, Sum
+    from raggs.manifests.costs import Costs, LedgerSum
     from raggs.manifests.opened import OpenedRun
 
 
@@ -39,15 +39,19 @@ def cost(
     found = costs(opened.store)
     estimates, problem = _estimates(opened)
     if as_json:
-        told = {name: {key: entry.model_dump() for key, entry in sums.items()} for name, sums in _tables(found).items()}
+        told = {name: {key: _plain(entry) for key, entry in sums.items()} for name, sums in _tables(found).items()}
         estimated = [vars(line) for line in estimates]
-        typer.echo(dump_json({"run": str(run), "total": found.total.model_dump(), **told, "estimates": estimated}))
+        typer.echo(dump_json({"run": str(run), "total": _plain(found.total), **told, "estimates": estimated}))
         return
     _print(found, estimates, problem, top)
 
 
-def _tables(found: Costs) -> dict[str, Mapping[str, Sum]]:
+def _tables(found: Costs) -> dict[str, Mapping[str, LedgerSum]]:
     return {"stage": found.stage, "model": found.model, "query": found.query}
+
+
+def _plain(found: LedgerSum) -> dict[str, int | float]:
+    return found.model_dump(exclude={"repaired"})  # the ledger does not know
 
 
 def _estimates(run: OpenedRun) -> tuple[list[Estimate], str]:
@@ -100,7 +104,7 @@ def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> N
 COLUMNS = ("calls", "cached", "failed", "tokens in", "tokens out", "mean s", "USD", "saved USD")
 
 
-def _cells(entry: Sum | None) -> tuple[str, ...]:
+def _cells(entry: LedgerSum | None) -> tuple[str, ...]:
     if entry is None:
         return ("",) * len(COLUMNS)
     return (
@@ -123,7 +127,7 @@ def _expected(lines: list[Estimate]) -> tuple[str, str]:
     return calls, "unknown" if unknown else f"{sum(line.usd or 0.0 for line in lines):,.4f}"
 
 
-def _compared(total: Sum, estimates: list[Estimate]) -> str:
+def _compared(total: LedgerSum, estimates: list[Estimate]) -> str:
     """The estimate of one pass without a cache, beside what such a pass takes."""
     if not estimates or any(line.usd is None for line in estimates):
         return ""

@@ -23,13 +23,13 @@ from raggs.hashing import hash_value
 from raggs.indexes.passages import FORMAT, Passages, PassageStore
 from raggs.judges.base import Judge, JudgeContext, Task
 from raggs.llm import LLM, CallLedger
-from raggs.manifests.models import Cost
 from raggs.pipeline.events import Building, Listener, Notice, Waiting, silent
 from raggs.prompts import Prompt, load_prompt
 from raggs.queries.load import load_queries
 from raggs.retrievers.base import Retriever, RetrieverContext, name_of
 from raggs.rewriters.base import Rewriter, RewriterContext
 from raggs.settings import causes_of
+from raggs.spending import Spending
 from raggs.text import plural
 
 CACHE = ".cache"
@@ -145,10 +145,8 @@ class RunServices:
 
     # --- what the runner sees ---
 
-    def spent(self) -> Cost:
-        if "llm" not in self.__dict__:
-            return Cost()
-        return Cost.model_validate(self.llm.usage, from_attributes=True)
+    def spent(self) -> Spending:
+        return self._ledger.spent
 
     def attach(self, listen: Listener, stage: str, ledger: Path | None = None) -> None:
         self._ledger.turn_to(ledger, stage)

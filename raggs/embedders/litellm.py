@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -74,7 +74,7 @@ class LiteLLMEmbedder(Embedder):
         self.context.llm.require_price(self.config.model)
         return self.context.loop().run(self.context.llm.embed(request))
 
-    def _parameters(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, object]:
         """A length below the model's own is asked for by name."""
         own = vector_size(self.config.model)
         shorter = {"dimensions": self.dims} if own is not None and self.dims < own else {}

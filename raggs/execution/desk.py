@@ -13,7 +13,6 @@ from typing import Any
 
 from raggs.artifacts import JournalRecord
 from raggs.execution.shards import Parts, Pools
-from raggs.llm import ask_for
 from raggs.stages.base import Services, Work
 
 BEAT_S = 30.0
@@ -72,7 +71,6 @@ class Desk:
             qids = self._members[message["shard"]] if message["journal"] else ()
             return [entry.model_dump_json() for qid in qids for entry in self._work.journal.entries(qid)]
         qid = message["qid"]
-        ask_for(qid)  # each question is a task of its own, so the call is booked on the query that it is made for
         query, passages = self._services.queries[qid], self._pools.get(qid, message["passages"])
         if message["ask"] == "grade":
             return asdict(await self._services.judge.grade(query, passages[0], sample=message["sample"]))

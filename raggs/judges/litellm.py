@@ -1,8 +1,8 @@
 """A language model as judge.
 
-It sees the question and the passages (title and text), each fenced, and nothing else: no identifier, no score, no
-rank, no grade of another judge. What it says is taken or refused, never bent: a grade is a whole number from 1 to 5,
-an order names each label exactly once.
+It sees the question and the passages (title and text), each between marks that guard against orders in it, and nothing
+else: no identifier, no score, no rank, no grade of another judge. What it says is taken or refused, never bent: a
+grade is a whole number from 1 to 5, an order names each label exactly once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from pydantic import Field
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
+from raggs.jsontypes import JsonObject, as_list
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.languages import detect_language
-from raggs.llm import Parameters, Request
+from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import FALLBACK
 from raggs.text import one_line
 
@@ -78,11 +79,12 @@ class LiteLLMJudge(Judge):
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         messages = self._prompts["grade"].render(
             self._language(query),
-            query=self._llm.fence(query.text),
-            passage=self._llm.fence(passage.content),
+            query=self._llm.guard(query.text),
+            passage=self._llm.guard(passage.content),
         )
         reply = await self._llm.ask(
-            Request(
+            ChatRequest(
+                qid=query.qid,
                 model=self.config.model,
                 messages=messages,
                 schema=GRADE_SCHEMA,
@@ -102,14 +104,15 @@ class LiteLLMJudge(Judge):
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         labels = labels_for(len(passages))
         shown = (
-            f"Passage {label}:\n{self._llm.fence(passage.content)}"
+            f"Passage {label}:\n{self._llm.guard(passage.content)}"
             for label, passage in zip(labels, passages, strict=True)
         )
         messages = self._prompts["order"].render(
-            self._language(query), query=self._llm.fence(query.text), passages="\n\n".join(shown)
+            self._language(query), query=self._llm.guard(query.text), passages="\n\n".join(shown)
         )
         reply = await self._llm.ask(
-            Request(
+            ChatRequest(
+                qid=query.qid,
                 model=self.config.model,
                 messages=messages,
                 schema=order_schema(labels),
@@ -122,7 +125,7 @@ class LiteLLMJudge(Judge):
         return Ordering(reply.value, error=reply.error, raw=None if reply.error is None else reply.raw)
 
 
-def check_grade(answer: dict[str, Any]) -> tuple[int, str]:
+def check_grade(answer: JsonObject) -> tuple[int, str]:
     """Grade and reason.
 
     Raises:
@@ -136,24 +139,20 @@ def check_grade(answer: dict[str, Any]) -> tuple[int, str]:
     return grade, one_line(reason)
 
 
-def check_order(answer: dict[str, Any], labels: Sequence[str]) -> tuple[int, ...]:
+def check_order(answer: JsonObject, labels: Sequence[str]) -> tuple[int, ...]:
     """Positions in the order of presentation, best first.
 
     Raises:
         ValueError: not a permutation of the labels.
     """
-    order: Any = answer.get("order")
+    order = [label for label in as_list(answer.get("order")) if isinstance(label, str)]
     positions = {label: position for position, label in enumerate(labels)}
-    if (
-        not isinstance(order, list)
-        or not all(isinstance(label, str) for label in order)
-        or sorted(order) != sorted(labels)
-    ):
+    if sorted(order) != sorted(labels) or len(order) != len(as_list(answer.get("order"))):
         raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
     return tuple(positions[label] for label in order)
 
 
-def order_schema(labels: Sequence[str]) -> dict[str, Any]:
+def order_schema(labels: Sequence[str]) -> dict[str, object]:
     """The form of an order. That labels must not repeat is beyond what providers enforce; `check_order` does."""
     return {
         "type": "object",

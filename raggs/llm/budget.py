@@ -16,11 +16,11 @@ from raggs.text import plural
 ROUNDING = 1e-9  # USD
 
 
-class Purse:
-    """What one invocation has spent and promised."""
+class Budget:
+    """What one invocation has spent and promised. `settings`: its caps."""
 
-    def __init__(self, budget: BudgetSettings) -> None:
-        self._budget = budget
+    def __init__(self, settings: BudgetSettings) -> None:
+        self._settings = settings
         self._spent = 0.0
         self._reserved = 0.0
         self._calls = 0
@@ -55,11 +55,11 @@ class Purse:
             change.set()
 
     def _fits(self, usd: float) -> bool:
-        cap = self._budget.max_usd
+        cap = self._settings.max_usd
         return cap is None or usd == 0 or self._spent + self._reserved + usd <= cap + ROUNDING
 
     def _count_call(self) -> None:
-        cap = self._budget.max_calls
+        cap = self._settings.max_calls
         if cap is not None and self._calls >= cap:
             raise BudgetError(
                 f"the budget is used up: {self._calls:,} of {plural(cap, 'call')} made",
@@ -67,7 +67,7 @@ class Purse:
             )
 
     def _broke(self, usd: float) -> BudgetError:
-        spent = f"{self._spent:.4f} of {self._budget.max_usd:.4f} USD spent"
+        spent = f"{self._spent:.4f} of {self._settings.max_usd:.4f} USD spent"
         return BudgetError(
             f"the budget is used up: {spent}, the next call may cost {usd:.4f}",
             remedy="raise budget.max_usd and run again: what was paid is cached",

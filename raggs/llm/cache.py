@@ -10,16 +10,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import diskcache
 
 from raggs.errors import ProviderError
 from raggs.hashing import canonical_json
+from raggs.spending import Spending
+
+T = TypeVar("T")
 
 RAW = 1  # diskcache's mode for values that lie in the database as they are
 FOLDER_MODE = 0o700
@@ -56,7 +59,7 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CachedAnswer:
     """A valid answer: the model's words, what they took and what they cost."""
 
     raw: str
@@ -65,9 +68,14 @@ class Entry:
     completion_tokens: int
     usd: float
 
+    @classmethod
+    def of(cls, raw: str, model: str, spent: Spending) -> CachedAnswer:
+        """The words `raw` of `model`, and what they took."""
+        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd)
+
 
 class AnswerCache:
-    """Entries by key. Opened once; safe for several processes at a time."""
+    """Answers by key. Opened once; safe for several processes at a time."""
 
     def __init__(self, folder: Path) -> None:
         """Open the cache in `folder`, made (mode 0700) if missing.
@@ -82,27 +90,30 @@ class AnswerCache:
                 folder.chmod(FOLDER_MODE)
             self._cache = diskcache.Cache(str(folder), disk=TextDisk, eviction_policy="none", cull_limit=0)
 
-    def get(self, key: str) -> Entry | None:
+    def get(self, key: str) -> CachedAnswer | None:
         """The entry of `key`; None where there is none, or none that can be read."""
         with self._guarded():
             text = self._cache.get(key)
         return None if text is None else _parse(text)
 
-    def put(self, key: str, entry: Entry) -> None:
+    def put(self, key: str, entry: CachedAnswer) -> None:
         """Keep an entry, in place of an older one."""
         with self._guarded():
             self._cache.set(key, canonical_json(vars(entry)))
 
     def clear(self) -> int:
+        """Forget everything; returns how many rows there were."""
         with self._guarded():
             return int(self._cache.clear())
 
     def stats(self) -> CacheStats:
+        """What it holds; reads every row."""
         with self._guarded():
             entries = [entry for key in self._cache if key and (entry := self.get(key))]
             return CacheStats(len(entries), int(self._cache.volume()), sum(entry.usd for entry in entries))
 
     def close(self) -> None:
+        """Close the database."""
         self._cache.close()
 
     @contextmanager
@@ -117,10 +128,10 @@ class AnswerCache:
             ) from None
 
 
-def _parse(text: str) -> Entry | None:
+def _parse(text: str) -> CachedAnswer | None:
     try:
-        found: Any = json.loads(text)
-        return Entry(
+        found = json.loads(text)
+        return CachedAnswer(
             raw=_typed(found["raw"], str),
             model=_typed(found["model"], str),
             prompt_tokens=_typed(found["prompt_tokens"], int),
@@ -131,7 +142,7 @@ def _parse(text: str) -> Entry | None:
         return None
 
 
-def _typed(value: Any, kind: type) -> Any:
+def _typed(value: object, kind: type[T]) -> T:
     if not isinstance(value, kind):
         raise TypeError(f"not {kind.__name__}")
     return value
@@ -156,7 +167,7 @@ def cache_stats(folder: Path) -> CacheStats:
 
 
 def clear_cache(folder: Path) -> int:
-    """Forget all answers in `folder` (the fence's key stays); returns how many rows there were.
+    """Forget all answers in `folder` (the guard's key stays); returns how many rows there were.
 
     Raises:
         ProviderError: it cannot be written.
@@ -168,7 +179,7 @@ def _existing(folder: Path) -> AnswerCache | None:
     return AnswerCache(folder) if (folder / DATABASE).exists() else None
 
 
-def _then_close(cache: AnswerCache, work: Any) -> Any:
+def _then_close(cache: AnswerCache, work: Callable[[], T]) -> T:
     try:
         return work()
     finally:

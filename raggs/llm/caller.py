@@ -3,28 +3,30 @@
 Order of the gates: a slot (held through all retries of a call, so that a struggling provider is asked less), then
 for each attempt the rate, then the budget, so that money is not reserved while waiting. Slots and turns are given in
 the order in which they are asked for, so that no query and no stage starves.
+
+A call that is on its way is paid for, so it goes on when its asker is cancelled, and `drain` waits for it; one that
+still waits for its turn is not made.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
-
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
 
 from raggs.errors import ConfigError
 from raggs.llm import rate
-from raggs.llm.budget import Purse
-from raggs.llm.calls import Call
-from raggs.llm.faults import Fault
+from raggs.llm.budget import Budget
+from raggs.llm.calls import Answer, Call
+from raggs.llm.faults import Fault, Outage
 from raggs.llm.ledger import Trace
-from raggs.llm.messages import Usage
-from raggs.llm.outage import Outage
 from raggs.llm.prices import list_price
-from raggs.llm.provider import Answer
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
+from raggs.spending import Spending
 
 A = TypeVar("A", bound=Answer)
+T = TypeVar("T")
 
 FREE = Price(input=0, output=0)
 
@@ -33,25 +35,17 @@ class Caller:
     """Makes calls.
 
     Attributes:
-        used: calls, tokens and money so far.
-        on_their_way: the tasks that wait for a provider's answer.
-        closing: whether no more calls are to be made; a task that wants one is cancelled.
-        purse: what was spent and promised.
+        budget: what was spent and promised.
     """
 
     def __init__(self, settings: LLMSettings, budget: BudgetSettings) -> None:
-        self.used = Usage()
-        self.on_their_way: set[asyncio.Task[Any] | None] = set()
-        self.closing = False
-        self.purse = Purse(budget)
+        self.budget = Budget(budget)
+        self._under_way: dict[str, asyncio.Task[Any]] = {}
+        self._on_their_way: set[asyncio.Task[object] | None] = set()  # those that wait for a provider's answer
+        self._closing = False  # no more calls are to be made; a task that wants one is cancelled
         self._settings = settings
         self._capped = budget.max_usd is not None
-        self._retries = AsyncRetrying(
-            retry=retry_if_exception(rate.worth_retrying),
-            stop=stop_after_attempt(settings.max_attempts),
-            wait=rate.pause_s,
-            reraise=True,
-        )
+        self._retries = rate.retrying(settings.max_attempts, settings.backoff_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._throttles: dict[str, rate.Throttle] = {}  # by model: so do providers limit
@@ -77,6 +71,36 @@ class Caller:
             self._prices[model] = known or FREE
         return self._prices[model]
 
+    def leader(self, key: str) -> asyncio.Task[Any] | None:
+        """The task that does the work of `key` just now."""
+        return self._under_way.get(key)
+
+    async def lead(self, key: str, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Do the work of `key`, for all who want the same meanwhile."""
+        task = asyncio.ensure_future(work())
+        self._under_way[key] = task
+        task.add_done_callback(partial(self._arrived, key))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task not in self._on_their_way:
+                task.cancel()
+            raise
+
+    async def drain(self, grace_s: float) -> None:
+        """Let calls on their way arrive, for `grace_s` seconds, and start no others."""
+        self._closing = True
+        tasks = set(self._under_way.values())
+        for task in tasks - self._on_their_way:
+            task.cancel()
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=grace_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        self._under_way.clear()
+        self._closing = False  # the next loop may ask again
+
     async def call(self, call: Call[A], trace: Trace) -> A:
         """One answer, with tokens told or estimated; `trace` learns what it took.
 
@@ -91,6 +115,11 @@ class Caller:
         async with self._slots:
             with outage.watch():
                 return await self._ask(call, trace)
+
+    def _arrived(self, key: str, task: asyncio.Task[Any]) -> None:
+        self._under_way.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # seen: nobody may be left to be told
 
     async def _ask(self, call: Call[A], trace: Trace) -> A:
         formatted = call.model not in self._without_format
@@ -110,17 +139,16 @@ class Caller:
         answer_tokens = self.expected(call)
         throttle, tokens = self._throttle(call.model), call.prompt_tokens + answer_tokens
         tickets = await throttle.turn(tokens)
-        if self.closing:
+        if self._closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
         reserved = price.usd(call.prompt_tokens, answer_tokens)
-        await self.purse.reserve(reserved)
-        self.used += Usage(calls=1)
+        await self.budget.reserve(reserved)
         spent, task = 0.0, asyncio.current_task()
-        self.on_their_way.add(task)
-        trace.begin()
+        self._on_their_way.add(task)
         try:
-            answer = await call.send(self._settings, formatted=formatted)
+            with trace.attempt():
+                answer = await call.send(self._settings, formatted=formatted)
             throttle.answered(tickets, answer.headers, tokens)
             spent = self.account(call.model, answer, price, trace)
             return answer
@@ -128,22 +156,20 @@ class Caller:
             throttle.refused(tickets, fault, tokens)
             raise
         finally:
-            trace.end()
-            self.on_their_way.discard(task)
-            self.purse.settle(reserved, spent)
+            self._on_their_way.discard(task)
+            self.budget.settle(reserved, spent)
 
-    def expected(self, call: Call[Any]) -> int:
+    def expected(self, call: Call[A]) -> int:
         """Tokens to reserve for the answer."""
         return call.answer_tokens(self._longest.get(call.model, 0))
 
     def account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
         """Note what an answer took; returns its cost in USD."""
         sent, received = answer.prompt_tokens or 0, answer.completion_tokens or 0
-        usage = Usage(prompt_tokens=sent, completion_tokens=received, usd=price.usd(sent, received))
-        self.used += usage
-        trace.used += usage
+        usd = price.usd(sent, received)
+        trace.spent += Spending(prompt_tokens=sent, completion_tokens=received, usd=usd)
         self._longest[model] = max(received, self._longest.get(model, 0))
-        return usage.usd
+        return usd
 
     def _throttle(self, model: str) -> rate.Throttle:
         if model not in self._throttles:

@@ -1,4 +1,4 @@
-"""What can be asked of a provider, as values that know their size and how to be sent."""
+"""What can be asked of a provider, and what it answers, as values that know their size and how to be sent."""
 
 from __future__ import annotations
 
@@ -6,15 +6,41 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
-from raggs.llm import provider
+from raggs.jsontypes import as_list, as_object, as_text
+from raggs.llm import providers
 from raggs.llm.messages import Message
-from raggs.llm.provider import Answer, Completion, Embeddings
+from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
-from raggs.llm.tokens import estimate_tokens
 
 LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came back. Tokens are None where the server did not count; `headers` go by their lower-case names."""
+
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Completion(Answer):
+    """What a model said. `finish`: "stop", "length" (cut off), "content_filter" or None."""
+
+    content: str
+    finish: str | None
+    refusal: str | None
+
+
+@dataclass(frozen=True)
+class Embeddings(Answer):
+    """What should be one vector for each text, as it came: neither number, order nor values are checked yet."""
+
+    data: Sequence[object]
+
 
 A = TypeVar("A", bound=Answer)
 
@@ -24,7 +50,7 @@ class Call(ABC, Generic[A]):
     """One call. `parameters` are the model's own."""
 
     model: str
-    parameters: Mapping[str, Any]
+    parameters: Mapping[str, object]
 
     @property
     @abstractmethod
@@ -50,26 +76,26 @@ class ChatCall(Call[Completion]):
     cache, for batches."""
 
     messages: Sequence[Message]
-    response_format: Mapping[str, Any]
+    response_format: Mapping[str, object]
     expected_tokens: int
     key: str = ""
 
     @cached_property
     def prompt_tokens(self) -> int:
+        """Of all messages and of the form of the answer, estimated."""
         contents = sum(estimate_tokens(message["content"]) for message in self.messages)
         return contents + estimate_tokens(str(self.response_format))
 
     def answer_tokens(self, longest: int) -> int:
         """The limit where one is sent, else the longest that was seen or foreseen."""
-        limits = [self.parameters[name] for name in LIMITS if isinstance(self.parameters.get(name), int)]
-        return int(limits[0]) if limits else max(self.expected_tokens, longest)
+        limits = [limit for name in LIMITS if isinstance(limit := self.parameters.get(name), int)]
+        return limits[0] if limits else max(self.expected_tokens, longest)
 
     async def send(self, settings: LLMSettings, *, formatted: bool) -> Completion:
+        """Ask once, for structured output where `formatted`."""
         form = {"response_format": self.response_format} if formatted else {}
-        found = await provider.complete(
-            self.model, self.messages, {**self.parameters, **form}, settings.api_base, settings.timeout_s
-        )
-        return self.measured(found)
+        body = {"messages": list(self.messages), **self.parameters, **form}
+        return self.measured(completion_of(*await providers.chat(self.model, body, settings)))
 
     def measured(self, found: Completion) -> Completion:
         """With estimates where the server did not count."""
@@ -88,11 +114,40 @@ class EmbedCall(Call[Embeddings]):
 
     @cached_property
     def prompt_tokens(self) -> int:
+        """Of all texts, estimated."""
         return sum(map(estimate_tokens, self.texts))
 
     def answer_tokens(self, longest: int) -> int:
+        """Vectors are not charged for."""
         return 0
 
     async def send(self, settings: LLMSettings, *, formatted: bool) -> Embeddings:
-        found = await provider.embed(self.model, self.texts, self.parameters, settings.api_base, settings.timeout_s)
-        return replace(found, prompt_tokens=found.prompt_tokens or self.prompt_tokens, completion_tokens=0)
+        """Ask once."""
+        body = {"input": list(self.texts), **self.parameters}
+        answer, headers = await providers.embeddings(self.model, body, settings)
+        sent, _ = _counts(answer)
+        return Embeddings(sent or self.prompt_tokens, 0, headers, as_list(answer.get("data")))
+
+
+def completion_of(answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:
+    """What a model said, from the JSON of a chat completion; empty where it says nothing."""
+    choice = as_object(next(iter(as_list(answer.get("choices"))), None))
+    message = as_object(choice.get("message"))
+    special = as_object(message.get("provider_specific_fields"))
+    return Completion(
+        *_counts(answer),
+        headers,
+        content=as_text(message.get("content")) or "",
+        finish=as_text(choice.get("finish_reason")),
+        refusal=as_text(message.get("refusal")) or as_text(special.get("refusal")),
+    )
+
+
+def _counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """Tokens sent and received, as far as the server counted."""
+    usage = as_object(answer.get("usage"))
+    return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+
+
+def _count(found: object) -> int | None:
+    return found if isinstance(found, int) and found > 0 else None

@@ -1,43 +1,69 @@
-"""One question until its answer can be used: ask, check, and ask again with a correction."""
+"""One question until its answer can be used: ask, read, check, and ask again with a correction.
+
+Nothing is coerced: a grade given as text is wrong, not a grade. Only a Markdown fence around the JSON is taken off,
+since servers without structured output write one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from raggs.llm.answers import Unusable, correction, read_completion
-from raggs.llm.caller import Caller
-from raggs.llm.calls import LIMITS, ChatCall
+from raggs.jsontypes import Json, JsonObject
+from raggs.llm.calls import LIMITS, ChatCall, Completion
 from raggs.llm.faults import Fault, Treatment
-from raggs.llm.ledger import CallLedger
-from raggs.llm.messages import Message, Reply, Request, Usage
-from raggs.llm.provider import Completion
+from raggs.llm.messages import ChatRequest, Message, Reply
+from raggs.spending import Spending
 
 if TYPE_CHECKING:
-    from raggs.llm.batch_caller import BatchCaller
+    from raggs.llm.ledger import Account, CallLedger, Trace
 
 T = TypeVar("T")
 LONGER = 4  # times the length of an answer that was cut off
+MARKDOWN_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*?)\n?```\Z", re.DOTALL)
+
+
+class ChatCaller(Protocol):
+    """Whoever gets a chat call answered: at once, or by a batch."""
+
+    async def call(self, call: ChatCall, trace: Trace) -> Completion:
+        """One answer, with tokens told or estimated; `trace` learns what it took.
+
+        Raises:
+            Fault: there is none.
+            RaggsError: the budget is used up, or the price is needed and unknown.
+        """
+        ...
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[T]):
-    """A reply, what its answers cost, and how many corrections it took."""
+class Exchange(Generic[T]):
+    """A reply, and what all of its calls took."""
 
     reply: Reply[T]
-    usage: Usage
-    repairs: int
+    spent: Spending
+
+
+class Unusable(Exception):
+    """An answer that gives no value; the message completes "your answer cannot be used: ..."."""
+
+    def __init__(self, phrase: str, *, truncated: bool = False) -> None:
+        super().__init__(phrase)
+        self.truncated = truncated
 
 
 async def converse(
-    caller: Caller | BatchCaller,
+    caller: ChatCaller,
     ledger: CallLedger,
-    request: Request[T],
-    parameters: Mapping[str, Any],
+    account: Account,
+    request: ChatRequest[T],
+    parameters: Mapping[str, object],
     max_repairs: int,
     key: str,
-) -> Outcome[T]:
+) -> Exchange[T]:
     """Ask at most 1 + `max_repairs` times.
 
     An answer that was cut off is asked for again with room for a longer one; of any other one the model is told what
@@ -47,18 +73,18 @@ async def converse(
         RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
     """
     messages: list[Message] = list(request.messages)
-    used, raw, error, form = Usage(), None, "", response_format(request)
+    spent, raw, error, form = Spending(), None, "", response_format(request)
     for repairs in range(max_repairs + 1):
         call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens, key)
-        with ledger.call(request.model, request.schema_name) as trace:
+        with ledger.call(account, request.model, request.schema_name) as trace:
             try:
                 completion = await caller.call(call, trace)
             except Fault as fault:
                 trace.outcome = "failed"
                 if fault.treatment is Treatment.STOP:
                     raise fault.error from None
-                return Outcome(Reply(None, str(fault.error), raw), used, repairs)
-            used += trace.used
+                return Exchange(Reply(None, str(fault.error), raw), spent)
+            spent += trace.spent
             raw = completion.content or completion.refusal or ""
             try:
                 value = read_completion(completion, request.check)
@@ -70,16 +96,73 @@ async def converse(
                     messages = [*request.messages, correction(problem)]
                 continue
             trace.outcome = "answered"
-            return Outcome(Reply(value, None, raw), used, repairs)
-    return Outcome(Reply(None, error, raw), used, max_repairs)
+            trace.spent += Spending(repaired=int(repairs > 0))
+            return Exchange(Reply(value, None, raw), spent)
+    return Exchange(Reply(None, error, raw), spent)
 
 
-def response_format(request: Request[Any]) -> dict[str, Any]:
+def response_format(request: ChatRequest[T]) -> dict[str, object]:
     """The wish for structured output, in OpenAI's form, which litellm translates for other providers."""
     wanted = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
     return {"type": "json_schema", "json_schema": wanted}
 
 
-def _with_longer_answer(parameters: Mapping[str, Any], call: ChatCall, completion: Completion) -> dict[str, Any]:
+def read_completion(completion: Completion, check: Callable[[JsonObject], T]) -> T:
+    """The checked value.
+
+    Raises:
+        Unusable: cut off, refused, empty, not JSON, or not what `check` wants.
+    """
+    if completion.finish == "length":
+        raise Unusable("it was cut off at the limit of its length", truncated=True)
+    if completion.refusal or completion.finish == "content_filter":
+        raise Unusable("it is a refusal")
+    return read_text(completion.content, check)
+
+
+def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
+    """The checked value of an answer's text.
+
+    Raises:
+        Unusable: empty, not JSON, or not what `check` wants.
+    """
+    text = raw.strip()
+    if fenced := MARKDOWN_FENCE.match(text):
+        text = fenced.group(1)
+    if not text:
+        raise Unusable("it is empty")
+    try:
+        parsed = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
+    except (ValueError, RecursionError):
+        raise Unusable("it is not one JSON object") from None
+    if not isinstance(parsed, dict):
+        raise Unusable("it is not one JSON object")
+    try:
+        return check(parsed)
+    except ValueError as error:
+        raise Unusable(str(error)) from None
+
+
+def correction(problem: Unusable) -> Message:
+    """What to add to the conversation, so that the next answer is better.
+
+    The answer itself is not shown again: it may quote a passage, whose orders would then stand outside the marks.
+    """
+    asked = f"Your answer cannot be used: {problem}. Answer again: one JSON object of the form asked for, nothing else."
+    return {"role": "user", "content": asked}
+
+
+def _with_longer_answer(parameters: Mapping[str, object], call: ChatCall, completion: Completion) -> dict[str, object]:
     name = next((name for name in LIMITS if name in parameters), "max_tokens")
     return {**parameters, name: LONGER * max(call.expected_tokens, completion.completion_tokens or 0)}
+
+
+def _object(pairs: list[tuple[str, Json]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _constant(name: str) -> Json:
+    raise ValueError(f"{name} is not JSON")

@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from raggs.arrays import Vectors
 from raggs.errors import ProviderError
 from raggs.hashing import hash_value
-from raggs.llm.answers import Unusable
-from raggs.llm.cache import Entry
+from raggs.jsontypes import as_list, as_object
+from raggs.llm.cache import CachedAnswer
 from raggs.llm.calls import EmbedCall
+from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
-from raggs.llm.messages import EmbedRequest, Usage
-from raggs.llm.prices import address_of, provider_of
+from raggs.llm.messages import EmbedRequest
+from raggs.llm.prices import address_of, estimate_tokens, provider_of
 from raggs.llm.settings import LLMSettings
-from raggs.llm.tokens import estimate_tokens
+from raggs.spending import Spending
 
 if TYPE_CHECKING:
     from raggs.llm.cache import AnswerCache
@@ -49,6 +50,7 @@ class Embedding:
         self._ledger = ledger
         self._cache = cache
         self._request = request
+        self._account = ledger.account(request.qid)
         self._tries = settings.max_repairs + 1
         parts = {
             "provider": provider_of(request.model),
@@ -60,17 +62,14 @@ class Embedding:
         self._keys = [hash_value({**parts, "embed": text}) for text in request.texts]
         self._known: dict[str, Vectors] = {}
 
-    def recall(self) -> Usage:
-        """Take what is in the cache; returns what that saved."""
-        used = Usage()
+    def recall(self) -> None:
+        """Take what is in the cache."""
         for key in dict.fromkeys(self._keys):
-            entry = None if self._cache is None else self._cache.get(key)
-            vector = None if entry is None else vector_of(entry, self._request.dims)
-            if entry is not None and vector is not None:
+            cached = None if self._cache is None else self._cache.get(key)
+            vector = None if cached is None else vector_of(cached, self._request.dims)
+            if cached is not None and vector is not None:
                 self._known[key] = vector
-                self._ledger.hit(self._request.model, TASK, entry.usd)
-                used += Usage(cached=1, saved_usd=entry.usd)
-        return used
+                self._ledger.hit(self._account, self._request.model, TASK, cached.usd)
 
     def batches(self) -> Iterator[dict[str, str]]:
         """The missing texts by key, in parts of no more texts and tokens than a call takes."""
@@ -94,40 +93,40 @@ class Embedding:
             ProviderError: the provider failed, or its answers stayed unusable.
             RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
         """
-        vectors, used = await self._ask(list(batch.values()))
+        vectors, spent = await self._ask(list(batch.values()))
         sizes = [estimate_tokens(text) for text in batch.values()]
         for key, vector, size in zip(batch, vectors, sizes, strict=True):
             self._known[key] = vector
             if self._cache is not None:
-                self._cache.put(key, entry_of(vector, self._request.model, used, size / sum(sizes)))
+                self._cache.put(key, cached_vector(vector, self._request.model, spent, size / sum(sizes)))
 
     def vectors(self) -> Vectors:
         """All vectors, in the order of the texts."""
         found = [self._known[key] for key in self._keys]
         return np.array(found, dtype=np.float32).reshape(len(found), self._request.dims)
 
-    async def _ask(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        request, used, problem = self._request, Usage(), ""
+    async def _ask(self, texts: Sequence[str]) -> tuple[Vectors, Spending]:
+        request, spent, problem = self._request, Spending(), ""
         for _ in range(self._tries):
-            with self._ledger.call(request.model, TASK) as trace:
+            with self._ledger.call(self._account, request.model, TASK) as trace:
                 try:
                     found = await self._caller.call(EmbedCall(request.model, request.parameters, texts), trace)
                 except Fault as fault:
                     trace.outcome = "failed"
                     raise fault.error from None  # there is no golden set without vectors
-                used += trace.used
+                spent += trace.spent
                 try:
                     vectors = check(found.data, len(texts), request.dims)
                 except Unusable as unusable:
                     trace.outcome, problem = "unusable", str(unusable)
                     continue
                 trace.outcome = "answered"
-                return vectors, used
+                return vectors, spent
         remedy = "check embed.embedder: its model and dims"
         raise ProviderError(f"{request.model} gave no usable vectors: {problem}", remedy=remedy)
 
 
-def check(data: Sequence[Any], count: int, dims: int) -> Vectors:
+def check(data: Sequence[object], count: int, dims: int) -> Vectors:
     """The vectors of an answer, in the order of the texts.
 
     Raises:
@@ -135,17 +134,20 @@ def check(data: Sequence[Any], count: int, dims: int) -> Vectors:
     """
     if len(data) != count:
         raise Unusable(f"{len(data)} vectors for {count} texts")
-    places: list[Any] = [item.get("index", at) if isinstance(item, dict) else None for at, item in enumerate(data)]
-    if any(type(place) is not int for place in places) or sorted(places) != list(range(count)):
+    items = [as_object(item) for item in data]
+    told = [item.get("index", at) if item else None for at, item in enumerate(items)]
+    places = [place for place in told if type(place) is int]  # bool is an int to isinstance
+    if sorted(places) != list(range(count)):
         raise Unusable("the vectors do not say which texts they are of")
     found = np.empty((count, dims), dtype="<f4")
-    for place, item in zip(places, data, strict=True):
+    for place, item in zip(places, items, strict=True):
         found[place] = _vector(item.get("embedding"), dims)
     return found
 
 
-def _vector(values: Any, dims: int) -> Vectors:
-    if not isinstance(values, list) or not all(type(value) in (int, float) for value in values):
+def _vector(found: object, dims: int) -> Vectors:
+    values = [value for value in as_list(found) if type(value) in (int, float)]
+    if not isinstance(found, list) or len(values) < len(found):
         raise Unusable("a vector is not a list of numbers")
     if len(values) != dims:
         raise Unusable(f"a vector has {len(values)} dimensions, not {dims}")
@@ -156,16 +158,16 @@ def _vector(values: Any, dims: int) -> Vectors:
     return vector
 
 
-def entry_of(vector: Vectors, model: str, used: Usage, part: float) -> Entry:
+def cached_vector(vector: Vectors, model: str, spent: Spending, part: float) -> CachedAnswer:
     """A vector as it is cached, with its part (0..1) of what the batch took."""
     raw = base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
-    return Entry(raw, model, round(used.prompt_tokens * part), 0, used.usd * part)
+    return CachedAnswer(raw, model, round(spent.prompt_tokens * part), 0, spent.usd * part)
 
 
-def vector_of(entry: Entry, dims: int) -> Vectors | None:
-    """The vector of an entry; None where it is none of that length, so that it is asked for again."""
+def vector_of(cached: CachedAnswer, dims: int) -> Vectors | None:
+    """The vector of a cached answer; None where it is none of that length, so that it is asked for again."""
     try:
-        vector = np.frombuffer(base64.b64decode(entry.raw, validate=True), dtype="<f4")
+        vector = np.frombuffer(base64.b64decode(cached.raw, validate=True), dtype="<f4")
     except ValueError:
         return None
     return vector if vector.shape == (dims,) and np.isfinite(vector).all() else None

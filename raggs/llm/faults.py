@@ -1,23 +1,28 @@
 """What can go wrong at a provider, and what is done about it: one table.
 
-Every exception of `litellm.exceptions` and of `raggs.llm.wire` is in `TABLE` (a test proves it). Some classes say too
+Every exception of `litellm.exceptions` and of `raggs.llm.http` is in `TABLE` (a test proves it). Some classes say too
 little, so the status code and a few known phrases go first. Words of a provider reach people only through `redact`,
 since they may hold a key.
+
+One call that fails after all its attempts is a failure of that call. Many in a row, with no answer between them, are
+an `Outage`: nothing more can be had, and what was paid is cached. An error that only a working provider can give (a
+rejected request) counts as an answer.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
 from raggs.llm.limits import lowered, retry_after
 from raggs.llm.prices import key_variable
-from raggs.text import shorten
+from raggs.text import plural, shorten
 
 WORDS_WIDTH = 300
 AGAIN = "what was paid is cached: run again"
@@ -68,6 +73,7 @@ _PARAMETER = Rule(
 BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
 _SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
+GONE = Rule(Treatment.STOP, ProviderError, "the provider does not answer", f"{AGAIN} when it does")
 GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
 _BAD = Rule(Treatment.FAIL, DataError, "the provider rejected the request")
 _LONG = Rule(Treatment.FAIL, DataError, "the request is longer than the model's context")
@@ -95,7 +101,7 @@ TABLE: Mapping[str, Rule] = {
     "MockException": _DOWN,
     "OSError": _DOWN,
     "ClientError": _DOWN,  # aiohttp's
-    "Refused": _DOWN,  # of raggs.llm.wire, which goes by its status
+    "Refused": _DOWN,  # of raggs.llm.http, which goes by its status
     "Garbled": GARBLED,
     "APIResponseValidationError": GARBLED,
     "JSONSchemaValidationError": GARBLED,
@@ -154,7 +160,35 @@ class Fault(Exception):
 
     @property
     def treatment(self) -> Treatment:
+        """What is done about it."""
         return self.rule.treatment
+
+
+class Outage:
+    """Counts failures in a row. `limit`: how many make an outage; None: none ever do."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._in_a_row = 0
+
+    @contextmanager
+    def watch(self) -> Iterator[None]:
+        """One call, with all its attempts.
+
+        Raises:
+            Fault: that of the call; one that stops the run, once there are too many.
+        """
+        try:
+            yield
+        except Fault as fault:
+            self._in_a_row = self._in_a_row + 1 if fault.treatment is Treatment.RETRY else 0
+            if self._limit is None or self._in_a_row < self._limit:
+                raise
+            told = (
+                f"{GONE.message}: {plural(self._in_a_row, 'call')} in a row failed after all attempts ({fault.error})"
+            )
+            raise Fault(GONE, ProviderError(told, remedy=GONE.remedy)) from None
+        self._in_a_row = 0
 
 
 def fault_of(error: BaseException, model: str) -> Fault:
@@ -186,7 +220,7 @@ def _rule(error: BaseException) -> Rule:
     return rule
 
 
-def _headers(error: BaseException) -> Mapping[str, Any]:
+def _headers(error: BaseException) -> Mapping[str, object]:
     direct = getattr(error, "litellm_response_headers", None) or getattr(error, "headers", None)
     return direct or getattr(getattr(error, "response", None), "headers", None) or {}
 

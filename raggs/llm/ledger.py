@@ -1,9 +1,11 @@
-"""The ledger of a run: what each call took, one line a call, and never a word of what was said.
+"""The ledger: what each call took, one line a call, and never a word of what was said.
 
 `llm.ledger.jsonl` only grows: it holds every invocation of the run, also those that failed. It is neither an artifact
 nor a cause: nothing depends on it, and a run without it is whole. A line is with the operating system before the
 answer is used; a kill loses at most one, and a torn last line goes when the file is opened again. Answers from the
 cache come by the thousand a second, so neighbours of the same query share a line.
+
+All that is spent passes through here, so the ledger is also the one place that counts it, with or without a file.
 """
 
 from __future__ import annotations
@@ -11,27 +13,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from raggs.jsonl import Appender
-from raggs.llm.messages import Usage
+from raggs.spending import Spending
 
 FILE = "llm.ledger.jsonl"
 DIGITS = 12  # of an amount of USD after the point: the least price of a token is some 1e-8
 Outcome = Literal["answered", "unusable", "failed", "cancelled", "cached"]
 
-_query: ContextVar[str] = ContextVar("query", default="")
 
+class Account(NamedTuple):
+    """On what a call is booked: for which stage and query it was asked, whenever it ends."""
 
-def ask_for(qid: str) -> None:
-    """Book all that this task, and those that it starts, will ask on the query `qid`."""
-    _query.set(qid)
+    stage: str
+    qid: str
 
 
 class LedgerLine(BaseModel):
@@ -54,80 +55,105 @@ class LedgerLine(BaseModel):
     saved_usd: float = Field(0.0, ge=0, description="what the cached answers had cost")
     latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt; the wait for a batch")
 
+    @property
+    def spent(self) -> Spending:
+        """What it says of the spending: all but which answers were repaired."""
+        return Spending(
+            calls=self.attempts,
+            cached=self.cached,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            usd=self.usd,
+            saved_usd=self.saved_usd,
+        )
+
 
 @dataclass
 class Trace:
     """What one call takes, while it takes it."""
 
-    attempts: int = 0
+    spent: Spending = field(default_factory=Spending)
     latency_s: float = 0.0
-    used: Usage = field(default_factory=Usage)
     outcome: Outcome = "cancelled"  # until something else is known
-    _began: float = 0.0
 
-    def begin(self) -> None:
-        """An attempt is sent."""
-        self.attempts += 1
-        self._began = time.perf_counter()
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """One request, from when it is sent until it is over."""
+        self.spent += Spending(calls=1)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.latency_s = time.perf_counter() - began
 
-    def end(self) -> None:
-        """The attempt is over."""
-        self.latency_s = time.perf_counter() - self._began
-
-    def add(self, waited_s: float) -> None:
+    def batched(self, waited_s: float) -> None:
         """A batch has answered one line; who stops waiting books nothing, since a later run will."""
-        self.attempts += 1
+        self.spent += Spending(calls=1)
         self.latency_s = waited_s
 
 
-@dataclass(frozen=True)
-class _Hits:
+class _Hits(NamedTuple):
     """Neighbouring answers from the cache."""
 
-    stage: str
-    qid: str
+    account: Account
     model: str
     task: str
     cached: int = 0
     saved_usd: float = 0.0
 
+    @property
+    def spent(self) -> Spending:
+        return Spending(cached=self.cached, saved_usd=self.saved_usd)
+
 
 class CallLedger:
-    """Writes the ledger, from the first call on; without a path it writes nothing."""
+    """Counts what is spent, and writes it down from the first call on; without a path it only counts.
 
-    def __init__(self) -> None:
-        self._path: Path | None = None
-        self._stage = ""
+    Args:
+        path: the file, made or added to.
+        stage: on what calls are booked: a stage's name, or whatever tells the use.
+    """
+
+    def __init__(self, path: Path | None = None, stage: str = "") -> None:
+        self._spent = Spending()
+        self._path = path
+        self._stage = stage
         self._file: Appender | None = None
         self._hits: _Hits | None = None
 
+    @property
+    def spent(self) -> Spending:
+        """What all calls took that are over."""
+        return self._spent if self._hits is None else self._spent + self._hits.spent
+
     def turn_to(self, path: Path | None, stage: str) -> None:
-        """Book what follows in the file `path`, on `stage`."""
-        ask_for("")  # nobody has asked yet; a query of the caller's would be booked wrongly
+        """Book what is asked from now on in the file `path`, on `stage`; calls under way keep their stage."""
         self._write_hits()
         if path != self._path:
             self.close()
         self._path, self._stage = path, stage
 
+    def account(self, qid: str) -> Account:
+        """On what a call for the query `qid` is booked that is asked now."""
+        return Account(self._stage, qid)
+
     @contextmanager
-    def call(self, model: str, task: str) -> Iterator[Trace]:
+    def call(self, account: Account, model: str, task: str) -> Iterator[Trace]:
         """Book one call; whoever makes it fills the trace."""
         trace = Trace()
         try:
             yield trace
         finally:
-            if trace.attempts:
-                self._book(model, task, trace)
+            if trace.spent.calls:
+                self._book(account, model, task, trace)
 
-    def hit(self, model: str, task: str, saved_usd: float) -> None:
+    def hit(self, account: Account, model: str, task: str, saved_usd: float) -> None:
         """Book an answer that cost nothing."""
-        if self._path is None:
-            return
-        hits, qid = self._hits, _query.get()
-        if hits is None or (hits.stage, hits.qid, hits.model, hits.task) != (self._stage, qid, model, task):
+        hits = self._hits
+        if hits is None or hits[:3] != (account, model, task):
             self._write_hits()
-            hits = _Hits(self._stage, qid, model, task)
-        self._hits = replace(hits, cached=hits.cached + 1, saved_usd=hits.saved_usd + saved_usd)
+            hits = _Hits(account, model, task)
+        self._hits = hits._replace(cached=hits.cached + 1, saved_usd=hits.saved_usd + saved_usd)
 
     def close(self) -> None:
         """Write what is left and close the file."""
@@ -136,36 +162,31 @@ class CallLedger:
             self._file.close()
             self._file = None
 
-    def _book(self, model: str, task: str, trace: Trace) -> None:
-        self._write(
-            LedgerLine(
-                time=_now(),
-                stage=self._stage,
-                qid=_query.get(),
-                model=model,
-                task=task,
-                outcome=trace.outcome,
-                attempts=trace.attempts,
-                prompt_tokens=trace.used.prompt_tokens,
-                completion_tokens=trace.used.completion_tokens,
-                usd=round(trace.used.usd, DIGITS),
-                latency_s=round(trace.latency_s, 4),
-            )
-        )
-
     def _write_hits(self) -> None:
         if (hits := self._hits) is not None:
             self._hits = None
-            saved = round(hits.saved_usd, DIGITS)
-            self._write(LedgerLine(time=_now(), outcome="cached", **(vars(hits) | {"saved_usd": saved})))
+            self._book(hits.account, hits.model, hits.task, Trace(hits.spent, outcome="cached"))
 
-    def _write(self, line: LedgerLine) -> None:
+    def _book(self, account: Account, model: str, task: str, trace: Trace) -> None:
+        self._spent += (spent := trace.spent)
         if self._path is None:
             return
         if self._file is None:
             self._file = Appender(self._path)
-        self._file.append(line)
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
+        self._file.append(
+            LedgerLine(
+                time=datetime.now(UTC),
+                stage=account.stage,
+                qid=account.qid,
+                model=model,
+                task=task,
+                outcome=trace.outcome,
+                attempts=spent.calls,
+                cached=spent.cached,
+                prompt_tokens=spent.prompt_tokens,
+                completion_tokens=spent.completion_tokens,
+                usd=round(spent.usd, DIGITS),
+                saved_usd=round(spent.saved_usd, DIGITS),
+                latency_s=round(trace.latency_s, 4),
+            )
+        )

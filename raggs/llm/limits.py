@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 MINUTE_S = 60.0
 LITELLM = "llm_provider-"  # how litellm marks the headers of a provider
@@ -32,12 +32,12 @@ class Allowance(NamedTuple):
     reset_s: float
 
 
-def lowered(headers: Mapping[str, Any]) -> dict[str, str]:
+def lowered(headers: Mapping[str, object]) -> dict[str, str]:
     """Headers by their lower-case names, without litellm's mark."""
     return {str(name).lower().removeprefix(LITELLM): str(value).strip() for name, value in headers.items()}
 
 
-def retry_after(headers: Mapping[str, Any], now: datetime | None = None) -> float | None:
+def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> float | None:
     """Seconds to wait by Retry-After (seconds or an HTTP date) or Retry-After-Ms; None where they say nothing."""
     found = lowered(headers)
     if NUMBER.fullmatch(milliseconds := found.get("retry-after-ms", "")):
@@ -51,7 +51,7 @@ def retry_after(headers: Mapping[str, Any], now: datetime | None = None) -> floa
         return None
 
 
-def allowance(headers: Mapping[str, Any], unit: str, now: datetime | None = None) -> Allowance | None:
+def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None) -> Allowance | None:
     """What is left of `unit` ("requests" or "tokens"); None unless both facts are told."""
     pairs = [(left.format(unit), reset.format(unit)) for left, reset in NAMES]
     for left, reset in (*pairs, *(UNNAMED if unit == "requests" else ())):

@@ -1,4 +1,4 @@
-"""What models cost, where they are asked, and which environment variable holds a provider's key.
+"""What models cost by the token, how many tokens a text has, where a model is asked, and where its key lies.
 
 The list is the one that litellm ships, read as a file: importing litellm takes seconds, and its own loader would go
 to the network for a newer one. What the user sets in `llm.prices` goes before it.
@@ -18,6 +18,8 @@ from raggs.llm.settings import Price
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
+BYTES_PER_TOKEN = 3
+PER_TEXT = 4  # tokens that a chat format adds to each message
 # Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",
@@ -75,6 +77,15 @@ def key_variable(model: str) -> str | None:
     """The environment variable that holds the key for `model`; None where no key is needed."""
     provider = provider_of(model)
     return KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
+
+
+def estimate_tokens(text: str) -> int:
+    """A conservative estimate: one token for every 3 bytes of UTF-8, and 4 for the message around it.
+
+    Current vocabularies take about 4.5 bytes of English, 4 of French and 3 of Chinese for a token, so prose is
+    overestimated; only text that is mostly digits, hexadecimals or emoji can be underestimated.
+    """
+    return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + PER_TEXT
 
 
 def _entry(model: str) -> Mapping[str, Any]:

@@ -10,17 +10,27 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
-from tenacity import RetryCallState, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from raggs.llm.faults import BUSY, Fault, Treatment
 from raggs.llm.limits import MINUTE_S, Allowance, allowance
 from raggs.llm.pace import Pace
 
-BACKOFF_S = 1.0  # the first pause is at most this, the next at most twice this, and so on
 LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0  # a provider that asks for more will not be waited for
+
+
+def retrying(attempts: int, backoff_s: float) -> AsyncRetrying:
+    """Up to `attempts` tries of what may soon succeed, the first pause of at most `backoff_s` seconds."""
+    return AsyncRetrying(
+        retry=retry_if_exception(worth_retrying),
+        stop=stop_after_attempt(attempts),
+        wait=partial(pause_s, backoff_s=backoff_s),
+        reraise=True,
+    )
 
 
 def worth_retrying(error: BaseException) -> bool:
@@ -30,12 +40,15 @@ def worth_retrying(error: BaseException) -> bool:
     )
 
 
-def pause_s(state: RetryCallState) -> float:
-    """Exponential back-off with full jitter; nothing where the provider said how long, since all calls wait for it."""
+def pause_s(state: RetryCallState, backoff_s: float) -> float:
+    """Exponential back-off with full jitter; nothing where the provider said how long, since all calls wait for it.
+
+    The first pause is at most `backoff_s` seconds, the next at most twice as long, and so on.
+    """
     error = None if state.outcome is None else state.outcome.exception()
     if isinstance(error, Fault) and error.retry_after_s is not None:
         return 0.0
-    return float(wait_random_exponential(multiplier=BACKOFF_S, max=LONGEST_BACKOFF_S)(state))
+    return float(wait_random_exponential(multiplier=backoff_s, max=LONGEST_BACKOFF_S)(state))
 
 
 class Bucket:

@@ -66,6 +66,9 @@ class LLMSettings(Settings):
     tokens_per_minute: Effort[int | None] = Field(None, ge=1, description="of each model, questions and answers")
     timeout_s: Effort[float] = Field(60, gt=0, description="seconds until a call is given up, and retried")
     max_attempts: Effort[int] = Field(6, ge=1, description="tries of one call when the provider fails")
+    backoff_s: Effort[float] = Field(
+        1.0, gt=0, le=60, description="longest first pause in seconds after a failed call; each next one is doubled"
+    )
     outage_after: Effort[int | None] = Field(
         20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
     )
@@ -80,6 +83,9 @@ class BatchSettings(Settings):
 
     max_requests: Effort[int] = Field(20_000, ge=1, description="questions in one batch")
     poll_s: Effort[float] = Field(60, gt=0, description="longest pause in seconds between two looks at a batch")
+    quiet_s: Effort[float] = Field(
+        0.5, gt=0, description="seconds without another question until what was asked is sent as a batch"
+    )
     deadline_h: Effort[float] = Field(25, gt=0, description="hours until a batch is cancelled; what it has is kept")
     rounds: Effort[int] = Field(3, ge=1, description="batches that a question may go into when its line fails")
     fallback: Effort[Literal["batch", "direct"]] = Field(

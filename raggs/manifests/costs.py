@@ -5,34 +5,26 @@ A lock holds the cost of a stage's latest attempt only; the ledger has every inv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from raggs.jsonl import read_torn
 from raggs.llm.ledger import LedgerLine
-from raggs.manifests.models import Spent
 from raggs.manifests.store import RunStore
+from raggs.spending import Spending
 
 
-class Sum(Spent, frozen=False):
-    """Some calls together. `seconds` is the latency of their last attempts, over all but those that were cached."""
+class LedgerSum(Spending):
+    """Some lines of the ledger together, which does not say what was repaired.
+
+    `failed` counts calls without an answer; `seconds` is the latency of their last attempts, over all but those that
+    were cached.
+    """
 
     answered: int = 0
     unusable: int = 0
     failed: int = 0
     seconds: float = 0.0
-
-    def add(self, line: LedgerLine) -> None:
-        self.calls += line.attempts
-        self.cached += line.cached
-        self.answered += line.outcome == "answered"
-        self.unusable += line.outcome == "unusable"
-        self.failed += line.outcome in ("failed", "cancelled")
-        self.prompt_tokens += line.prompt_tokens
-        self.completion_tokens += line.completion_tokens
-        self.usd += line.usd
-        self.saved_usd += line.saved_usd
-        self.seconds += line.latency_s
 
     @property
     def mean_s(self) -> float:
@@ -41,14 +33,25 @@ class Sum(Spent, frozen=False):
         return self.seconds / asked if asked else 0.0
 
 
+def sum_of(line: LedgerLine) -> LedgerSum:
+    """One line as a sum."""
+    return LedgerSum(
+        **line.spent.__dict__,
+        answered=line.outcome == "answered",
+        unusable=line.outcome == "unusable",
+        failed=line.outcome in ("failed", "cancelled"),
+        seconds=line.latency_s,
+    )
+
+
 @dataclass(frozen=True)
 class Costs:
     """A run's ledger in sums; all keys in the order of their first line."""
 
-    total: Sum = field(default_factory=Sum)
-    stage: Mapping[str, Sum] = field(default_factory=dict)
-    model: Mapping[str, Sum] = field(default_factory=dict)
-    query: Mapping[str, Sum] = field(default_factory=dict)
+    total: LedgerSum = field(default_factory=LedgerSum)
+    stage: Mapping[str, LedgerSum] = field(default_factory=dict)
+    model: Mapping[str, LedgerSum] = field(default_factory=dict)
+    query: Mapping[str, LedgerSum] = field(default_factory=dict)
 
 
 def costs(store: RunStore) -> Costs:
@@ -57,12 +60,20 @@ def costs(store: RunStore) -> Costs:
     Raises:
         DataError: a line is damaged.
     """
-    total = Sum()
-    stages: dict[str, Sum] = {}
-    models: dict[str, Sum] = {}
-    queries: dict[str, Sum] = {}
+    sums: dict[tuple[str, str, str], LedgerSum] = {}
     for line in read_torn(store.ledger, LedgerLine, "delete the line: the ledger is an account, nothing depends on it"):
-        total.add(line)
-        for sums, key in ((stages, line.stage), (models, line.model), (queries, line.qid)):
-            sums.setdefault(key, Sum()).add(line)
-    return Costs(total, stages, models, queries)
+        key, found = (line.stage, line.model, line.qid), sum_of(line)
+        sums[key] = sums[key] + found if key in sums else found
+    return Costs(
+        sum(sums.values(), LedgerSum()),
+        _grouped((stage, found) for (stage, _, _), found in sums.items()),
+        _grouped((model, found) for (_, model, _), found in sums.items()),
+        _grouped((qid, found) for (_, _, qid), found in sums.items()),
+    )
+
+
+def _grouped(found: Iterable[tuple[str, LedgerSum]]) -> dict[str, LedgerSum]:
+    sums: dict[str, LedgerSum] = {}
+    for key, each in found:
+        sums[key] = sums[key] + each if key in sums else each
+    return sums

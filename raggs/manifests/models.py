@@ -16,6 +16,7 @@ from pydantic import Field
 
 from raggs.artifacts import Frozen
 from raggs.registry import installed
+from raggs.spending import Spending
 from raggs.version import __version__
 
 SCHEMA: Final = 1
@@ -30,23 +31,6 @@ class Output(Frozen):
     bytes: int = Field(ge=0)
 
 
-class Spent(Frozen):
-    """What was spent with providers, and what the cache saved."""
-
-    calls: int = 0
-    cached: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    usd: float = 0.0
-    saved_usd: float = 0.0
-
-
-class Cost(Spent):
-    """What a stage's latest attempt spent with providers, and what the cache saved."""
-
-    repaired: int = Field(0, description="answers that became valid only after a corrective message")
-
-
 class StageLock(Frozen):
     """A finished stage."""
 
@@ -57,7 +41,7 @@ class StageLock(Frozen):
     inputs: Mapping[str, str] = Field(description="sha256 of each artifact read")
     outputs: Mapping[str, Output] = Field(description="each file written")
     failed: int = Field(0, ge=0, description="records without a result because the judge failed")
-    cost: Cost = Cost()
+    cost: Spending = Field(Spending(), description="of the stage's latest attempt")
     health: Mapping[str, Any] = Field(
         default_factory=dict,
         description="of the judge: its repeats, its panel and its depth; or the batches that it ordered",

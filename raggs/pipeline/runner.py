@@ -14,12 +14,13 @@ from raggs.atomic import disk
 from raggs.errors import DataError
 from raggs.execution.base import Execution
 from raggs.manifests.journal import RunJournal
-from raggs.manifests.models import Cost, Output, RunManifest, StageLock, now, versions
+from raggs.manifests.models import Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, OutputEdited, Reason, Upstream
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
+from raggs.spending import Spending
 from raggs.stages import ORDER, load_stage
 from raggs.stages.base import Services, Stage, Tally, Work
 
@@ -27,7 +28,7 @@ from raggs.stages.base import Services, Stage, Tally, Work
 class RunServices(Services, Protocol):
     """What a run needs of the world besides what stages need."""
 
-    def spent(self) -> Cost:
+    def spent(self) -> Spending:
         """Money and calls since the services were made."""
         ...
 
@@ -169,7 +170,7 @@ class Runner:
             outputs=outputs,
             failed=watch.failed,
             health=watch.tally.summary(),
-            cost=_difference(self.services.spent(), before),
+            cost=self.services.spent() - before,
             started=started,
             ended=now(),
             versions=versions(),
@@ -243,8 +244,3 @@ class _Watch:
             self.failed += entry.order is None
             self.tally.see(entry)
             yield entry
-
-
-def _difference(after: Cost, before: Cost) -> Cost:
-    old = before.model_dump()
-    return Cost(**{name: value - old[name] for name, value in after.model_dump().items()})

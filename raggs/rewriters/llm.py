@@ -9,7 +9,8 @@ from pydantic import Field
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import ProviderError
-from raggs.llm import Parameters, Request
+from raggs.jsontypes import JsonObject
+from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import Prompt, load_prompt
 from raggs.rewriters.base import Rewriter, RewriterContext
 from raggs.settings import PromptName
@@ -50,9 +51,10 @@ class LlmRewriter(Rewriter):
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         reply = await self._llm.ask(
-            Request(
+            ChatRequest(
+                qid=query.qid,
                 model=self.config.model,
-                messages=self._prompt.render(language, query=self._llm.fence(text)),
+                messages=self._prompt.render(language, query=self._llm.guard(text)),
                 schema=SCHEMA,
                 schema_name="rewrite",
                 check=check_rewrite,
@@ -68,7 +70,7 @@ class LlmRewriter(Rewriter):
         return reply.value
 
 
-def check_rewrite(answer: dict[str, Any]) -> str:
+def check_rewrite(answer: JsonObject) -> str:
     """The rewritten question on one line.
 
     Raises:

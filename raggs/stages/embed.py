@@ -14,7 +14,6 @@ from raggs.arrays import shortest_floats
 from raggs.artifacts import EmbedRecord, Query, QueryRecord, Record
 from raggs.embedders.base import EmbedderConfig
 from raggs.languages import detect_language
-from raggs.llm import ask_for
 from raggs.settings import Settings
 from raggs.stages.base import Services, Stage, Work, run_ordered
 from raggs.text import clean_unicode, one_line
@@ -57,7 +56,6 @@ class Embed(Stage[EmbedConfig]):
         total = len(services.queries)
 
         async def prepare(query: Query) -> EmbedRecord:
-            ask_for(query.qid)
             text = one_line(clean_unicode(query.text))
             language = query.language or detect_language(text, config.language)
             rewrite = await services.rewriter.rewrite(query, text, language)

@@ -22,7 +22,7 @@ from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
-from raggs.llm import BatchSettings, ask_for
+from raggs.llm import BatchSettings
 from raggs.settings import Effort, PromptName, Settings
 from raggs.stages.base import Services, Stage, Tally, Work, run_ordered
 
@@ -71,9 +71,7 @@ class Judge(Stage[JudgeConfig]):
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            qid, pool = item
-            ask_for(qid)
-            return await self.pool(pool, config, services)
+            return await self.pool(item[1], config, services)
 
         def calls(item: tuple[str, list[MergeRecord]]) -> int:
             """How many a query asks for at once; a walk comes down to a few."""

@@ -19,7 +19,6 @@ from raggs.adapter import NameOf
 from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord, Record
 from raggs.hashing import hash_value
 from raggs.judges.base import Judge
-from raggs.llm import ask_for
 from raggs.ranking import Ranker, Ranking, engine_options, make_ranker
 from raggs.ranking.health import FINDINGS, Batch, HealthCounts
 from raggs.seeds import derive_seed
@@ -232,7 +231,6 @@ class Rank(Stage[RankConfig]):
 
         async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
             task, pool = pair
-            ask_for(task.qid)
             ranking = await self._rank(task, pool, task.state(config, judge), config, work, services, turn)
             return list(rank_records(task, ranking))
 

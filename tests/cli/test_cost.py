@@ -22,7 +22,6 @@ MODEL = "openai/judge"
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    monkeypatch.setattr("raggs.llm.rate.BACKOFF_S", 0.01)
     with LLMServer() as running:
         yield running
 
@@ -32,7 +31,7 @@ def project(server: LLMServer, tmp_path: Path) -> Project:
     made = make_project(tmp_path, queries=3, corpus=24)
     made.change(
         judge={"judge": {"type": "litellm", "model": MODEL}},
-        llm={"api_base": server.url, "prices": {MODEL: {"input": 1.0, "output": 2.0}}},
+        llm={"api_base": server.url, "backoff_s": 0.01, "prices": {MODEL: {"input": 1.0, "output": 2.0}}},
     )
     return made
 

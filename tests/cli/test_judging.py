@@ -23,7 +23,6 @@ NOISY: dict[str, Any] = {"type": "qrels", "path": "qrels.txt", "beta": 3.0, "gra
 @pytest.fixture(autouse=True)
 def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdefghijklmnop")
-    monkeypatch.setattr("raggs.llm.rate.BACKOFF_S", 0.02)
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ def rows(project: Project, artifact: str) -> list[dict[str, Any]]:
 def paid(folder: Path, url: str, **sections: object) -> Project:
     """A project with one model as its judge, unless `sections` names another."""
     project = make_project(folder, queries=3, corpus=24)
-    llm = {"api_base": url, "prices": PRICES, "requests_per_minute": None, "concurrency": 8}
+    llm = {"api_base": url, "prices": PRICES, "backoff_s": 0.02, "concurrency": 8}
     project.change(judge={"judge": {"type": "litellm", "model": "openai/first"}}, llm=llm)
     project.change(**sections)
     return project

@@ -20,8 +20,6 @@ PRICES = {"openai/judge": {"input": 1.0, "output": 2.0}}
 @pytest.fixture(autouse=True)
 def _key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    # The pauses between attempts are real ones, only shorter.
-    monkeypatch.setattr("raggs.llm.rate.BACKOFF_S", 0.02)
 
 
 @pytest.fixture
@@ -34,7 +32,7 @@ def provider_project(folder: Path, url: str, **sections: object) -> Project:
     project = make_project(folder, queries=3, corpus=24, **sections)
     project.change(
         judge={"judge": {"type": "litellm", "model": "openai/judge"}},
-        llm={"api_base": url, "prices": PRICES, "requests_per_minute": None, "concurrency": 8},
+        llm={"api_base": url, "prices": PRICES, "backoff_s": 0.02, "concurrency": 8},
         retrieve={"retrievers": [{"type": "bm25", "k": 10}, {"type": "dense", "k": 10}]},
     )
     return project

@@ -14,7 +14,7 @@ from raggs.config.load import load_config
 from raggs.config.worker import WorkerServices
 from raggs.errors import BudgetError, PrerequisiteError
 from raggs.execution.shards import Job
-from raggs.llm import Request
+from raggs.llm import ChatRequest
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_vectors_are_those_of_the_client(services: WorkerServices, server: LLMSe
 
 
 def test_no_call_is_made(services: WorkerServices, server: LLMServer) -> None:
-    request = Request(
+    request = ChatRequest(
         model="ollama/any",
         messages=(),
         schema={},

@@ -139,13 +139,9 @@ def test_two_killed_workers_change_no_byte_and_cost_no_call(
     assert "amber" not in events, "texts do not travel through the scheduler"
 
 
-def test_batches_are_as_large_as_in_a_local_run(
-    tmp_path: Path, cluster: LocalCluster, key: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_batches_are_as_large_as_in_a_local_run(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     """However many shards there are: a batch takes hours, and one for each shard after the other would take days."""
-    monkeypatch.setattr("raggs.llm.batches.FIRST_POLL_S", 0.02)
-    monkeypatch.setattr("raggs.llm.batches.QUIET_S", 0.1)
-    judge = {"judge": PANEL, "mode": "batch", "stop_after": 8}
+    judge = {"judge": PANEL, "mode": "batch", "batch": {"poll_s": 0.02, "quiet_s": 0.1}, "stop_after": 8}
     with LLMServer() as server:
         local = make_project(tmp_path / "local", queries=4, **{**asking(server), "judge": judge})
         run(local.config)

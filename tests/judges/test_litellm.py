@@ -16,7 +16,7 @@ from raggs.artifacts import Passage, Query
 from raggs.errors import BudgetError, ConfigError
 from raggs.judges.base import JudgeContext, Judgment
 from raggs.judges.litellm import LiteLLMJudge, check_grade, check_order, labels_for, order_schema
-from raggs.llm import LLM, BudgetSettings, LLMSettings, rate
+from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.prompts import load_prompt
 
 QUERY = Query(qid="secret-qid", text="Where do herons nest?")
@@ -32,11 +32,10 @@ def by_length(query, passage):
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(rate, "BACKOFF_S", 0.001)
 
 
 def judge_for(server, folder=None, *, budget=None, parameters=None, **settings):
-    settings = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, **settings}
+    settings = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, "backoff_s": 0.001, **settings}
     llm = LLM(LLMSettings(**settings), budget or BudgetSettings(), folder)
     context = JudgeContext(llm, load_prompt("grade@1", "grade"), load_prompt("order@1", "order"))
     return LiteLLMJudge(LiteLLMJudge.Config(model=MODEL, parameters=parameters or {}), context), llm

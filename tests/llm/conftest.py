@@ -11,8 +11,7 @@ import pytest
 from support.llm_bench import KEY, Bench
 from support.llm_server import LLMServer
 
-from raggs.llm import rate
-from raggs.llm.provider import library
+from raggs.llm.providers import library
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +19,6 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(rate, "BACKOFF_S", 0.001)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The ledger: what is promised and spent never exceeds the cap."""
+"""The budget: what is promised and spent never exceeds the cap."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from raggs.errors import BudgetError
 from raggs.llm import BudgetSettings
-from raggs.llm.budget import Purse
+from raggs.llm.budget import Budget
 
 
-def ledger(max_usd=None, max_calls=None):
-    return Purse(BudgetSettings(max_usd=max_usd, max_calls=max_calls))
+def budget(max_usd=None, max_calls=None):
+    return Budget(BudgetSettings(max_usd=max_usd, max_calls=max_calls))
 
 
 def test_the_sentence_names_spent_cap_and_remedy():
     async def main():
-        book = ledger(max_usd=1)
+        book = budget(max_usd=1)
         await book.reserve(0.75)
         book.settle(0.75, 0.5)
         await book.reserve(0.75)
@@ -35,7 +35,7 @@ def test_the_sentence_names_spent_cap_and_remedy():
 
 def test_a_call_waits_for_room_while_others_are_in_flight():
     async def main():
-        book = ledger(max_usd=1)
+        book = budget(max_usd=1)
         await book.reserve(0.6)
         second = asyncio.ensure_future(book.reserve(0.6))
         await asyncio.sleep(0)
@@ -48,7 +48,7 @@ def test_a_call_waits_for_room_while_others_are_in_flight():
 
 def test_calls_are_counted_also_while_waiting_for_money():
     async def main():
-        book = ledger(max_usd=1, max_calls=2)
+        book = budget(max_usd=1, max_calls=2)
         await book.reserve(0.6)
         waiting = [asyncio.ensure_future(book.reserve(0.6)) for _ in range(2)]
         await asyncio.sleep(0)
@@ -61,16 +61,16 @@ def test_calls_are_counted_also_while_waiting_for_money():
 @pytest.mark.parametrize(("max_usd", "max_calls"), [(0, None), (None, 0)])
 def test_nothing_is_allowed_by_zero(max_usd, max_calls):
     with pytest.raises(BudgetError):
-        asyncio.run(ledger(max_usd, max_calls).reserve(0.01))
+        asyncio.run(budget(max_usd, max_calls).reserve(0.01))
 
 
 def test_what_costs_nothing_needs_no_money():
-    asyncio.run(ledger(max_usd=0).reserve(0.0))
+    asyncio.run(budget(max_usd=0).reserve(0.0))
 
 
 def test_without_caps_everything_fits():
     async def main():
-        book = ledger()
+        book = budget()
         for _ in range(100):
             await book.reserve(1e6)
 
@@ -86,7 +86,7 @@ def test_spent_and_promised_stay_within_the_cap(cap, calls):
     """Each call: what it reserves, the part of it that it costs, and how long it takes."""
 
     async def main():
-        book, spent, peak = ledger(max_usd=cap), 0.0, 0.0
+        book, spent, peak = budget(max_usd=cap), 0.0, 0.0
         promised = 0.0
 
         async def call(reserved, part, turns):

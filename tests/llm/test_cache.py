@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from raggs.errors import ProviderError
-from raggs.llm.cache import DATABASE, AnswerCache, CacheStats, Entry, cache_stats, clear_cache
+from raggs.llm.cache import DATABASE, AnswerCache, CachedAnswer, CacheStats, cache_stats, clear_cache
 
-ENTRY = Entry(raw='{"grade": 4}', model="m", prompt_tokens=10, completion_tokens=5, usd=0.25)
+ENTRY = CachedAnswer(raw='{"grade": 4}', model="m", prompt_tokens=10, completion_tokens=5, usd=0.25)
 
 
 class Trap:
@@ -46,12 +46,12 @@ def test_gives_back_what_was_put(cache):
     assert cache.get("key") is None
     cache.put("key", ENTRY)
     assert cache.get("key") == ENTRY
-    cache.put("key", Entry("other", "m", 1, 1, 0.0))
+    cache.put("key", CachedAnswer("other", "m", 1, 1, 0.0))
     assert cache.get("key").raw == "other"
 
 
 def test_long_answers_stay_in_the_database(cache):
-    long = Entry("x" * 200_000, "m", 1, 1, 0.0)
+    long = CachedAnswer("x" * 200_000, "m", 1, 1, 0.0)
     cache.put("key", long)
     assert cache.get("key") == long
     assert {path.name for path in cache.folder.rglob("*") if path.is_file()} <= {

@@ -10,7 +10,8 @@ import pytest
 from support.llm_bench import KEY, MODEL, question
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
-from raggs.llm import LLM, BudgetSettings, LLMSettings, Price, Usage
+from raggs.llm import LLM, BudgetSettings, LLMSettings, Price
+from raggs.spending import Spending
 
 OTHER = "hosted_vllm/m"  # asked through litellm
 CHECKED = ["grade 7", "grade text", "grade float", "grade true", "no grade", "prose", "empty", "refusal", "filtered"]
@@ -23,9 +24,9 @@ def test_asks_once_and_remembers(bench):
         assert b.run(lambda llm: llm.ask(question(passage="four")), first).value == 4
         assert b.run(lambda llm: llm.ask(question(passage="four")), second).value == 4
         assert b.server.count == 1
-        assert (first.usage.calls, first.usage.cached) == (1, 0)
-        assert (second.usage.calls, second.usage.cached, second.usage.usd) == (0, 1, 0.0)
-        assert second.usage.saved_usd == first.usage.usd > 0
+        assert (first.spent.calls, first.spent.cached) == (1, 0)
+        assert (second.spent.calls, second.spent.cached, second.spent.usd) == (0, 1, 0.0)
+        assert second.spent.saved_usd == first.spent.usd > 0
 
 
 def test_sends_the_schema_and_the_parameters(bench):
@@ -92,7 +93,7 @@ def test_the_same_question_at_once_is_sent_once(bench):
         replies = b.run(lambda llm: asyncio.gather(*(llm.ask(question()) for _ in range(8))), llm)
         assert len({reply.value for reply in replies}) == 1
         assert b.server.count == 1
-        assert (llm.usage.calls, llm.usage.cached) == (1, 7)
+        assert (llm.spent.calls, llm.spent.cached) == (1, 7)
 
 
 def test_a_call_whose_asker_is_cancelled_goes_on_and_serves_the_next(bench):
@@ -140,7 +141,7 @@ def test_closing_starts_no_more_calls(bench, waiting_for):
         llm = b.llm(**{"concurrency": 12, **settings})
         began = time.monotonic()
         b.run(work, llm)
-        assert b.server.count == llm.usage.calls == {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
+        assert b.server.count == llm.spent.calls == {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
         assert time.monotonic() - began < 30, "a turn of the rate comes after a minute"
 
 
@@ -176,7 +177,7 @@ def test_an_unusable_answer_is_asked_for_again(bench, fault, model):
         assert reply.error is None
         assert reply.value in range(1, 6)
         assert b.server.count == 2
-        assert (llm.usage.calls, llm.usage.repaired, llm.usage.failed) == (2, 1, 0)
+        assert (llm.spent.calls, llm.spent.repaired) == (2, 1)
 
 
 @pytest.mark.parametrize("fault", CHECKED)
@@ -187,7 +188,7 @@ def test_an_answer_that_stays_unusable_is_a_failure_and_not_kept(bench, fault):
         assert reply.value is None
         assert reply.error.startswith("the answer cannot be used: ")
         assert b.server.count == 3
-        assert (llm.usage.failed, llm.usage.repaired) == (1, 0)
+        assert llm.spent.repaired == 0
         assert b.run(lambda llm: llm.ask(question())).value is not None
 
 
@@ -239,7 +240,7 @@ def test_a_passing_fault_is_retried(bench, fault, model):
         llm = b.llm()
         assert b.run(lambda llm: llm.ask(question(model=model)), llm).error is None
         assert b.server.count == 3
-        assert (llm.usage.calls, llm.usage.repaired) == (3, 0)
+        assert (llm.spent.calls, llm.spent.repaired) == (3, 0)
 
 
 def test_a_slow_answer_is_given_up_and_retried(bench):
@@ -259,7 +260,6 @@ def test_exhausted_retries_are_a_failure_of_one_question(bench, fault):
         assert "provider" in reply.error
         assert KEY not in reply.error
         assert b.server.count == 2
-        assert llm.usage.failed == 1
         assert b.run(lambda llm: llm.ask(question())).error is None, "the failure was kept"
 
 
@@ -394,8 +394,8 @@ def test_the_budget_in_money_is_not_overdrawn_by_calls_in_flight(bench):
         stopped = b.run(work, llm)
         assert stopped
         assert "raise budget.max_usd and run again: what was paid is cached" in str(stopped[0])
-        assert llm.usage.usd <= 0.006
-        assert llm.usage.usd > 0.0025, "calls that cost less than reserved make room for more"
+        assert llm.spent.usd <= 0.006
+        assert llm.spent.usd > 0.0025, "calls that cost less than reserved make room for more"
         rest = b.llm(max_usd=1)
         assert b.run(work, rest) == []
         assert b.server.count == 40
@@ -409,7 +409,7 @@ def test_an_unknown_price_is_refused_while_money_is_limited(bench):
         assert b.server.count == 0
         llm = b.llm(max_usd=None)
         assert b.run(lambda llm: llm.ask(request), llm).error is None
-        assert llm.usage.usd == 0
+        assert llm.spent.usd == 0
 
 
 def test_a_cached_answer_needs_no_price_no_key_and_no_budget(bench, monkeypatch):
@@ -437,9 +437,9 @@ def test_tokens_are_estimated_where_the_server_does_not_count(bench):
     with bench(count_tokens=False) as b:
         llm = b.llm()
         b.run(lambda llm: llm.ask(question()), llm)
-        assert llm.usage.prompt_tokens > 10
-        assert llm.usage.completion_tokens > 5
-        assert llm.usage.usd > 0
+        assert llm.spent.prompt_tokens > 10
+        assert llm.spent.completion_tokens > 5
+        assert llm.spent.usd > 0
 
 
 def test_without_a_cache_everything_is_asked(bench):
@@ -470,16 +470,10 @@ def test_no_key_in_the_cache_the_log_or_on_the_terminal(bench, caplog, capfd):
 
 def test_building_touches_nothing(tmp_path):
     llm = LLM(LLMSettings(), BudgetSettings(), tmp_path / "llm")
-    assert llm.usage == Usage()
+    assert llm.spent == Spending()
     assert llm.price("openai/gpt-5-mini")
     assert not list(tmp_path.iterdir())
     asyncio.run(llm.close())
-
-
-def test_usage_can_be_subtracted():
-    before, after = Usage(calls=2, usd=0.5, failed=1), Usage(calls=5, usd=0.75, failed=1, cached=3)
-    assert after - before == Usage(calls=3, usd=0.25, cached=3)
-    assert before + (after - before) == after
 
 
 def test_a_limited_server_is_asked_no_faster_than_it_allows(bench):

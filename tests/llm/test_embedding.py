@@ -12,8 +12,9 @@ from support.llm_bench import PRICE
 from support.llm_server import embedding
 
 from raggs.errors import AuthenticationError, BudgetError, ProviderError
-from raggs.llm import EmbedRequest, Usage
-from raggs.llm.embedding import entry_of, vector_of
+from raggs.llm import EmbedRequest
+from raggs.llm.embedding import cached_vector, vector_of
+from raggs.spending import Spending
 
 MODEL = "openai/embedder"
 OTHER = "hosted_vllm/embedder"  # asked through litellm
@@ -45,8 +46,8 @@ def test_each_text_is_paid_for_once(bench):
         found = embed(b, ["c", "d", "a"], second)
         np.testing.assert_array_equal(found, wanted(["c", "d", "a"]))
         assert [request["input"] for request in b.server.requests] == [["a", "b", "c"], ["d"]]
-        assert (second.usage.calls, second.usage.cached) == (1, 2)
-        assert 0 < second.usage.saved_usd < first.usage.usd
+        assert (second.spent.calls, second.spent.cached) == (1, 2)
+        assert 0 < second.spent.saved_usd < first.spent.usd
 
 
 @pytest.mark.parametrize(
@@ -80,8 +81,8 @@ def test_what_stays_wrong_stops_and_is_not_kept(bench, fault, told):
         llm = b.llm(prices={MODEL: PRICE})
         with pytest.raises(ProviderError, match=told):
             embed(b, ["a", "b"], llm)
-        assert b.server.count == llm.usage.calls == 3
-        assert llm.usage.usd > 0, "unusable answers are paid for too"
+        assert b.server.count == llm.spent.calls == 3
+        assert llm.spent.usd > 0, "unusable answers are paid for too"
         np.testing.assert_array_equal(embed(b, ["a", "b"]), wanted(["a", "b"]))
 
 
@@ -136,14 +137,14 @@ def test_two_loops_one_after_the_other(bench):
 @given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
 def test_a_cached_vector_has_the_same_bits(values):
     vector = np.array(values, dtype=np.float32)
-    found = vector_of(entry_of(vector, "m", Usage(), 1.0), len(values))
+    found = vector_of(cached_vector(vector, "m", Spending(), 1.0), len(values))
     assert found is not None
     assert found.tobytes() == vector.tobytes()
-    assert vector_of(entry_of(vector, "m", Usage(), 1.0), len(values) + 1) is None
+    assert vector_of(cached_vector(vector, "m", Spending(), 1.0), len(values) + 1) is None
 
 
 @pytest.mark.parametrize("raw", ["", "not base64!", "AAAA", "AACAfw=="], ids=["empty", "text", "short", "infinity"])
 def test_a_damaged_entry_is_a_miss(raw):
-    entry = entry_of(np.ones(1, dtype=np.float32), "m", Usage(), 1.0)
+    entry = cached_vector(np.ones(1, dtype=np.float32), "m", Spending(), 1.0)
     assert vector_of(entry, 1) is not None
     assert vector_of(type(entry)(**{**vars(entry), "raw": raw}), 1) is None

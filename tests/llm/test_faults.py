@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
 from raggs.llm.faults import TABLE, Treatment, fault_of, redact, retry_after
-from raggs.llm.provider import exceptions, library
+from raggs.llm.providers import exceptions, library
 
 KEY = "sk-test-0123456789abcdef"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import raggs.judges.litellm, raggs.rewriters.llm
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 llm = LLM(LLMSettings(), BudgetSettings(), Path("nowhere"))
-llm.price("openai/gpt-5-mini"), llm.estimate_tokens("text"), llm.usage
+llm.price("openai/gpt-5-mini"), llm.estimate_tokens("text"), llm.spent
 heavy = ("litellm", "openai", "httpx", "aiohttp", "tenacity", "diskcache", "numpy")
 print([name for name in heavy if name in sys.modules])
 """
@@ -23,7 +23,7 @@ def test_nothing_heavy_is_loaded_before_something_is_asked():
 
 
 def test_the_library_is_told_to_stay_at_home(monkeypatch):
-    from raggs.llm.provider import library
+    from raggs.llm.providers import library
 
     litellm = library()
     assert litellm.telemetry is False

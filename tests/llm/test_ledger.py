@@ -9,8 +9,9 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 from support.llm_server import LLMServer
 
 from raggs.jsonl import read_torn
-from raggs.llm import LLM, BudgetSettings, CallLedger, LLMSettings, ask_for
+from raggs.llm import LLM, BudgetSettings, CallLedger, LLMSettings
 from raggs.llm.ledger import LedgerLine
+from raggs.spending import Spending
 
 
 @pytest.fixture
@@ -24,22 +25,17 @@ def lines(path):
 
 def asked(tmp_path, path, *requests, faults=(), stage="judge", **settings):
     """The usage after one layer has been asked all of it, with a ledger at `path`."""
-    ledger = CallLedger()
-    ledger.turn_to(path, stage)
+    ledger = CallLedger(path, stage)
     with LLMServer(faults=faults) as server:
-        known = {"api_base": server.url, "prices": {MODEL: PRICE}, **settings}
+        known = {"api_base": server.url, "backoff_s": 0.001, "prices": {MODEL: PRICE}, **settings}
         llm = LLM(LLMSettings(**known), BudgetSettings(), tmp_path / "llm", ledger)
 
-        async def one(request):
-            ask_for(request.messages[0]["content"].split()[1])
-            return await llm.ask(request)
-
-        Bench(server, tmp_path).run(lambda llm: asyncio.gather(*map(one, requests)), llm)
-    return llm.usage
+        Bench(server, tmp_path).run(lambda llm: asyncio.gather(*map(llm.ask, requests)), llm)
+    return llm.spent
 
 
 def test_every_call_has_a_line_and_the_sums_are_the_usage(tmp_path, path):
-    requests = [question(text=f"q{number}") for number in range(6)]
+    requests = [question(text=f"q{number}", qid=f"q{number}") for number in range(6)]
     usage = asked(tmp_path, path, *requests, faults=["grade 7", "500", None, "400"], concurrency=1)
     found = lines(path)
     assert sum(line.attempts for line in found) == usage.calls == 8
@@ -65,12 +61,10 @@ def test_no_text_in_it(tmp_path, path):
 
 
 def test_neighbouring_hits_of_a_query_share_a_line(path):
-    ledger = CallLedger()
-    ledger.turn_to(path, "judge")
+    ledger = CallLedger(path, "judge")
 
     def hit(qid, model="m"):
-        ask_for(qid)
-        ledger.hit(model, "grade", 0.25)
+        ledger.hit(ledger.account(qid), model, "grade", 0.25)
 
     for qid in ("a", "a", "b", "a"):
         hit(qid)
@@ -111,18 +105,17 @@ def test_only_what_stands_after_the_last_line_break_is_cut(path, torn):
 
 def test_without_a_path_nothing_is_written(tmp_path, path):
     ledger = CallLedger()
-    ledger.hit("m", "grade", 1.0)
-    with ledger.call("m", "grade") as trace:
-        trace.begin()
-        trace.end()
+    ledger.hit(ledger.account("q"), "m", "grade", 1.0)
+    with ledger.call(ledger.account("q"), "m", "grade") as trace, trace.attempt():
+        pass
     ledger.close()
+    assert ledger.spent == Spending(calls=1, cached=1, saved_usd=1.0)
     assert not list(tmp_path.iterdir())
 
 
 def test_a_call_that_was_never_sent_has_no_line(path):
-    ledger = CallLedger()
-    ledger.turn_to(path, "judge")
-    with ledger.call("m", "grade"):
+    ledger = CallLedger(path, "judge")
+    with ledger.call(ledger.account("q"), "m", "grade"):
         pass
     ledger.close()
     assert not path.exists()

@@ -9,8 +9,7 @@ from support.llm_bench import MODEL, PRICE, question
 
 from raggs.errors import AuthenticationError, DataError, ProviderError
 from raggs.llm import LLM, BatchSettings, BudgetSettings, EmbedRequest, LLMSettings
-from raggs.llm.faults import Fault, Rule, Treatment
-from raggs.llm.outage import Outage
+from raggs.llm.faults import Fault, Outage, Rule, Treatment
 
 
 def fault(treatment=Treatment.RETRY, error=ProviderError):
@@ -101,7 +100,9 @@ def test_embeddings_count(bench):
 
 def test_batches_count(bench):
     with bench(fault_for=lambda *_: "500") as b:
-        settings = LLMSettings(api_base=b.server.url, prices={MODEL: PRICE}, outage_after=4, timeout_s=20)
+        settings = LLMSettings(
+            api_base=b.server.url, prices={MODEL: PRICE}, outage_after=4, timeout_s=20, backoff_s=0.001
+        )
         batch = BatchSettings(poll_s=0.02, rounds=1)
         llm = LLM(settings, BudgetSettings(), b.folder / "llm", batch=batch)
         with pytest.raises(ProviderError, match="does not answer: 4 calls in a row"):

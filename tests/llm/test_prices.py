@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.llm import LLM, BudgetSettings, LLMSettings, Price
-from raggs.llm.prices import key_variable, list_price, provider_of
-from raggs.llm.tokens import estimate_tokens
+from raggs.llm.prices import estimate_tokens, key_variable, list_price, provider_of
 
 PROSE = {
     "English": "A golden set names, for each question, the passages that answer it, and how well each one does. " * 4,
@@ -26,7 +25,7 @@ def test_the_list_knows_a_model_with_and_without_its_provider():
 
 
 def test_the_list_agrees_with_litellm(bench):
-    from raggs.llm.provider import library
+    from raggs.llm.providers import library
 
     entry = library().model_cost["claude-sonnet-4-5"]
     price = list_price("anthropic/claude-sonnet-4-5")
@@ -70,7 +69,7 @@ def test_provider_and_key_follow_from_the_name(model, provider, variable):
 @pytest.mark.parametrize("language", PROSE)
 @pytest.mark.parametrize("model", ["gpt-4", "gpt-4o"])
 def test_prose_is_never_underestimated_and_at_most_doubled(language, model):
-    from raggs.llm.provider import library
+    from raggs.llm.providers import library
 
     true = library().token_counter(model=model, text=PROSE[language])
     assert true <= estimate_tokens(PROSE[language]) <= 2 * true

@@ -259,16 +259,15 @@ def fault(name="RateLimitError", retry_after_s=None):
 
 
 @pytest.mark.parametrize("attempt", range(1, 9))
-def test_pauses_grow_up_to_their_limit_and_are_jittered(monkeypatch, attempt):
-    monkeypatch.setattr(rate, "BACKOFF_S", 1.0)
-    pauses = [rate.pause_s(failed(fault(), attempt)) for _ in range(200)]
+def test_pauses_grow_up_to_their_limit_and_are_jittered(attempt):
+    pauses = [rate.pause_s(failed(fault(), attempt), 1.0) for _ in range(200)]
     most = min(2.0 ** (attempt - 1), rate.LONGEST_BACKOFF_S)
     assert 0 <= min(pauses) < 0.2 * most
     assert 0.8 * most < max(pauses) <= most
 
 
 def test_who_is_told_how_long_to_wait_waits_with_all_the_others():
-    assert rate.pause_s(failed(fault(retry_after_s=7))) == 0
+    assert rate.pause_s(failed(fault(retry_after_s=7)), 1.0) == 0
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from support.llm_server import FENCED, LLMServer
 
 from raggs.artifacts import Query
 from raggs.errors import ConfigError, ProviderError
-from raggs.llm import LLM, BudgetSettings, LLMSettings, rate
+from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.rewriters.base import RewriterContext
 from raggs.rewriters.llm import LlmRewriter, check_rewrite
 
@@ -21,11 +21,11 @@ QUERY = Query(qid="q7", text="Hi! Where do herons nest?")
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr(rate, "BACKOFF_S", 0.001)
 
 
 def rewrite(server, text="Where do\n herons nest?", language="en", **config):
-    llm = LLM(LLMSettings(api_base=server.url, prices={MODEL: PRICE}, timeout_s=20), BudgetSettings(), None)
+    settings = LLMSettings(api_base=server.url, prices={MODEL: PRICE}, timeout_s=20, backoff_s=0.001)
+    llm = LLM(settings, BudgetSettings(), None)
     rewriter = LlmRewriter(LlmRewriter.Config(model=MODEL, **config), RewriterContext(llm))
 
     async def main():

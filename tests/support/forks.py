@@ -39,9 +39,9 @@ class Ended:
 
 
 class Forks:
-    """The helper process, as a context manager. `backoff_s`: the first pause after a failed call."""
+    """The helper process, as a context manager."""
 
-    def __init__(self, folder: Path, backoff_s: float = 0.02, **environment: str) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         self.folder = folder
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGGS")}
         with (folder / "helper.err").open("wb") as errors:
@@ -51,7 +51,7 @@ class Forks:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
-                env={**kept, "OPENBLAS_NUM_THREADS": "1", "RAGGS_TEST_BACKOFF": str(backoff_s), **environment},
+                env={**kept, "OPENBLAS_NUM_THREADS": "1", **environment},
             )
         self._number = 0
 
@@ -110,10 +110,7 @@ class Child:
 
 def serve() -> None:
     """Fork for each line on stdin."""
-    from raggs.llm import rate
-
     asyncio.run(_warm())
-    rate.BACKOFF_S = float(os.environ["RAGGS_TEST_BACKOFF"])
     for line in sys.stdin:
         order = json.loads(line)
         if "poll" in order:
@@ -130,17 +127,16 @@ def serve() -> None:
 async def _warm() -> None:
     """Import what a run imports, also what libraries import at their first call."""
     import bm25s  # noqa: F401
-    import openai  # noqa: F401, TID251 - batches are sent through it
     import wordllama  # noqa: F401
 
     import raggs.cli.app
     import raggs.config.api  # noqa: F401
-    from raggs.llm import provider
+    from raggs.llm import LLMSettings, providers
     from raggs.llm.faults import Fault
 
     with suppress(Fault):
-        await provider.complete("openai/nobody", [{"role": "user", "content": ""}], {}, "http://127.0.0.1:9/v1", 9)
-    await provider.close()
+        await providers.chat("openai/nobody", {"messages": []}, LLMSettings(api_base="http://127.0.0.1:9/v1"))
+    await providers.close()
     others = [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
     if others != [name for name in others if name.startswith("asyncio_")]:
         raise RuntimeError(f"threads that a fork would lose: {others}")

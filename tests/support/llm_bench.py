@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from raggs.llm import LLM, BudgetSettings, LLMSettings, Price, Request
+from raggs.llm import LLM, BudgetSettings, ChatRequest, LLMSettings, Price
 from support.llm_server import LLMServer
 
 KEY = "sk-test-0123456789abcdef"
@@ -21,7 +21,7 @@ def check(answer: dict[str, Any]) -> int:
     return answer["grade"]
 
 
-def question(text: str = "what?", passage: str = "this", **changes: Any) -> Request[int]:
+def question(text: str = "what?", passage: str = "this", **changes: Any) -> ChatRequest[int]:
     """A request for a grade, in the form that the test server reads."""
     content = f"<data-00>\n{text}\n</data-00>\n\n<data-11>\n{passage}\n</data-11>"
     defaults: dict[str, Any] = {
@@ -31,7 +31,7 @@ def question(text: str = "what?", passage: str = "this", **changes: Any) -> Requ
         "schema_name": "grade",
         "check": check,
     }
-    return Request(**{**defaults, **changes})
+    return ChatRequest(**{**defaults, **changes})
 
 
 class Bench:
@@ -49,6 +49,7 @@ class Bench:
             "prices": {MODEL: PRICE},
             "requests_per_minute": None,
             "timeout_s": 20.0,
+            "backoff_s": 0.001,
         }
         budget = BudgetSettings(max_usd=max_usd, max_calls=max_calls)
         return LLM(LLMSettings(**{**defaults, **settings}), budget, self.folder / "llm" if cached else None)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.llm.answers import Unusable, correction, read_completion, read_text
-from raggs.llm.provider import Completion
+from raggs.llm.calls import Completion
+from raggs.llm.conversation import Unusable, correction, read_completion, read_text
 
 
 def any_object(answer):

@@ -14,22 +14,20 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
-
-from tenacity import AsyncRetrying, retry_if_exception, stop_after_attempt
+from typing import TYPE_CHECKING, TypeVar
 
 from raggs.errors import ProviderError, RaggsError
-from raggs.llm import rate
-from raggs.llm.batch_api import BatchAPI, State
-from raggs.llm.batch_journal import BatchJournal, Entry
-from raggs.llm.batch_lines import UNANSWERED, read_line, unanswered
+from raggs.llm.batch.api import UNANSWERED, BatchAPI, BatchState, read_line, unanswered
+from raggs.llm.batch.journal import BatchJournal, SentBatch
+from raggs.llm.calls import Completion
 from raggs.llm.faults import Fault, Rule, Treatment
-from raggs.llm.provider import Completion
 from raggs.llm.settings import BatchSettings
+
+if TYPE_CHECKING:
+    from tenacity import AsyncRetrying
 
 T = TypeVar("T")
 
-QUIET_S = 0.5  # when nothing more is asked for so long, all who can ask have asked
 FIRST_POLL_S = 1.0
 SLOWER = 1.5  # each pause between polls over the one before
 MAX_BYTES = 150_000_000  # providers take 200 MB
@@ -40,24 +38,24 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass
-class Sent:
-    """A batch on its way. `open`: keys whose answer is neither kept nor asked for anew."""
+class OpenBatch:
+    """A batch on its way. `note`: in the journal; `open`: keys whose answer is neither kept nor asked for anew."""
 
-    entry: Entry
+    note: SentBatch
     open: set[str]
     waiting: dict[str, asyncio.Future[Completion]] = field(default_factory=dict)
     collected: bool = False
     followed: bool = False
 
 
-class Batches:
+class BatchQueue:
     """The batches of one model.
 
     Args:
         api: the provider's endpoints.
         folder: where the journal lies.
         settings: how many questions, how long, how often.
-        attempts: tries of each request to the endpoints.
+        retries: how often each request to the endpoints is tried.
         progress: hears the batch, the answers there are, and how many there will be.
         spare: takes an answer that nobody waits for, to keep it.
     """
@@ -67,19 +65,19 @@ class Batches:
         api: BatchAPI,
         folder: Path,
         settings: BatchSettings,
-        attempts: int,
+        retries: AsyncRetrying,
         progress: Progress,
         spare: Callable[[str, Completion], None],
     ) -> None:
         self._api = api
         self._folder = folder
         self._settings = settings
-        self._attempts = attempts
+        self._retries = retries
         self._progress = progress
         self._spare = spare
         self._opening = asyncio.Lock()
         self._journal: BatchJournal | None = None
-        self._sent: dict[str, Sent] = {}  # by key
+        self._sent: dict[str, OpenBatch] = {}  # by key
         self._pool: dict[str, tuple[bytes, asyncio.Future[Completion]]] = {}
         self._pooled_bytes = 0
         self._asked = 0
@@ -132,7 +130,6 @@ class Batches:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self._api.close()
         if self._journal is not None:
             self._journal.close()
 
@@ -149,29 +146,29 @@ class Batches:
             self._gathering = asyncio.ensure_future(self._gather())
 
     async def _gather(self) -> None:
-        """Send what was asked once nobody asks more."""
+        """Send what was asked once nobody asks more: all who can ask have asked."""
         seen = -1
         while seen != self._asked:
             seen = self._asked
-            await asyncio.sleep(QUIET_S)
+            await asyncio.sleep(self._settings.quiet_s)
         if self._pool:
             self._send()
 
     def _send(self) -> None:
         pool, self._pool, self._pooled_bytes = self._pool, {}, 0
         keys = tuple(sorted(pool))
-        sent = Sent(Entry(secrets.token_hex(16), time.time(), keys), set(keys))
+        sent = OpenBatch(SentBatch(secrets.token_hex(16), time.time(), keys), set(keys))
         sent.waiting = {key: future for key, (_, future) in pool.items()}
         content = b"".join(pool[key][0] for key in keys)
         self._start(sent, content)
 
-    def _start(self, sent: Sent, content: bytes) -> None:
+    def _start(self, sent: OpenBatch, content: bytes) -> None:
         sent.followed = True
         task = asyncio.ensure_future(self._follow(sent, content))
         self._following.add(task)
         task.add_done_callback(partial(self._followed, sent))
 
-    def _followed(self, sent: Sent, task: asyncio.Task[None]) -> None:
+    def _followed(self, sent: OpenBatch, task: asyncio.Task[None]) -> None:
         """Whatever ended the following is told to all who wait."""
         self._following.discard(task)
         if task.cancelled() or (error := task.exception()) is None:
@@ -183,23 +180,23 @@ class Batches:
 
     # --- one batch ---
 
-    async def _follow(self, sent: Sent, content: bytes) -> None:
+    async def _follow(self, sent: OpenBatch, content: bytes) -> None:
         """From wherever a batch stands to its end."""
-        if sent.entry.batch_id is None:
+        if sent.note.batch_id is None:
             self._note(sent)
             await self._submit(sent, content)
         state = await self._end(sent)
         self._hand_out(sent, state, await self._lines(state))
 
-    def _note(self, sent: Sent) -> None:
+    def _note(self, sent: OpenBatch) -> None:
         """Write the journal first; whatever earlier batches said to these keys was of no use."""
-        self._known.put(sent.entry)
-        for key in sent.entry.keys:
+        self._known.put(sent.note)
+        for key in sent.note.keys:
             self.forget(key)
             self._sent[key] = sent
 
-    async def _submit(self, sent: Sent, content: bytes) -> None:
-        token, since = sent.entry.token, sent.entry.since
+    async def _submit(self, sent: OpenBatch, content: bytes) -> None:
+        token, since = sent.note.token, sent.note.since
         name = f"raggs-{token}"
         file_id = await self._persist(lambda: self._api.upload(name, content))
         tried = False
@@ -213,16 +210,16 @@ class Batches:
 
         self._named(sent, await self._persist(create))
 
-    def _named(self, sent: Sent, batch_id: str) -> None:
-        sent.entry = replace(sent.entry, batch_id=batch_id)
-        self._known.put(sent.entry)
+    def _named(self, sent: OpenBatch, batch_id: str) -> None:
+        sent.note = replace(sent.note, batch_id=batch_id)
+        self._known.put(sent.note)
 
-    async def _end(self, sent: Sent) -> State:
+    async def _end(self, sent: OpenBatch) -> BatchState:
         """Poll until the batch has ended; past the deadline it is cancelled, and what it has is taken."""
-        batch_id, pause, cancelled = str(sent.entry.batch_id), min(FIRST_POLL_S, self._settings.poll_s), False
-        deadline = sent.entry.since + self._settings.deadline_h * 3600
+        batch_id, pause, cancelled = str(sent.note.batch_id), min(FIRST_POLL_S, self._settings.poll_s), False
+        deadline = sent.note.since + self._settings.deadline_h * 3600
         while not (state := await self._persist(lambda: self._api.state(batch_id))).ended:
-            self._progress(f"batch {batch_id}", state.done, state.total or len(sent.entry.keys))
+            self._progress(f"batch {batch_id}", state.done, state.total or len(sent.note.keys))
             if time.time() > deadline + CANCELLING_S:
                 raise ProviderError(f"batch {batch_id} does not end, though it was cancelled", remedy=KEPT)
             if time.time() > deadline and not cancelled:
@@ -231,21 +228,21 @@ class Batches:
                 continue
             await asyncio.sleep(pause)
             pause = min(SLOWER * pause, self._settings.poll_s)
-        self._progress(f"batch {batch_id}", state.done, state.total or len(sent.entry.keys))
+        self._progress(f"batch {batch_id}", state.done, state.total or len(sent.note.keys))
         return state
 
-    async def _lines(self, state: State) -> list[bytes]:
+    async def _lines(self, state: BatchState) -> list[bytes]:
         found: list[bytes] = []
         for file_id in state.files:
-            found += await self._persist(lambda name=file_id: self._api.lines(name))  # type: ignore[misc]
+            found += await self._persist(partial(self._api.lines, file_id))
         return found
 
-    def _hand_out(self, sent: Sent, state: State, lines: list[bytes]) -> None:
+    def _hand_out(self, sent: OpenBatch, state: BatchState, lines: list[bytes]) -> None:
         """Each answer to whom it concerns; those that nobody waits for are kept for later."""
         read = [entry for line in lines if (entry := read_line(line, self._api.model)) is not None]
         answers = dict(reversed(read))  # of two lines with one key, the first counts
         sent.collected = True
-        for key in sent.entry.keys:
+        for key in sent.note.keys:
             answer = answers.get(key) or unanswered(state.problem or state.status)
             future = sent.waiting.get(key)
             if future is not None and not future.done():
@@ -269,35 +266,28 @@ class Batches:
             if self._journal is not None:
                 return
             self._journal = BatchJournal(self._folder)
-            for entry in self._journal.entries():
-                sent = Sent(entry, set(entry.keys))
-                if entry.batch_id is None:
-                    found = await self._persist(lambda entry=entry: self._api.find(entry.token, entry.since))  # type: ignore[misc]
+            for note in self._journal.batches():
+                sent = OpenBatch(note, set(note.keys))
+                if note.batch_id is None:
+                    found = await self._persist(partial(self._api.find, note.token, note.since))
                     if found is None:
-                        self._journal.drop(entry.token)
+                        self._journal.drop(note.token)
                         continue
                     self._named(sent, found)
-                for key in entry.keys:
+                for key in note.keys:
                     self.forget(key)  # an older batch, whose answer was of no use
                     self._sent[key] = sent
 
-    def _close_key(self, sent: Sent, key: str) -> None:
+    def _close_key(self, sent: OpenBatch, key: str) -> None:
         sent.open.discard(key)
         if not sent.open:
-            self._known.drop(sent.entry.token)
+            self._known.drop(sent.note.token)
 
     async def _persist(self, work: Callable[[], Awaitable[T]]) -> T:
-        attempts = AsyncRetrying(
-            retry=retry_if_exception(rate.worth_retrying),
-            stop=stop_after_attempt(self._attempts),
-            wait=rate.pause_s,
-            reraise=True,
-        )
-
         async def attempt() -> T:
             return await work()
 
-        return await attempts(attempt)
+        return await self._retries.copy()(attempt)
 
 
 def _stopping(error: Fault | RaggsError) -> Fault:

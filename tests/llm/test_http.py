@@ -9,7 +9,7 @@ import pytest
 from support.llm_bench import MODEL, question
 from support.llm_server import LLMServer
 
-from raggs.llm import wire
+from raggs.llm import http
 
 SCRIPT = """
 import asyncio, sys
@@ -52,17 +52,17 @@ def test_an_openai_server_is_asked_without_litellm(monkeypatch):
     ],
 )
 def test_what_the_protocol_covers(model, parameters, spoken):
-    assert wire.speaks(model, parameters, "chat") is spoken
+    assert http.speaks(model, parameters, "chat") is spoken
 
 
 def test_embeddings_are_another_mode():
-    assert wire.speaks("openai/text-embedding-3-small", ["dimensions"], "embedding")
-    assert not wire.speaks("openai/gpt-5-mini", [], "embedding")
+    assert http.speaks("openai/text-embedding-3-small", ["dimensions"], "embedding")
+    assert not http.speaks("openai/gpt-5-mini", [], "embedding")
 
 
 def test_openai_itself_is_told_the_newer_name_of_the_limit():
-    assert wire.named({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
-    assert wire.named({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
+    assert http.with_named_limit({"max_tokens": 5}, own_server=False) == {"max_completion_tokens": 5}
+    assert http.with_named_limit({"max_tokens": 5}, own_server=True) == {"max_tokens": 5}
 
 
 def test_the_address_may_come_from_the_environment(bench, monkeypatch):
@@ -86,13 +86,13 @@ def test_the_address_may_come_from_the_environment(bench, monkeypatch):
     ],
 )
 def test_complaints_in_any_form(raw, told):
-    assert wire._complaint(raw) == told
+    assert http._complaint(raw) == told
 
 
 def test_a_proxy_of_the_environment_is_used(monkeypatch):
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     monkeypatch.setenv("no_proxy", "inside.example")
-    wire._proxy.cache_clear()
-    assert wire._proxy("https://api.example/v1") == "http://proxy:3128"
-    assert wire._proxy("https://inside.example/v1") is None
-    wire._proxy.cache_clear()
+    http._proxy.cache_clear()
+    assert http._proxy("https://api.example/v1") == "http://proxy:3128"
+    assert http._proxy("https://inside.example/v1") is None
+    http._proxy.cache_clear()

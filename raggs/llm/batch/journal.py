@@ -19,7 +19,7 @@ LOCK = ".lock"
 
 
 @dataclass(frozen=True)
-class Entry:
+class SentBatch:
     """A batch: our token for it, when it was sent (seconds of the epoch), its keys, the provider's id once known."""
 
     token: str
@@ -29,7 +29,7 @@ class Entry:
 
 
 class BatchJournal:
-    """The entries in `folder`, which is made and locked.
+    """The batches noted in `folder`, which is made and locked.
 
     Raises:
         BusyError: another process waits for batches of the same model in this workspace.
@@ -52,31 +52,37 @@ class BatchJournal:
             ) from None
         remove_leftovers(folder)
 
-    def entries(self) -> list[Entry]:
-        """All entries, the oldest first.
+    def batches(self) -> list[SentBatch]:
+        """All batches, the oldest first.
 
         Raises:
             ProviderError: one is damaged.
         """
-        return sorted(map(self._read, self.folder.glob("*.json")), key=lambda entry: entry.since)
+        return sorted(map(self._read, self.folder.glob("*.json")), key=lambda batch: batch.since)
 
-    def put(self, entry: Entry) -> None:
-        write_atomic(self.path(entry.token), json.dumps(asdict(entry)).encode())
+    def put(self, batch: SentBatch) -> None:
+        """Note a batch, in place of what was known of it."""
+        write_atomic(self.path(batch.token), json.dumps(asdict(batch)).encode())
 
     def drop(self, token: str) -> None:
+        """Forget a batch."""
         self.path(token).unlink(missing_ok=True)
 
     def path(self, token: str) -> Path:
+        """The note of the batch that bears `token`."""
         return self.folder / f"{token}.json"
 
     def close(self) -> None:
+        """Let another process have the folder."""
         self._lock.release()
 
     @staticmethod
-    def _read(path: Path) -> Entry:
+    def _read(path: Path) -> SentBatch:
         try:
             found = json.loads(path.read_bytes())
-            return Entry(str(found["token"]), float(found["since"]), tuple(map(str, found["keys"])), found["batch_id"])
+            return SentBatch(
+                str(found["token"]), float(found["since"]), tuple(map(str, found["keys"])), found["batch_id"]
+            )
         except (OSError, ValueError, TypeError, KeyError):
             raise ProviderError(
                 "this note of a batch is damaged", where=path, remedy="delete it; its questions are then asked again"

@@ -12,18 +12,16 @@ from contextlib import suppress
 
 from raggs.errors import BudgetError
 from raggs.hashing import hash_value
-from raggs.llm.answers import Unusable, read_completion
-from raggs.llm.batch_api import ENDPOINT, BatchAPI
-from raggs.llm.batch_lines import line_of
-from raggs.llm.batches import Batches, Progress
-from raggs.llm.cache import AnswerCache, Entry
+from raggs.llm import rate
+from raggs.llm.batch.api import BatchAPI
+from raggs.llm.batch.queue import BatchQueue, Progress
+from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.caller import Caller
-from raggs.llm.calls import ChatCall
-from raggs.llm.faults import Fault, Treatment
-from raggs.llm.ledger import CallLedger, Trace, ask_for
-from raggs.llm.messages import Usage
-from raggs.llm.outage import Outage
-from raggs.llm.provider import Completion
+from raggs.llm.calls import ChatCall, Completion
+from raggs.llm.conversation import Unusable, read_completion
+from raggs.llm.faults import Fault, Outage, Treatment
+from raggs.llm.ledger import CallLedger, Trace
+from raggs.llm.prices import address_of
 from raggs.llm.settings import BatchSettings, LLMSettings, Price
 
 FOLDER = "batches"
@@ -34,8 +32,8 @@ class BatchCaller:
     """Asks by batches.
 
     Args:
-        direct: whose purse and counts are shared, and who is asked where batches fail.
-        api: the provider's endpoints.
+        model: who is asked.
+        direct: whose budget and prices are shared, and who is asked where batches fail.
         cache: of answers; batches are noted in a folder beside it.
         ledger: where answers are booked that nobody waits for.
         settings, llm: how to ask by batches, and at all.
@@ -44,8 +42,8 @@ class BatchCaller:
 
     def __init__(
         self,
+        model: str,
         direct: Caller,
-        api: BatchAPI,
         cache: AnswerCache,
         ledger: CallLedger,
         settings: BatchSettings,
@@ -54,12 +52,14 @@ class BatchCaller:
     ) -> None:
         self._outage = Outage(llm.outage_after)
         self._direct = direct
-        self._api = api
+        self._api = BatchAPI(model, address_of(model, llm.api_base), llm.timeout_s)
         self._cache = cache
         self._ledger = ledger
         self._settings = settings
-        folder = cache.folder / FOLDER / hash_value([api.model, api.address])[:16]
-        self._batches = Batches(api, folder, settings, llm.max_attempts, progress, self._spare)
+        folder = cache.folder / FOLDER / hash_value([model, self._api.address])[:16]
+        self._queue = BatchQueue(
+            self._api, folder, settings, rate.retrying(llm.max_attempts, llm.backoff_s), progress, self._spare
+        )
         self._answered: set[str] = set()
 
     def price(self, model: str) -> Price:
@@ -88,44 +88,41 @@ class BatchCaller:
     async def _reserve(self, usd: float) -> None:
         """A budget that is used up stops the run, but not before it has what the budget was enough for."""
         try:
-            await self._direct.purse.reserve(usd)
+            await self._direct.budget.reserve(usd)
         except BudgetError:
-            await self._batches.drained()
+            await self._queue.drained()
             raise
 
     def forget(self, key: str) -> None:
         """The answer to `key` is kept, or there will be none."""
-        self._batches.forget(key)
+        self._queue.forget(key)
 
     async def close(self) -> None:
-        await self._batches.close()
+        """Stop waiting; the next invocation goes on."""
+        await self._queue.close()
 
     def _spare(self, key: str, completion: Completion) -> None:
         """Keep an answer that nobody waits for; whoever asks for it later checks it then."""
-        ask_for("")  # a batch is followed by the task of whoever asked first, which may have asked on another query
         model = self._api.model
         completion = ChatCall(model, {}, (), {}, 0).measured(completion)
-        with self._ledger.call(model, TASK) as trace:
+        with self._ledger.call(self._ledger.account(""), model, TASK) as trace:
             self._count(completion, trace, waited_s=0)
             trace.outcome = "unusable"
             with suppress(Unusable):
                 read_completion(completion, lambda answer: answer)
                 trace.outcome = "answered"
                 if self._cache.get(key) is None:
-                    used = trace.used
-                    entry = Entry(completion.content, model, used.prompt_tokens, used.completion_tokens, used.usd)
-                    self._cache.put(key, entry)
+                    self._cache.put(key, CachedAnswer.of(completion.content, model, trace.spent))
 
     async def _once(self, call: ChatCall, trace: Trace) -> Completion:
         """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it."""
-        purse, began = self._direct.purse, time.perf_counter()
-        promised = await self._batches.holds(call.key)
+        budget, began = self._direct.budget, time.perf_counter()
+        promised = await self._queue.holds(call.key)
         reserved, spent = self.price(call.model).usd(call.prompt_tokens, self._direct.expected(call)), 0.0
         if not promised:
             await self._reserve(reserved)
         try:
-            line = line_of(call, ENDPOINT, own_server=self._api.address is not None)
-            completion = call.measured(await self._batches.answer(call.key, line))
+            completion = call.measured(await self._queue.answer(call.key, self._api.line(call)))
             self._answered.add(call.key)
             spent = self._count(completion, trace, time.perf_counter() - began)
             return completion
@@ -135,11 +132,10 @@ class BatchCaller:
             raise
         finally:
             if not promised:
-                purse.settle(reserved, spent)
+                budget.settle(reserved, spent)
 
     def _count(self, completion: Completion | None, trace: Trace, waited_s: float) -> float:
         """Note that a line was answered, if only by an error; returns its cost in USD."""
-        self._direct.used += Usage(calls=1)
-        trace.add(waited_s)
+        trace.batched(waited_s)
         model = self._api.model
         return 0.0 if completion is None else self._direct.account(model, completion, self.price(model), trace)

@@ -10,19 +10,13 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 
 from raggs.errors import AuthenticationError, BudgetError, BusyError, ConfigError, ProviderError
 from raggs.jsonl import read_torn
-from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings, ask_for
-from raggs.llm import batches as batches_module
-from raggs.llm.batch_lines import read_line
+from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
+from raggs.llm.batch.api import read_line
+from raggs.llm.calls import Completion
 from raggs.llm.faults import Fault, Treatment
 from raggs.llm.ledger import LedgerLine
-from raggs.llm.provider import Completion
 
 TEXTS = [f"question {number}" + number * "?" for number in range(6)]
-
-
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch):
-    monkeypatch.setattr(batches_module, "QUIET_S", 0.03)
 
 
 def batching(
@@ -35,14 +29,15 @@ def batching(
         requests_per_minute=None,
         timeout_s=20,
         max_attempts=3,
+        backoff_s=0.001,
     )
     budget = BudgetSettings(max_usd=max_usd, max_calls=max_calls)
-    batch = BatchSettings(**{"poll_s": 0.02, **settings})
+    batch = BatchSettings(**{"poll_s": 0.02, "quiet_s": 0.03, **settings})
     return LLM(llm, budget, b.folder / "llm", ledger, batch, lambda *told: None if seen is None else seen.append(told))
 
 
 def ask(llm, texts=TEXTS, **changes):
-    return asyncio.gather(*(llm.ask(question(text=text, patient=True, **changes)) for text in texts))
+    return asyncio.gather(*(llm.ask(question(text=text, qid="q1", patient=True, **changes)) for text in texts))
 
 
 def values(replies):
@@ -70,18 +65,18 @@ def test_one_batch_at_half_the_price_and_nothing_twice(bench):
         assert keys == sorted(keys)
         assert len(keys) == 6
         assert b.server.batches.created[0]["completion_window"] == "24h"
-        usage = llm.usage
+        usage = llm.spent
         assert usage.calls == 6
         assert usage.usd == pytest.approx(PRICE.usd(usage.prompt_tokens, usage.completion_tokens) / 2)
         assert seen[-1] == ("batch batch-1", 6, 6)
         assert notes(b) == []
         again = batching(b)
         assert values(b.run(ask, again)) == truth()
-        assert again.usage.calls == 0
-        assert again.usage.saved_usd == pytest.approx(usage.usd)
+        assert again.spent.calls == 0
+        assert again.spent.saved_usd == pytest.approx(usage.usd)
         direct = b.llm()
         assert values(b.run(ask, direct)) == truth()
-        assert direct.usage.calls == 0, "a direct call finds what a batch has paid"
+        assert direct.spent.calls == 0, "a direct call finds what a batch has paid"
 
 
 def test_the_line_is_the_call_that_would_be_made_directly(bench):
@@ -111,7 +106,7 @@ def test_a_bad_answer_is_repaired_in_a_second_batch(bench):
         assert values(b.run(ask, llm)) == truth()
         assert [len(keys) for keys in b.server.batches.submitted] == [6, 2]
         assert set(b.server.batches.submitted[1]) < set(b.server.batches.submitted[0])
-        assert llm.usage.repaired == 2
+        assert llm.spent.repaired == 2
         assert notes(b) == []
 
 
@@ -212,16 +207,9 @@ def booked(bench, tmp_path):
 
     def done(b, work, **settings):
         before = len(list(read_torn(path, LedgerLine, ""))) if path.exists() else 0
-        ledger = CallLedger()
-        ledger.turn_to(path, "judge")
-        llm = batching(b, ledger=ledger, **settings)
-
-        async def for_query(llm):
-            ask_for("q1")
-            return await work(llm)
-
-        b.run(for_query, llm)
-        return (list(read_torn(path, LedgerLine, ""))[before:] if path.exists() else []), llm.usage
+        llm = batching(b, ledger=CallLedger(path, "judge"), **settings)
+        b.run(work, llm)
+        return (list(read_torn(path, LedgerLine, ""))[before:] if path.exists() else []), llm.spent
 
     return done
 
@@ -315,7 +303,7 @@ def test_a_run_stopped_while_waiting_resumes_its_batch(bench):
         assert values(b.run(ask, llm)) == truth()
         assert len(b.server.batches.created) == 1
         assert b.server.count == 6
-        assert llm.usage.usd > 0
+        assert llm.spent.usd > 0
         assert notes(b) == []
 
 
@@ -386,7 +374,7 @@ def test_answers_that_nobody_asks_for_any_more_are_kept(bench):
         assert notes(b) == []
         rest = batching(b)
         assert values(b.run(ask, rest)) == truth()
-        assert rest.usage.calls == 0
+        assert rest.spent.calls == 0
         assert b.server.count == 6
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from raggs.errors import ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings
-from raggs.llm.fence import KEY_FILE, Fence, stored_key
+from raggs.llm.guard import KEY_FILE, InjectionGuard, stored_key
 
 BLOCK = re.compile(r"<data-([0-9a-f]{20})>\n(.*)\n</data-\1>", re.DOTALL)
 
@@ -24,40 +24,40 @@ def layer(folder):
 
 @given(st.text(), st.binary(min_size=32, max_size=32))
 def test_the_text_stands_unchanged_between_its_marks(text, key):
-    match = BLOCK.fullmatch(Fence(key)(text))
+    match = BLOCK.fullmatch(InjectionGuard(key)(text))
     assert match is not None
     assert match[2] == text
 
 
 @given(st.text(), st.text())
 def test_equal_texts_have_equal_marks_and_others_have_others(one, other):
-    fence = Fence(bytes(32))
-    assert (fence(one) == fence(other)) == (one == other)
+    guard = InjectionGuard(bytes(32))
+    assert (guard(one) == guard(other)) == (one == other)
 
 
 def test_a_fence_cannot_be_forged_from_a_fenced_text():
-    fence = Fence(bytes(32))
-    inner = fence("evil")
-    outer = BLOCK.fullmatch(fence(inner))
+    guard = InjectionGuard(bytes(32))
+    inner = guard("evil")
+    outer = BLOCK.fullmatch(guard(inner))
     assert outer is not None
     assert outer[1] not in inner
 
 
 def test_another_key_makes_other_marks():
-    assert Fence(bytes(32))("text") != Fence(b"1" * 32)("text")
+    assert InjectionGuard(bytes(32))("text") != InjectionGuard(b"1" * 32)("text")
 
 
 def test_the_key_lies_beside_the_cache_for_its_owner_only(tmp_path):
     folder = tmp_path / "llm"
-    first = layer(folder).fence("text")
-    assert layer(folder).fence("text") == first
+    first = layer(folder).guard("text")
+    assert layer(folder).guard("text") == first
     assert stat.S_IMODE((folder / KEY_FILE).stat().st_mode) == 0o600
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
 
 
 def test_without_a_folder_each_layer_has_its_own_key():
     one, other = layer(None), layer(None)
-    assert one.fence("text") == one.fence("text") != other.fence("text")
+    assert one.guard("text") == one.guard("text") != other.guard("text")
 
 
 def test_many_at_once_agree_on_one_key(tmp_path):

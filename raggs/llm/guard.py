@@ -1,4 +1,4 @@
-"""Delimiters that the author of a text cannot guess.
+"""The guard against injected orders: marks around a text that its author cannot guess.
 
 A question or a passage may hold any words, such as an end mark followed by orders to the judge. So each text
 stands between marks made from a keyed hash (HMAC-SHA256) of the text itself: nobody without the key can write
@@ -21,7 +21,7 @@ KEY_BYTES = 32
 MARK_DIGITS = 20  # 80 bits, and nobody can try twice
 
 
-class Fence:
+class InjectionGuard:
     """Puts texts between marks. `key`: 32 secret bytes."""
 
     def __init__(self, key: bytes) -> None:
@@ -35,6 +35,7 @@ class Fence:
 
 
 def random_key() -> bytes:
+    """A key that nobody keeps: marks of one object's life."""
     return secrets.token_bytes(KEY_BYTES)
 
 

@@ -1,0 +1,28 @@
+"""Types of JSON, for values that come from outside and are not yet checked.
+
+`Json` is what a parser may give: whoever reads it must ask what it is before using it. What is only written is a
+`Mapping[str, object]`; `as_object`, `as_list` and `as_text` take the wanted form or nothing, and convert nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
+JsonObject: TypeAlias = dict[str, Json]
+
+
+def as_object(found: object) -> Mapping[str, object]:
+    """`found` if it is a JSON object, else an empty one."""
+    return found if isinstance(found, dict) else {}
+
+
+def as_list(found: object) -> list[object]:
+    """`found` if it is a JSON array, else an empty one."""
+    return found if isinstance(found, list) else []
+
+
+def as_text(found: object) -> str | None:
+    """`found` if it is a text and not empty."""
+    return found if isinstance(found, str) and found else None

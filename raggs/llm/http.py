@@ -1,0 +1,221 @@
+"""OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and all servers that speak it.
+
+litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import, and the openai package
+takes 1 ms a call and 0.5 s; a run makes thousands of calls, most of them to this protocol, which is JSON and five
+verbs. Whatever needs more than that (another provider, a model that is not asked by chat, a parameter that only
+litellm knows) goes the way of litellm: see `speaks`.
+
+A failed call leaves as `Refused`, `Garbled`, TimeoutError or aiohttp's ClientError, all of which have their row in
+`raggs.llm.faults`. Nothing is tried twice here. The key is read from the environment at each call and kept nowhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import ssl
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+from raggs.llm.prices import key_variable, mode_of, provider_of
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession, FormData
+
+    Headers = Mapping[str, str]
+
+PROVIDER = "openai"
+HOME = "https://api.openai.com/v1"
+# What the protocol takes as it stands; anything else may be an instruction to litellm.
+PARAMETERS = frozenset(
+    {"dimensions", "frequency_penalty", "logit_bias", "max_completion_tokens", "max_tokens", "presence_penalty"}
+    | {"reasoning_effort", "response_format", "seed", "service_tier", "stop", "temperature", "top_p", "user"}
+    | {"verbosity"}
+)
+JSON = {"Content-Type": "application/json"}
+KEEP_ALIVE_S = 55.0  # below the minute after which load balancers drop a silent connection
+
+
+class Refused(Exception):
+    """An answer whose status is no success, with the server's words. `status_code` is None where nothing was sent."""
+
+    def __init__(
+        self, words: str, status_code: int | None = None, code: str = "", headers: Headers | None = None
+    ) -> None:
+        super().__init__(words)
+        self.status_code = status_code
+        self.code = code
+        self.headers: Headers = headers or {}
+
+
+class Garbled(Exception):
+    """An answer that is not of the protocol."""
+
+
+@cache
+def exceptions() -> tuple[type[Exception], ...]:
+    """Everything that a request may raise."""
+    import aiohttp
+
+    return (Refused, Garbled, aiohttp.ClientError, OSError)
+
+
+def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
+    """Whether `model` can be asked here; `mode` is "chat" or "embedding"."""
+    known = mode_of(model)
+    named = model.startswith(f"{PROVIDER}/") or (known is not None and provider_of(model) == PROVIDER)
+    return named and known in (mode, None) and PARAMETERS.issuperset(parameters)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where `model` is asked. `address`: None at OpenAI's own; `timeout_s`: for each request, to its last byte.
+
+    Every request may raise what `exceptions` lists.
+    """
+
+    model: str
+    address: str | None
+    timeout_s: float
+
+    async def ask(self, path: str, body: Mapping[str, object]) -> tuple[Mapping[str, object], Headers]:
+        """The JSON object that is answered to `body` under the model's name, and the answer's headers."""
+        named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
+        raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
+        return _object(raw), headers
+
+    async def post(self, path: str, body: Mapping[str, object]) -> Mapping[str, object]:
+        """The JSON object that is answered to `body` alone."""
+        return _object((await self._request("POST", path, json.dumps(body).encode(), JSON))[0])
+
+    async def get(self, path: str) -> Mapping[str, object]:
+        """The JSON object that is found."""
+        return _object((await self._request("GET", path))[0])
+
+    async def download(self, path: str) -> bytes:
+        """The content of a file, whatever it holds."""
+        return (await self._request("GET", path))[0]
+
+    async def upload(self, path: str, name: str, content: bytes, **fields: str) -> Mapping[str, object]:
+        """The JSON object that is answered to a file and `fields` beside it."""
+        from aiohttp import FormData
+
+        form = FormData(fields)
+        form.add_field("file", io.BytesIO(content), filename=name)
+        return _object((await self._request("POST", path, form))[0])
+
+    async def _request(
+        self, method: str, path: str, data: bytes | FormData | None = None, headers: Headers | None = None
+    ) -> tuple[bytes, Headers]:
+        base = (self.address or HOME).rstrip("/")
+        sent = {**self._credentials(), **(headers or {})}
+        session, trusted, proxy = await _session(), _trusted() if base.startswith("https:") else True, _proxy(base)
+        async with asyncio.timeout(self.timeout_s):
+            request = session.request(method, f"{base}/{path}", data=data, headers=sent, ssl=trusted, proxy=proxy)
+            async with request as response:
+                raw = await response.read()
+        if not 200 <= response.status < 300:
+            words, code = _complaint(raw)
+            raise Refused(words or str(response.reason), response.status, code, response.headers)
+        return raw, response.headers
+
+    def _credentials(self) -> dict[str, str]:
+        variable = key_variable(self.model)
+        key = "none" if variable is None else os.environ.get(variable)
+        if not key:
+            raise Refused("missing credentials")
+        found = {"Authorization": f"Bearer {key}"}
+        for header, known in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
+            if value := os.environ.get(known):
+                found[header] = value
+        return found
+
+
+async def close() -> None:
+    """Close the connections of this loop."""
+    if (found := _open.get(asyncio.get_running_loop())) is not None:
+        await found[1].aclose()
+
+
+def with_named_limit(body: Mapping[str, object], *, own_server: bool) -> dict[str, object]:
+    """OpenAI's newer models know only the newer name of the limit; other servers may know only the older one."""
+    sent = dict(body)
+    if not own_server and "max_tokens" in sent:
+        sent["max_completion_tokens"] = sent.pop("max_tokens")
+    return sent
+
+
+def _name(model: str) -> str:
+    """The model's name without the provider's."""
+    head, slash, rest = model.partition("/")
+    return rest if slash and head == PROVIDER else model
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    try:
+        answer = json.loads(raw)
+    except ValueError:
+        raise Garbled("it is not JSON") from None
+    if not isinstance(answer, dict):
+        raise Garbled("it is not a JSON object")
+    return answer
+
+
+def _complaint(raw: bytes) -> tuple[str, str]:
+    """The server's words, and its code for what is wrong."""
+    text = raw.decode("utf-8", "replace").strip()
+    try:
+        error = json.loads(text)["error"]
+        return (error, "") if isinstance(error, str) else (str(error["message"]), str(error.get("code") or ""))
+    except (ValueError, TypeError, KeyError):
+        return text, ""
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The system's certificate authorities, which not every Python knows, and certifi's."""
+    import certifi
+
+    context = ssl.create_default_context()
+    context.load_verify_locations(certifi.where())
+    return context
+
+
+@lru_cache(maxsize=8)
+def _proxy(address: str) -> str | None:
+    """The proxy that the environment names for this address. aiohttp would look it up in a thread at each call."""
+    parts = urlsplit(address)
+    proxy = getproxies().get(parts.scheme)
+    return None if proxy is None or proxy_bypass(parts.netloc) else proxy
+
+
+# By loop: connections, and the generator whose end closes them.
+_open: dict[asyncio.AbstractEventLoop, tuple[ClientSession, AsyncGenerator[ClientSession, None]]] = {}
+
+
+async def _session() -> ClientSession:
+    """The connections of this loop, kept open between calls."""
+    loop = asyncio.get_running_loop()
+    if loop not in _open:
+        lifetime = _connections(loop)
+        _open[loop] = (await anext(lifetime), lifetime)
+    return _open[loop][0]
+
+
+async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[ClientSession, None]:
+    """A generator, since a loop that ends closes its generators: no connection outlives its loop."""
+    import aiohttp  # late: only a call that has to be paid needs it
+
+    connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
+    timeout = aiohttp.ClientTimeout(total=None)  # the caller's clock is the only one
+    try:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+            yield session
+    finally:
+        _open.pop(loop, None)

@@ -1,0 +1,108 @@
+"""Where a call goes: to `raggs.llm.http` where the server speaks OpenAI's protocol, through litellm elsewhere.
+
+The only module that imports litellm, and not before it is needed. litellm is kept quiet and passive: no telemetry, no
+log lines (they may hold prompts and keys), no price list from the network, no retries of its own. Whatever goes wrong
+leaves here as a `Fault`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from raggs.jsontypes import JsonObject
+from raggs.llm import http
+from raggs.llm.faults import fault_of
+from raggs.llm.limits import lowered
+from raggs.llm.prices import address_of
+from raggs.llm.settings import LLMSettings
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers by their lower-case names
+
+
+async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
+    """The answer to one chat completion; `body` holds all but the model's name.
+
+    Raises:
+        Fault: the call failed.
+    """
+    if http.speaks(model, body.keys() - {"messages"}, "chat"):
+        return await _post("chat/completions", model, body, settings)
+    return await _litellm("acompletion", model, body, settings)
+
+
+async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
+    """The answer to one request for vectors; `body` holds all but the model's name.
+
+    Raises:
+        Fault: the call failed.
+    """
+    if http.speaks(model, body.keys() - {"input"}, "embedding"):
+        return await _post("embeddings", model, {**body, "encoding_format": "float"}, settings)
+    return await _litellm("aembedding", model, body, settings)
+
+
+async def close() -> None:
+    """Close the connections that are kept for this loop."""
+    await http.close()
+    if library.cache_info().currsize:
+        from litellm.llms.custom_httpx.async_client_cleanup import close_litellm_async_clients
+
+        await close_litellm_async_clients()  # type: ignore[no-untyped-call]
+        library().in_memory_llm_clients_cache.flush_cache()
+
+
+@cache
+def library() -> ModuleType:
+    """litellm, imported and silenced."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    litellm.turn_off_message_logging = True
+    for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    return litellm
+
+
+@cache
+def exceptions() -> tuple[type[Exception], ...]:
+    """Everything that a call of litellm may raise: its own classes, what they derive from, and time-outs."""
+    import openai
+
+    own = vars(library().exceptions).values()
+    return (
+        *(kind for kind in own if isinstance(kind, type) and issubclass(kind, Exception)),
+        openai.OpenAIError,
+        OSError,
+    )
+
+
+async def _post(path: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
+    server = http.Server(model, address_of(model, settings.api_base), settings.timeout_s)
+    try:
+        answer, headers = await server.ask(path, body)
+    except http.exceptions() as error:
+        raise fault_of(error, model) from None  # the original may hold a key
+    return answer, lowered(headers)
+
+
+async def _litellm(function: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
+    ask = getattr(library(), function)
+    quiet = {"timeout": settings.timeout_s, "max_retries": 0, "num_retries": 0}
+    try:
+        async with asyncio.timeout(settings.timeout_s):
+            response = await ask(**body, model=model, api_base=settings.api_base, **quiet)
+    except exceptions() as error:
+        raise fault_of(error, model) from None  # the original may hold a key
+    hidden = getattr(response, "_hidden_params", None) or {}
+    answer: JsonObject = response.model_dump()
+    return answer, lowered(hidden.get("additional_headers") or {})
