@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from raggs.errors import PrerequisiteError
 from raggs.plugins import package_of
 from raggs.registry import Registry, installed
-from raggs.settings import Settings, causes_of
+from raggs.settings import Causes, Settings, causes_of
 
 
 class AdapterConfig(Settings):
@@ -36,7 +36,7 @@ class Adapter:
 
     config: AdapterConfig
 
-    def own_causes(self) -> dict[str, Any]:
+    def own_causes(self) -> Causes:
         """What of the adapter itself can change a result: its settings, its code's version, its packages' versions.
 
         Of a plugin its package counts too.

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -22,6 +22,8 @@ BASE_FOLDER = "base_folder"
 UNKNOWN_KEY = "unknown_key"
 
 T = TypeVar("T")
+
+Causes = dict[str, object]  # what can change a result, by readable name, as plain JSON values
 
 
 class _Effort:
@@ -74,13 +76,13 @@ class Settings(BaseModel):
         return values
 
 
-def causes_of(settings: BaseModel) -> dict[str, Any]:
+def causes_of(settings: BaseModel) -> Causes:
     """The fields of `settings` that can change a result, as plain JSON values, nested models included.
 
     An `InputPath` is replaced by the sha256 of the file; a missing file by None, since whoever reads it will say so
     better.
     """
-    found: dict[str, Any] = {}
+    found: Causes = {}
     for name, field in type(settings).model_fields.items():
         if any(mark is EFFORT for mark in field.metadata):
             continue
@@ -91,7 +93,7 @@ def causes_of(settings: BaseModel) -> dict[str, Any]:
     return found
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, BaseModel):
         return causes_of(value)
     if isinstance(value, Mapping):

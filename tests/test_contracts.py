@@ -60,7 +60,9 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     assert issubclass(config, AdapterConfig)
     assert config.model_fields["type"].default == name
     required = [field for field, info in config.model_fields.items() if info.is_required()]
-    assert set(required) <= {"path", "model", "judges", "index"}, "only what cannot be guessed is required"
+    assert set(required) <= {"path", "model", "judges", "index", "callable", "dims"}, (
+        "only what cannot be guessed is required"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
-    required = {"path": "none.trec", "model": "openai/x", "index": "passages"}
+    required = {"path": "none.trec", "model": "openai/x", "index": "passages", "callable": "json:dumps", "dims": 3}
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
     made = adapter(adapter.Config.model_validate(needed), SimpleNamespace(llm=None))
     causes = made.own_causes()

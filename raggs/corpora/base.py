@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage
@@ -13,6 +13,7 @@ from raggs.elastic.settings import IndexPlace
 from raggs.errors import NotFoundError
 from raggs.hashing import hash_file
 from raggs.indexes.passages import Passages
+from raggs.settings import Causes
 
 
 class Corpus(Adapter, ABC):
@@ -30,7 +31,7 @@ class Corpus(Adapter, ABC):
         """The index on a server in which it lies; None where it lies elsewhere."""
         return None
 
-    def causes(self) -> dict[str, Any]:
+    def causes(self) -> Causes:
         """What besides its source can change its passages."""
         return self.own_causes()
 

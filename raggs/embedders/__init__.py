@@ -15,6 +15,7 @@ REGISTRY: Registry[Embedder] = Registry(
     "raggs.embedders.base:Embedder",
     {
         "litellm": "raggs.embedders.litellm:LiteLLMEmbedder",
+        "python": "raggs.embedders.python:PythonEmbedder",
         "wordllama": "raggs.embedders.wordllama:WordLlamaEmbedder",
     },
 )

@@ -6,14 +6,14 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.arrays import Vectors
 from raggs.hashing import hash_value
-from raggs.settings import Effort
+from raggs.settings import Causes, Effort
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -54,7 +54,7 @@ class Embedder(Adapter, ABC):
         """Name, version and dimensions: vectors of equal identity may be compared. Cheap: loads no model."""
         return f"{self.config.type}/{self.dims}/{hash_value(self.own_causes())[:12]}"
 
-    def causes(self) -> dict[str, Any]:
+    def causes(self) -> Causes:
         """All that can change a vector."""
         return {**self.own_causes(), "identity": self.identity}
 

@@ -22,6 +22,7 @@ from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
 from raggs.judges.base import Judge, Judgment, Ordering, Task
 from raggs.manifests.journal import Shelf
+from raggs.settings import Causes
 
 SILENCE_S = 300.0  # the client gives a sign of life every 30 s
 FIRST_HELLO_S, LONGEST_HELLO_S = 0.1, 2.0  # the scheduler may learn of a mailbox after the first question's answer
@@ -144,7 +145,7 @@ class RemoteJudge(Judge):
     def name(self) -> str:
         return self._name
 
-    def causes(self, task: Task) -> dict[str, Any]:
+    def causes(self, task: Task) -> Causes:
         """The client states them."""
         return {}
 

@@ -17,6 +17,7 @@ REGISTRY: Registry[Judge] = Registry(
         "litellm": "raggs.judges.litellm:LiteLLMJudge",
         "nuggets": "raggs.judges.nuggets:NuggetJudge",
         "panel": "raggs.judges.panel:PanelJudge",
+        "python": "raggs.judges.python:PythonJudge",
         "qrels": "raggs.judges.qrels:QrelsJudge",
         "reference": "raggs.judges.reference:ReferenceJudge",
         "scripted": "raggs.judges.scripted:ScriptedJudge",

@@ -8,10 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage, Query
+from raggs.settings import Causes
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -71,7 +72,7 @@ class Judge(Adapter, ABC):
     def name(self) -> str:
         """Who judges, for the record: type and model or file."""
 
-    def causes(self, task: Task) -> dict[str, Any]:
+    def causes(self, task: Task) -> Causes:
         """All that can change this judge's answers to `task`: settings, content of files, prompt, model."""
         return self.own_causes()
 

@@ -20,6 +20,7 @@ from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.languages import detect_language
 from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import FALLBACK
+from raggs.settings import Causes
 from raggs.text import one_line
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
@@ -67,7 +68,7 @@ class LiteLLMJudge(Judge):
         self._llm.require_batches(self.config.model)
         self._llm.require_price(self.config.model)
 
-    def causes(self, task: Task) -> dict[str, Any]:
+    def causes(self, task: Task) -> Causes:
         return {**self.own_causes(), "prompt": self._prompts[task].sha256}
 
     def _language(self, query: Query) -> str:

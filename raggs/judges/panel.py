@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -20,6 +20,7 @@ from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
+from raggs.settings import Causes
 
 MemberSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]
 
@@ -66,7 +67,7 @@ class PanelJudge(Judge):
     def models(self) -> tuple[str, ...]:
         return tuple(model for member in self.members.values() for model in member.models)
 
-    def causes(self, task: Task) -> dict[str, Any]:
+    def causes(self, task: Task) -> Causes:
         return {
             "type": self.config.type,
             "rule": self.config.rule,

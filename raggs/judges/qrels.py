@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.errors import DataError
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.seeds import generator
-from raggs.settings import InputPath
+from raggs.settings import Causes, InputPath
 from raggs.trec import read_qrels
 
 # Settings that do not matter for the task.
@@ -51,7 +51,7 @@ class QrelsJudge(Judge):
     def name(self) -> str:
         return f"qrels {self.config.path.name}"
 
-    def causes(self, task: Task) -> dict[str, Any]:
+    def causes(self, task: Task) -> Causes:
         found = self.own_causes()
         return {name: value for name, value in found.items() if name not in OTHERS[task]}
 

@@ -17,6 +17,7 @@ REGISTRY: Registry[Retriever] = Registry(
         "bm25": "raggs.retrievers.bm25:Bm25Retriever",
         "dense": "raggs.retrievers.dense:DenseRetriever",
         "elasticsearch": "raggs.retrievers.elasticsearch:ElasticsearchRetriever",
+        "python": "raggs.retrievers.python:PythonRetriever",
         "runfile": "raggs.retrievers.runfile:RunFileRetriever",
     },
 )

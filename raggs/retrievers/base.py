@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from raggs.arrays import Vectors
 from raggs.artifacts import EmbedRecord
 from raggs.elastic.settings import VectorPlace
 from raggs.indexes.passages import Passages, PassageStore
+from raggs.settings import Causes
 
 
 class Hit(NamedTuple):
@@ -74,7 +75,7 @@ class Retriever(Adapter, ABC):
         """The index on a server that it searches and that `raggs index` can make; None where it searches none."""
         return None
 
-    def causes(self) -> dict[str, Any]:
+    def causes(self) -> Causes:
         """What besides the corpus can change its hits, as it is now: settings, versions, an index on a server."""
         return self.own_causes()
 

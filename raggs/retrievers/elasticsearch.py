@@ -20,6 +20,7 @@ from raggs.elastic.settings import MAX_RESULTS, VectorPlace
 from raggs.errors import DataError
 from raggs.fusion import fuse, make_fusion
 from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.settings import Causes
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
@@ -77,7 +78,7 @@ class ElasticsearchRetriever(Retriever):
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:
         return config if isinstance(config, cls.Config) else None
 
-    def causes(self) -> dict[str, Any]:
+    def causes(self) -> Causes:
         return {**self.own_causes(), "index": self._index.state}
 
     def check(self) -> None:

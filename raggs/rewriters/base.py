@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
 from raggs.llm import LLM
+from raggs.settings import Causes
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Rewriter(Adapter, ABC):
         """The language models of which each rewrite asks one call; empty where nobody is paid."""
         return ()
 
-    def causes(self) -> dict[str, Any]:
+    def causes(self) -> Causes:
         """All that can change a rewrite: settings, code version, prompt, model."""
         return self.own_causes()
 

@@ -13,7 +13,7 @@ from raggs.jsontypes import JsonObject
 from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import Prompt, load_prompt
 from raggs.rewriters.base import Rewriter, RewriterContext
-from raggs.settings import PromptName
+from raggs.settings import Causes, PromptName
 from raggs.text import clean_unicode, one_line
 
 REWRITE_TOKENS = 100
@@ -45,7 +45,7 @@ class LlmRewriter(Rewriter):
     def models(self) -> tuple[str, ...]:
         return (self.config.model,)
 
-    def causes(self) -> dict[str, Any]:
+    def causes(self) -> Causes:
         """All that can change a rewrite: model, parameters, the prompt's text."""
         return {**self.own_causes(), "prompt": self._prompt.sha256}
 

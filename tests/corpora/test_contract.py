@@ -7,41 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.elastic import fill
+from support.contracts import settings_of
 
 from raggs.artifacts import Passage
 from raggs.corpora import REGISTRY
-from raggs.corpora.elasticsearch import ElasticsearchConfig, ElasticsearchCorpus
 from raggs.errors import NotFoundError
 
 
 @pytest.fixture
 def make(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], Any]:
-    """Makes a corpus with its smallest source; one that needs another kind of source says so by failing here."""
+    """Makes a corpus with its smallest source."""
 
     def made(name: str) -> Any:
-        if name == "elasticsearch":
-            url = request.getfixturevalue("elastic_url")
-            texts = {"b": {"text": "Some text.", "title": "One"}, "a": {"text": "Other text."}}
-            return ElasticsearchCorpus(ElasticsearchConfig(url=url, index=fill(url, texts)))
-        return from_files(name, tmp_path)
+        adapter: Any = REGISTRY.load(name)
+        return adapter(adapter.Config(**settings_of("corpora", name, tmp_path, request)))
 
     return made
-
-
-def from_files(name: str, folder: Path) -> Any:
-    adapter: Any = REGISTRY.load(name)
-    if "path" not in adapter.Config.model_fields:
-        return adapter(adapter.Config())
-    if name == "folder":
-        path = folder / "texts"
-        path.mkdir()
-        (path / "b c.md").write_text("# One\n\nSome text.\n\n" + "More of it. " * 100)
-        (path / "a.txt").write_text("Other text.")
-    else:
-        path = folder / "corpus"
-        path.write_text('{"_id": "b", "text": "Some text.", "title": "One"}\n{"_id": "a", "text": "Other text."}\n')
-    return adapter(adapter.Config(path=path))
 
 
 @pytest.mark.parametrize("name", list(REGISTRY))

@@ -131,3 +131,11 @@ def test_the_hash_follows_names_and_contents_of_the_files_that_count(tmp_path: P
     second = corpus(tmp_path).source_hash()
     path.rename(tmp_path / "b.md")
     assert len({first, second, corpus(tmp_path).source_hash()}) == 3
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    path = folder / "texts"
+    path.mkdir()
+    (path / "b c.md").write_text("# One\n\nSome text.\n\n" + "More of it. " * 100)
+    (path / "a.txt").write_text("Other text.")
+    return {"path": path}

@@ -141,3 +141,9 @@ def test_what_is_written_is_read(
     lines = [json.dumps({"_id": doc_id, "text": text, **more}) for doc_id, text, more in rows]
     found = list(corpus(tmp_path_factory.mktemp("corpus"), *lines).passages())
     assert [(p.doc_id, p.text, p.metadata) for p in found] == [(i, text.strip(), more) for i, text, more in rows]
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    path = folder / "corpus"
+    path.write_text('{"_id": "b", "text": "Some text.", "title": "One"}\n{"_id": "a", "text": "Other text."}\n')
+    return {"path": path}

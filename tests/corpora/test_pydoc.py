@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from pydoc_data.topics import topics
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -56,3 +58,7 @@ def test_the_texts_are_not_loaded_before_they_are_asked_for() -> None:
     script = "import sys, raggs.corpora.pydoc; print('pydoc_data.topics' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {}

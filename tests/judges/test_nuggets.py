@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -93,3 +95,7 @@ def test_a_question_without_nuggets_is_refused() -> None:
     who.check([QUESTION])
     with pytest.raises(DataError, match="q9 has no nuggets"):
         who.check([QUESTION, query("q9")])
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {}

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
 
 from raggs.judges.panel import PanelConfig
@@ -139,3 +140,8 @@ NUGGETS = {"type": "nuggets"}
 def test_settings_that_cannot_be_right(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         PanelConfig.model_validate(settings)
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    members = ("qrels", "scripted", "nuggets")
+    return {"judges": [{"type": name, **settings_of("judges", name, folder, request)} for name in members]}

@@ -147,3 +147,7 @@ def test_noise_of_grades_is_no_cause_of_orders_nor_the_other_way_round(tmp_path:
     for task in ("grade", "order"):
         assert plain.causes(task) != replay(tmp_path, beta=2.0, grade_noise=0.1, seed=9).causes(task)
         assert plain.causes(task) != replay(tmp_path, beta=2.0, grade_noise=0.1, default_grade=2).causes(task)
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {"path": written(folder / "labels.txt", "q0 0 d0 4", "q1 0 d1 5")}

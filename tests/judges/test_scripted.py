@@ -92,3 +92,8 @@ def test_a_script_about_other_queries_is_refused_an_empty_one_is_not(tmp_path: P
 def test_a_missing_script_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match=r"none\.jsonl"):
         judge("scripted", path=tmp_path / "none.jsonl").check([query()])
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    lines = '{"qid": "q0", "doc_id": "d0", "grade": 4}', '{"qid": "q0", "doc_id": "d1", "fail": "refused"}'
+    return {"path": written(folder / "labels.jsonl", *lines)}

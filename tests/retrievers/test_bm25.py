@@ -28,3 +28,7 @@ def test_a_language_without_stemmer():
 def test_parameters_out_of_range(options):
     with pytest.raises(ValidationError):
         Bm25Retriever.Config(**options)
+
+
+def contract_case(folder, request):
+    return {}

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from support.contracts import cases, settings_of
 
 from raggs.retrievers import REGISTRY
 from raggs.retrievers.base import Hit
 
-RUN = "q1 Q0 cat 1 2.5 tag\nq1 Q0 copy 2 2.5 tag\nq1 Q0 wing 3 1 tag\nq2 Q0 plate 1 1 tag\n"
 
-
-NAMES = ["bm25", "dense", "runfile", "elasticsearch bm25", "elasticsearch knn", "elasticsearch hybrid"]
-
-
-def test_every_retriever_is_here():
-    assert {name.partition(" ")[0] for name in NAMES} == set(REGISTRY)
-
-
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=cases("retrievers", REGISTRY))
 def make(request, tmp_path, context):
     """Makes the retriever with these options."""
-    name, _, mode = request.param.partition(" ")
+    name, variant = request.param
     adapter = REGISTRY.load(name)
-    source = {}
-    if name == "runfile":
-        (tmp_path / "run.trec").write_text(RUN)
-        source = {"path": tmp_path / "run.trec"}
-    elif name == "elasticsearch":
-        source = {**request.getfixturevalue("elastic_texts"), "mode": mode}
+    source = {**settings_of("retrievers", name, tmp_path, request), **variant}
     return lambda **options: adapter(adapter.Config(**source, **options), context)
 
 

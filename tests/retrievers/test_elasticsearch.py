@@ -197,3 +197,10 @@ def test_closing_twice(context, elastic_texts, ask):
     assert all(isinstance(hit, Hit) for hit in next(retriever.search([ask("a cat")])))
     retriever.close()
     retriever.close()
+
+
+CONTRACT_VARIANTS = [{"mode": "bm25"}, {"mode": "knn"}, {"mode": "hybrid"}]
+
+
+def contract_case(folder, request):
+    return request.getfixturevalue("elastic_texts")

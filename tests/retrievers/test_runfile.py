@@ -67,3 +67,9 @@ def test_a_bad_run_is_refused(retrieve, text, error, message):
 def test_more_lines_than_are_looked_up_at_a_time(retrieve):
     lines = [f"q{number} Q0 cat 1 1 t\n" for number in range(2500)]
     assert retrieve("".join(lines), qids=("q1", "q2499")) == [[("cat", 1.0)]] * 2
+
+
+def contract_case(folder, request):
+    path = folder / "run.trec"
+    path.write_text("q1 Q0 cat 1 2.5 tag\nq1 Q0 copy 2 2.5 tag\nq1 Q0 wing 3 1 tag\nq2 Q0 plate 1 1 tag\n")
+    return {"path": path}

@@ -1,0 +1,155 @@
+"""A user's own function as a part of a run: ``callable: "my_module:search"`` in the configuration.
+
+The module is looked for in the configuration's folder first, then where Python finds modules; the folder is on Python's
+path only while the module is imported. It is not imported to tell whether something changed: for that its file is
+found and hashed, and of an installed package its version counts. Modules that it imports in turn do not count.
+
+Like any configuration, a function is its user's own code and trusted as such: nothing is fenced. Whatever it raises
+becomes an error that names the function, what it was asked about, and the line.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from importlib import import_module
+from importlib.machinery import PathFinder
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from raggs.adapter import AdapterConfig
+from raggs.errors import ConfigError, ProviderError, RaggsError
+from raggs.hashing import hash_file
+from raggs.registry import installed
+from raggs.settings import Causes, SourcePath
+
+TARGET = r"^[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*$"
+Target = Annotated[str, Field(pattern=TARGET, description='"module:function"')]
+
+
+class CallableConfig(AdapterConfig):
+    """What the settings of an adapter hold that calls a function."""
+
+    callable: Target
+    folder: SourcePath = Field(
+        Path(), validate_default=True, description="where the module is looked for first; the configuration's if absent"
+    )
+
+
+class UserFunction:
+    """A function by its name; imported when it is first called.
+
+    Args:
+        target: ``module:function``.
+        folder: where the module is looked for first.
+    """
+
+    def __init__(self, target: str, folder: Path) -> None:
+        self.target = target
+        self._module, _, self._name = target.partition(":")
+        self._folder = str(folder.resolve())
+
+    def causes(self) -> Causes:
+        """The content of the module's file, and the version of the package that it is from. Imports nothing.
+
+        Raises:
+            ConfigError: there is no such module.
+        """
+        file = self._file
+        content = None if file is None or not file.is_file() else hash_file(file)
+        if file is not None and file.is_relative_to(self._folder):
+            return {"source": content, "package": None}
+        packages = packages_distributions().get(self._module.partition(".")[0], [])
+        return {"source": content, "package": [f"{name} {installed(name)}" for name in sorted(set(packages))]}
+
+    def load(self) -> Callable[..., object]:
+        """The function itself.
+
+        Raises:
+            ConfigError: the module cannot be imported, or has no such function.
+        """
+        return self._function
+
+    def __call__(self, about: str, *arguments: object) -> object:
+        """What the function gives.
+
+        Args:
+            about: what it is asked about, for the error.
+
+        Raises:
+            ProviderError: the function raised something.
+        """
+        with self._told(about):
+            return self._function(*arguments)
+
+    async def ask(self, about: str, *arguments: object) -> object:
+        """As a call; what a coroutine function gives is waited for."""
+        with self._told(about):
+            found = self._function(*arguments)
+            return await found if inspect.isawaitable(found) else found
+
+    @contextmanager
+    def _told(self, about: str) -> Iterator[None]:
+        self.load()
+        try:
+            yield
+        except RaggsError:
+            raise
+        except Exception as error:  # the user's code may raise anything
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise ProviderError(
+                f"{self.target} raised {type(error).__name__} on {about}: {error}",
+                where=last.filename,
+                line=last.lineno,
+                remedy="mend the function and run again; what was finished is kept",
+            ) from error
+
+    @cached_property
+    def _file(self) -> Path | None:
+        """The module's file, found without importing it; None for one that has none."""
+        places: list[str] | None = [self._folder, *sys.path]
+        found = None
+        for step in self._module.split("."):
+            found = None if places is None else PathFinder.find_spec(step, places)
+            if found is None:
+                if self._module in sys.builtin_module_names:
+                    return None
+                raise self._missing(f"there is no module {self._module!r}, neither in {self._folder} nor installed")
+            places = found.submodule_search_locations and list(found.submodule_search_locations)
+        return Path(found.origin) if found is not None and found.origin is not None else None
+
+    @cached_property
+    def _function(self) -> Callable[..., object]:
+        module = self._import()
+        found: object = module
+        for step in self._name.split("."):
+            found = getattr(found, step, None)
+        if not callable(found):
+            names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+            known = ", ".join(names) or "none"
+            raise self._missing(f"module {self._module} has no function {self._name!r}; its functions: {known}")
+        return found
+
+    def _import(self) -> object:
+        file = self._file
+        sys.path.insert(0, self._folder)
+        try:
+            module = import_module(self._module)
+        except Exception as error:  # the user's module may raise anything
+            raise self._missing(f"it cannot be imported ({type(error).__name__}: {error})") from error
+        finally:
+            sys.path.remove(self._folder)
+        loaded = getattr(module, "__file__", None)
+        if file is not None and loaded is not None and Path(loaded).resolve() != file.resolve():
+            raise self._missing(f"the module {self._module!r} was imported from {loaded} before; rename one of them")
+        return module
+
+    def _missing(self, problem: str) -> ConfigError:
+        return ConfigError(f"callable {self.target!r}: {problem}", remedy='name it as "module:function"')

@@ -1,0 +1,107 @@
+"""A Python function as a retriever: what it gives, what counts of it, and what is said when it fails."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.contracts import write_module
+
+from raggs.errors import ConfigError, DataError, ProviderError
+from raggs.retrievers.python import PythonRetriever
+
+SEARCH = """
+PASSAGES = {"cat": "cat", "copy": "cat", "wing": "wing", "plate": "flat plate"}
+SCORES = {"cat": 2.5, "copy": 2.5, "wing": 1.0, "plate": 0.5}
+
+def search(query, k):
+    return [(doc_id, SCORES[doc_id]) for doc_id, word in PASSAGES.items() if word in query][:k]
+"""
+
+
+def contract_case(folder, request):
+    return {"callable": f"{write_module(folder, request, SEARCH)}:search", "folder": folder}
+
+
+@pytest.fixture
+def make(request, tmp_path, context):
+    """A retriever whose `search` has this body."""
+
+    def made(body, name="search", **options):
+        module = write_module(tmp_path, request, f"def search(query, k):\n    {body}\n")
+        config = PythonRetriever.Config(callable=f"{module}:{name}", folder=tmp_path, **options)
+        return PythonRetriever(config, context)
+
+    return made
+
+
+def test_ids_alone_get_falling_scores(make, ask):
+    ((first, second),) = make("return ['wing', 'cat']").search([ask("a cat")])
+    assert (first.doc_id, second.doc_id) == ("wing", "cat")
+    assert first.score > second.score > 0
+
+
+def test_scores_of_numpy_are_scores(make, ask):
+    ((hit,),) = make("import numpy; return [('cat', numpy.float32(0.5))]").search([ask("a cat")])
+    assert type(hit.score) is float
+    assert hit.score == float(np.float32(0.5))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return None", "gave NoneType, not a list, on query q1"),
+        ("return 'cat'", "gave str, not a list"),
+        ("return ['cat', 'dog']", "gave 'dog' on query q1 .*, which the corpus does not have"),
+        ("return ['cat', 'cat']", "gave 'cat' twice"),
+        ("return [('cat', float('nan'))]", "gave 'cat' the score nan"),
+        ("return [('cat', 'high')]", "which is no doc_id and no pair"),
+        ("return [3]", "gave 3 on query q1 .*, which is no doc_id"),
+    ],
+)
+def test_what_is_no_list_of_hits_is_told_in_a_sentence(make, ask, body, message):
+    with pytest.raises(DataError, match=message) as caught:
+        list(make(body).search([ask("a cat")]))
+    assert caught.value.remedy
+
+
+def test_what_it_raises_names_function_query_line_and_cause(make, ask, tmp_path):
+    with pytest.raises(
+        ProviderError, match=r"user_\d+:search raised ZeroDivisionError on query q1 \('a cat'\)"
+    ) as caught:
+        list(make("return 1 / 0").search([ask("a cat")]))
+    assert Path(caught.value.where).parent == tmp_path
+    assert caught.value.line == 2
+
+
+def test_a_missing_function_or_module_is_found_before_anything_is_searched(make, context, tmp_path):
+    with pytest.raises(ConfigError, match=r"has no function 'find'; its functions: search"):
+        make("return []", name="find").check()
+    lost = PythonRetriever(PythonRetriever.Config(callable="no_such_module:search", folder=tmp_path), context)
+    with pytest.raises(ConfigError, match="there is no module 'no_such_module'"):
+        lost.check()
+    with pytest.raises(ConfigError, match="there is no module 'no_such_module'"):
+        lost.causes()
+
+
+def test_a_module_that_cannot_be_imported(make, tmp_path):
+    retriever = make("return []")
+    (next(tmp_path.glob("*.py"))).write_text("import no_such_package")
+    with pytest.raises(
+        ConfigError, match=r"cannot be imported .ModuleNotFoundError: No module named 'no_such"
+    ):
+        retriever.check()
+
+
+def test_the_content_of_its_file_counts_and_telling_so_imports_nothing(make, tmp_path):
+    before = make("raise SystemExit").causes()
+    assert make("raise SystemExit").causes() == before
+    assert before["source"]
+    assert make("raise SystemExit(1)").causes() != before
+
+
+def test_of_an_installed_package_the_version_counts(context, tmp_path):
+    causes = PythonRetriever(PythonRetriever.Config(callable="rapidfuzz.fuzz:ratio", folder=tmp_path), context).causes()
+    assert causes["source"]
+    assert causes["package"][0].split()[0].lower() == "rapidfuzz"
