@@ -1,142 +1,125 @@
-"""An evaluation on the screen."""
+"""The document of an evaluation on the screen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
-from raggs.cli.screen import open_console
-from raggs.evaluation.models import Number, Report, SystemPart
-from raggs.evaluation.writers import MARKS
+from raggs.evaluation.document import Cell, Document, Section, Table
+from raggs.evaluation.layout import lay_out
+from raggs.evaluation.models import Report
+from raggs.evaluation.writers import per_query_head, per_query_rows
 
-INTERVAL_WIDTH = 24  # of a score with its interval
-
-BOTTLENECKS = {
-    "retrieval": "retrieve better: more of what is useful must enter its pool",
-    "ordering": "order better: the pool holds what the top lacks",
-    "none": "neither retrieval nor ordering loses much",
-}
+GAP = 2  # between columns
 
 
-def show(report: Report, *, per_query: bool, files: Sequence[Path]) -> None:
+def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Path]) -> None:
     """Print the report; nothing is computed here."""
-    screen = open_console()
     if per_query:
         _per_query(report)
-    golden = report.golden
-    screen.print(
-        Text(
-            f"{golden.source}: {golden.judgments:,} labels for {golden.queries:,} queries, grades {golden.lowest} to "
-            f"{golden.highest}, relevant from {golden.relevant}"
-        )
-    )
-    screen.print(_scores(report, screen.width))
-    _legend(report, screen)
-    for system in report.systems:
-        _details(system, screen)
-    if report.sensitivity:
-        moved = sum(bool(point.swapped) for point in report.sensitivity)
-        screen.print(
-            Text(
-                f"RA-nWG's parameters: the order of the systems changes at {moved} of {len(report.sensitivity)} points"
-            )
-        )
-    for note in report.notes:
-        screen.print(Text(f"note: {note}"), soft_wrap=True)
+    _document(lay_out(report), screen)
     for file in files:
         typer.echo(str(file))
 
 
-def _scores(report: Report, width: int) -> Table:
-    """A row for each measure, a column for each system; intervals where there is room for them."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    made.add_column("measure", no_wrap=True)
-    for system in report.systems:
-        made.add_column(system.name, no_wrap=True)
-    partial = any(score.valid < report.golden.queries for system in report.systems for score in system.scores.values())
-    if partial:
-        made.add_column("valid queries", justify="right")
-    roomy = 20 + len(report.systems) * INTERVAL_WIDTH <= width
-    for measure in report.measures:
-        cells = [_cell(report, system, measure, roomy) for system in report.systems]
-        valid = sorted({system.scores[measure].valid for system in report.systems})
-        made.add_row(measure, *cells, *(["-".join(map(str, valid))] if partial else []))
+def _document(document: Document, screen: Console) -> None:
+    """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
+    _scores(document.scores, screen)
+    for section in document.sections:
+        _say(section.sentences, screen)
+    _say([f"note: {note}" for note in document.notes], screen)
+
+
+def _scores(section: Section, screen: Console) -> None:
+    _say(section.sentences, screen)
+    table = section.table
+    if table is None:
+        return
+    drawn, between = _layout(table, screen.width)
+    for part in _parts(drawn, screen.width, between):
+        screen.print(_grid(part, between))
+    signs = {each.brackets for row in drawn.rows for cell in row for each in cell.ranges}
+    legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
+    _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
+
+
+def _layout(table: Table, width: int) -> tuple[Table, str]:
+    """The table with ranges beside their scores, below them, or without intervals: the first that fits.
+
+    Where none fits, all of it in several parts.
+    """
+    below = (table, "\n")
+    layouts = ((table, " "), below, (_without_intervals(table), "\n"))
+    return next((layout for layout in layouts if _width(*layout) <= width), below)
+
+
+def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
+    """One line each, where nobody's terminal breaks it."""
+    for sentence in sentences:
+        screen.print(Text(sentence, style=style), soft_wrap=not screen.is_terminal)
+
+
+def _without_intervals(table: Table) -> Table:
+    """For narrow screens: what was asked for stays, what is always there goes."""
+    rows = (
+        tuple(replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets != "[]")) for cell in row)
+        for row in table.rows
+    )
+    return replace(table, rows=tuple(rows))
+
+
+def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
+    """The table, or several with as many columns each as there is room for; the first column leads all of them."""
+    columns = _widths(table, between)
+    taken: list[list[int]] = [[]]
+    for place in range(1, len(columns)):
+        if taken[-1] and sum(columns[one] for one in [0, *taken[-1], place]) + GAP * (len(taken[-1]) + 1) > width:
+            taken.append([])
+        taken[-1].append(place)
+    return [_columns(table, [0, *places]) for places in taken]
+
+
+def _columns(table: Table, places: Sequence[int]) -> Table:
+    rows = tuple(tuple(row[place] for place in places) for row in table.rows)
+    return Table(tuple(table.head[place] for place in places), rows)
+
+
+def _width(table: Table, between: str) -> int:
+    columns = _widths(table, between)
+    return sum(columns) + GAP * (len(columns) - 1)
+
+
+def _widths(table: Table, between: str) -> list[int]:
+    """Of each column, with the ranges of a cell beside its value or below it."""
+    columns = zip(table.head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
+    return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
+
+
+def _grid(table: Table, between: str) -> Grid:
+    made = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    for place, title in enumerate(table.head):
+        words = all(row[place].form == "text" for row in table.rows)
+        made.add_column(Text(title), no_wrap=True, justify="right" if place and words else "left")
+    for row in table.rows:
+        made.add_row(*(_cell(cell, between) for cell in row))
     return made
 
 
-def _cell(report: Report, system: SystemPart, measure: str, roomy: bool) -> Text:
-    score = system.scores[measure]
-    best = len(report.systems) > 1 and score.mean is not None and score.mean == _best(report, measure)
-    text = Text("–" if score.mean is None else f"{score.mean:.4f}", style="bold" if best else "")
-    text.append(_mark(report, system, measure) or " ")
-    if roomy:
-        text.append(_range(score.low, score.high))
-    if score.lowest is not None:
-        text.append(_range(score.lowest, score.highest, "{}"))
+def _cell(cell: Cell, between: str) -> Text:
+    text = Text(cell.text, style="bold" if cell.best else "")
+    text.append(cell.mark or (" " if cell.ranges else ""))
+    for each in cell.ranges:
+        text.append(between + each.text.replace(",", ""), style="not bold dim")
     return text
 
 
-def _best(report: Report, measure: str) -> Number:
-    means = [mean for system in report.systems if (mean := system.scores[measure].mean) is not None]
-    return (max if report.higher_is_better[measure] else min)(means, default=None)
-
-
-def _mark(report: Report, system: SystemPart, measure: str) -> str:
-    for part in report.comparisons:
-        if (part.system, part.measure) == (system.name, measure):
-            return MARKS[part.verdict]
-    return ""
-
-
-def _range(low: Number, high: Number, brackets: str = "[]") -> Text:
-    if low is None or high is None:
-        return Text("")
-    return Text(f" {brackets[0]}{low:.3f} {high:.3f}{brackets[1]}", style="dim")
-
-
-def _legend(report: Report, screen: Console) -> None:
-    over = "queries and labels" if report.label_uncertainty else "queries"
-    text = f"[ ] {report.confidence:.0%} interval over {over}"
-    if report.comparisons:
-        text += f"; against {report.comparisons[0].baseline}: ▲ better, ▼ worse, = no difference that matters, ? open"
-    if any(score.lowest is not None for system in report.systems for score in system.scores.values()):
-        text += "; { } with every unjudged passage at the lowest and the highest grade"
-    screen.print(Text(text, style="dim"))
-
-
-def _details(system: SystemPart, screen: Console) -> None:
-    for part in system.bottleneck[:1]:
-        if part.retrieval is None or part.ordering is None:
-            continue
-        screen.print(
-            Text(
-                f"{system.name}: {part.measure} {part.actual:.4f} of a ceiling of {part.ceiling:.4f} with its top "
-                f"{part.pool}; better retrieval could give {part.retrieval:.4f}, a perfect order {part.ordering:.4f} "
-                f"— {BOTTLENECKS[part.kind]}"
-            ),
-            soft_wrap=True,
-        )
-    for robust in system.robustness:
-        shares = "  ".join(f"{delta}:{share:.0%}" for delta, share in robust.shares.items())
-        said = f"mean {robust.mean:.4f}, none at all {robust.zero:.0%}; at least {shares}"
-        screen.print(Text(f"{system.name}: {robust.measure} {said}"))
-    if (answers := system.answers) is not None and answers.accuracy is not None:
-        screen.print(
-            Text(
-                f"{system.name}: Acc|{answers.measure} {answers.accuracy:.4f} [{answers.low:.3f}, {answers.high:.3f}], "
-                f"{answers.correct} of {answers.hits} queries with all evidence"
-            )
-        )
-
-
 def _per_query(report: Report) -> None:
-    typer.echo("\t".join(["system", "qid", *report.measures]))
-    for name, by_measure in report.per_query.items():
-        for qid in sorted({qid for values in by_measure.values() for qid in values}):
-            cells = (by_measure[measure].get(qid) for measure in report.measures)
-            typer.echo("\t".join([name, qid, *("" if cell is None else f"{cell:.4f}" for cell in cells)]))
+    typer.echo("\t".join(per_query_head(report)))
+    for name, qid, values in per_query_rows(report):
+        typer.echo("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))

@@ -1,1 +1,4 @@
-"""Systems against a golden set: from files to a report that a person, a spreadsheet or a CI job can use."""
+"""Scores of systems against golden sets: the report, its analyses, its words, and the files it is written to.
+
+May import the golden sets, readers and libraries below; knows neither a configuration nor a terminal.
+"""

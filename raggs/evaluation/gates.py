@@ -13,13 +13,11 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.errors import DataError, NotFoundError, PartialError, UsageError
+from raggs.errors import DataError, NotFoundError, PartialError
 from raggs.evaluation.models import Report, SystemPart
 from raggs.jsonl import explain
-from raggs.metrics.names import parse_measure
 from raggs.metrics.stats import compare
 
-LIMIT = re.compile(r"(.+)=\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,2})?)", re.ASCII)
 CUTOFF = re.compile(r"@\d+")
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
 
@@ -52,18 +50,6 @@ class Gates:
             failed += regressions(report, self.before, drop=self.drop, where=self.where)
         if failed:
             raise PartialError("; ".join(failed))
-
-
-def parse_limit(text: str) -> tuple[str, float]:
-    """``ndcg@10=0.55`` as a canonical measure and its limit.
-
-    Raises:
-        UsageError: not of this form.
-    """
-    found = LIMIT.fullmatch(text.strip())
-    if not found:
-        raise UsageError(f"--fail-under {text}: no number after =", remedy="write e.g. ndcg@10=0.55")
-    return parse_measure(found[1]).name, float(found[2])
 
 
 def under(report: Report, limits: Mapping[str, float]) -> list[str]:

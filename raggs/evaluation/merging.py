@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from raggs.arrays import Floats
+from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import Report
-from raggs.evaluation.report import Options, hits_of, make_report, score_part
+from raggs.evaluation.report import make_report, score_part
+from raggs.evaluation.study import Scoring, hits_of
+from raggs.evaluation.words import OWN_CUTOFFS
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.metrics.evaluate import measure_hits
@@ -19,17 +22,31 @@ from raggs.metrics.stats import bootstrap_means
 
 
 def merged_by_cutoff(
-    golden: Judgments, system: System, options: Options, cutoffs: Mapping[int | None, frozenset[str]]
+    golden: Judgments,
+    system: System,
+    scoring: Scoring,
+    cutoffs: Mapping[int | None, frozenset[str]],
+    analyses: Sequence[Analysis] = (),
 ) -> Report:
     """A report where each sample is scored at its own cutoff, where it has one.
 
     The measures are then called ``name@k`` with the letter k, for cutoffs differ.
+
+    Args:
+        golden: the samples' expected passages.
+        system: what was returned.
+        scoring: how to score those without a cutoff of their own.
+        cutoffs: the samples by their own cutoff; those without one by None.
+        analyses: asked at the cutoffs of `scoring`.
+
+    Raises:
+        DataError, UsageError: as `make_report`.
     """
     labels: dict[str, Named] = {}
-    for named in options.measures:  # of several cutoffs of a measure the first is that of samples without their own
+    for named in scoring.measures:  # of several cutoffs of a measure the first is that of samples without their own
         labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
-    whole, hits = make_report(golden, [system], options), hits_of(golden, system, options)
+    whole, hits = make_report(golden, [system], scoring, analyses), hits_of(golden, system, scoring)
     for own, names in cutoffs.items():
         moved = {label: _moved(named, own) for label, named in labels.items()}
         found = measure_hits(hits, list(moved.values())).per_query
@@ -46,14 +63,13 @@ def _joined(
     matrix: Floats = np.array([[column.get(qid, np.nan) for qid in qids] for column in values.values()], dtype=float)
     intervals = bootstrap_means(matrix, confidence=whole.confidence, seed=whole.seed)
     scores = {name: score_part(one) for name, one in zip(values, intervals, strict=True)}
-    part = whole.systems[0].model_copy(update={"scores": scores, "ties": ()})
-    return whole.model_copy(
+    rescored = whole.with_systems({system.name: {"scores": scores, "ties": ()}})
+    return rescored.model_copy(
         update={
             "measures": tuple(values),
             "higher_is_better": dict(higher),
-            "systems": (part,),
             "per_query": {system.name: values},
-            "notes": (*whole.notes, "each sample is scored at its own metadata.k, where it has one"),
+            "notes": (*whole.notes, OWN_CUTOFFS),
         }
     )
 

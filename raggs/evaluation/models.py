@@ -1,6 +1,7 @@
 """The report of an evaluation: what eval.json holds. A number that is not defined is null.
 
-The form is versioned by `v`; fields are added, not renamed.
+The form is versioned by `v`; fields are added, not renamed. The built-in analyses have fields of their own; those of
+others leave their parts in `analyses`, as plain JSON, so that a report can be read where they are not installed.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ import math
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from raggs.version import __version__
 
 Number = float | None
+Verdict = Literal["win", "loss", "tie", "unresolvable"]
 
 
 def number(value: float) -> Number:
@@ -22,6 +24,8 @@ def number(value: float) -> Number:
 
 
 class Part(BaseModel):
+    """A piece of the report: frozen, and without numbers that JSON has not."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
@@ -129,7 +133,7 @@ class ComparisonPart(Part):
     wins: int
     ties: int
     losses: int
-    verdict: Literal["win", "loss", "tie", "unresolvable"]
+    verdict: Verdict
     negligible: bool
     queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80 %")
 
@@ -143,6 +147,13 @@ class SettingPart(Part):
     means: Mapping[str, Number]
     order: tuple[str, ...]
     swapped: tuple[tuple[str, str], ...] = Field(description="pairs whose order differs from the usual parameters'")
+
+
+class FoundPart(Part):
+    """What an analysis without a field of its own found."""
+
+    system: str = Field(description="the system that it is about; empty where it is about all of them")
+    part: Mapping[str, JsonValue]
 
 
 class Report(Part):
@@ -161,7 +172,17 @@ class Report(Part):
     systems: tuple[SystemPart, ...]
     comparisons: tuple[ComparisonPart, ...] = ()
     sensitivity: tuple[SettingPart, ...] = ()
+    analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="of further analyses, by name")
     notes: tuple[str, ...] = ()
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
         description="by system, measure and query; queries where a measure is not defined are left out"
     )
+
+    def with_systems(self, changes: Mapping[str, Mapping[str, object]]) -> Report:
+        """The same with some fields of some systems replaced; they are taken as they are.
+
+        Args:
+            changes: by system, the fields that change.
+        """
+        systems = tuple(system.model_copy(update=changes.get(system.name, {})) for system in self.systems)
+        return self.model_copy(update={"systems": systems})

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raggs.errors import DataError, NotFoundError, UsageError
-from raggs.evaluation.gates import parse_limit, read_report, regressions, under
+from raggs.errors import DataError, NotFoundError
+from raggs.evaluation.gates import read_report, regressions, under
 from raggs.evaluation.models import Report
-from raggs.evaluation.report import Options, make_report
+from raggs.evaluation.report import make_report
+from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.metrics.columns import Qrels, Run, Scale
@@ -22,30 +23,8 @@ MEASURES = ("mrr", "harm@1", "holes@2", "judged@2", "E[holes@2]", "range[mrr]", 
 def report(first: dict[str, int] | int, name: str = "one", **more: object) -> Report:
     """A system that puts the good passage first for some queries, and one that is not judged for the others."""
     lists = {qid: ["good", "poor"] if place < first else ["poor", "other", "good"] for place, qid in enumerate(QIDS)}
-    options = Options(measures=parse_measures(MEASURES), **more)
-    return make_report(Judgments("qrels", QRELS), [System(name, "file", Run.of(lists))], options)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("ndcg@10=0.55", ("ndcg@10", 0.55)),
-        ("nDCG@10 = .5", ("ndcg@10", 0.5)),
-        ("P(rel=2)@10=1e-2", ("precision(rel=2)@10", 0.01)),
-        ("E[RR]=1", ("E[mrr]", 1.0)),
-        ("bias[mrr]=-0.1", ("bias[mrr]", -0.1)),
-    ],
-)
-def test_limits_are_read(text, expected):
-    assert parse_limit(text) == expected
-
-
-@pytest.mark.parametrize(
-    "text", ["ndcg@10", "ndcg@10=", "=0.5", "ndcg@10=nan", "ndcg@10=inf", "ndcg@10=1_0", "x=1", "P(rel=2)@10"]
-)
-def test_what_is_no_limit_is_refused(text):
-    with pytest.raises(UsageError):
-        parse_limit(text)
+    scoring = Scoring(measures=parse_measures(MEASURES), **more)
+    return make_report(Judgments("qrels", QRELS), [System(name, "file", Run.of(lists))], scoring)
 
 
 def test_a_limit_is_met_at_the_limit_itself_in_the_measure_s_direction():

@@ -8,8 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, UsageError
+from raggs.evaluation.analyses.answers import Answers
+from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.bounds import HoleBounds
+from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.analyses.robustness import Robustness
+from raggs.evaluation.analyses.sensitivity import Sensitivity
+from raggs.evaluation.analyses.ties import TieRanges
+from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
-from raggs.evaluation.report import Options, make_report
+from raggs.evaluation.report import make_report
+from raggs.evaluation.study import Scoring
 from raggs.evaluation.writers import markdown, per_query_csv, write_report
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
@@ -28,19 +37,20 @@ LISTS = st.dictionaries(
 MEASURES = parse_measures(["ndcg@3", "n_recall5@3", "mrr", "harm@2", "bias[map]", "holes@3"])
 
 
-def made(labels, systems, **options):
+def made(labels, systems, *analyses, **options):
     golden = Judgments("a|b", Qrels.of(labels, Scale.of(1, 5)))
     listed = [System(name, "file", Run.of(lists)) for name, lists in systems.items()]
-    return make_report(golden, listed, Options(measures=MEASURES, **options))
+    return make_report(golden, listed, Scoring(MEASURES, **options), analyses)
 
 
 @settings(max_examples=25, deadline=None)
 @given(LABELS, LISTS, LISTS)
 def test_a_report_of_anything_is_json_and_back_and_can_be_written_down(labels, one, other):
     systems = {"one": one, "other|": other}
-    report = made(labels, systems, baseline="one", bounds=True, sensitivity=True, robustness=True, cutoffs=(2, 3))
+    asked = Comparisons("one"), Bottleneck(), TieRanges(), Robustness(), Sensitivity(), HoleBounds()
+    report = made(labels, systems, *asked, cutoffs=(2, 3))
     assert Report.model_validate_json(report.model_dump_json()) == report
-    page, table = markdown(report), per_query_csv(report)
+    page, table = markdown(lay_out(report)), per_query_csv(report)
     assert "a|b" in page
     assert "other\\|" in page
     assert table.splitlines()[0] == "system,qid," + ",".join(report.measures).replace("bias[map]", "bias[map]")
@@ -69,7 +79,7 @@ def test_values_that_are_not_defined_are_left_out_and_counted():
     score = report.systems[0].scores["n_recall5@3"]
     assert (score.mean, score.valid) == (1.0, 1)
     assert report.per_query["one"]["n_recall5@3"] == {"query-a": 1.0}
-    assert "1.0000 (1 of 2)" in markdown(report)
+    assert "| n_recall5@3 | 1.0000 | 1 of 2 |" in markdown(lay_out(report))
     assert per_query_csv(report).splitlines()[2].split(",")[3] == ""
 
 
@@ -80,7 +90,7 @@ def test_no_query_in_common_shows_examples_of_both():
 
 def test_an_unknown_baseline_is_refused():
     with pytest.raises(UsageError, match="known: one"):
-        made({"query-a": {"doc-1": 5}}, {"one": {"query-a": ["doc-1"]}}, baseline="two")
+        made({"query-a": {"doc-1": 5}}, {"one": {"query-a": ["doc-1"]}}, Comparisons("two"))
 
 
 def test_answers_use_the_confidence_asked_for():
@@ -88,7 +98,7 @@ def test_answers_use_the_confidence_asked_for():
     lists = {qid: ["doc-1"] for qid in labels}
     correct = {qid: n < 4 for n, qid in enumerate(labels)}
     wide, narrow = (
-        made(labels, {"one": lists}, correct=correct, confidence=level).systems[0].answers for level in (0.99, 0.5)
+        made(labels, {"one": lists}, Answers(correct), confidence=level).systems[0].answers for level in (0.99, 0.5)
     )
     assert wide.accuracy == narrow.accuracy == pytest.approx(4 / 6)
     assert wide.low < narrow.low < narrow.high < wide.high

@@ -1,0 +1,251 @@
+"""Evaluate: systems against a golden set, to a report and to the conditions that it must hold.
+
+The request is typed and names nothing that has been read; the files are read here, in an order that tells a wrong
+path before the work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from raggs.errors import UsageError
+from raggs.evaluation.analyses import BUILT_IN, REGISTRY, USUAL
+from raggs.evaluation.analyses.answers import Answers
+from raggs.evaluation.analyses.base import Analysis
+from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.gates import Gates, read_report
+from raggs.evaluation.models import Report
+from raggs.evaluation.pairs import read_correct, read_facets
+from raggs.evaluation.report import make_report
+from raggs.evaluation.study import Scoring
+from raggs.golden.judgments import Judgments
+from raggs.golden.opened import open_golden
+from raggs.golden.systems import open_systems
+from raggs.metrics.columns import Scale
+from raggs.metrics.hits import Ties
+from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
+
+GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
+OTHERS = ("ndcg", "recall", "precision", "mrr", "map", "hit")
+OF_SAMPLES = ("hit", "recall", "precision", "mrr", "ndcg")
+DEFAULT_CUTOFF = 10
+
+
+@dataclass(frozen=True)
+class JudgedFiles:
+    """Judgments and systems.
+
+    Attributes:
+        golden: a run directory or a file of labels.
+        runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
+    """
+
+    golden: Path
+    runs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SampleFiles:
+    """Samples with their expected passages, and what a system returned for them."""
+
+    samples: Path
+    outputs: Path
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """What is measured, and on which lists.
+
+    Attributes:
+        names: of measures, with or without a cutoff; the usual ones where left out.
+        cutoffs: of measures named without one; the default where empty.
+        ties: the order of equal scores.
+        condensed: whether unjudged passages are left out of the lists.
+        facets: a file of ``doc_id<TAB>facet`` lines.
+    """
+
+    names: tuple[str, ...] = ()
+    cutoffs: tuple[int, ...] = ()
+    ties: Ties = "trec"
+    condensed: bool = False
+    facets: Path | None = None
+
+
+@dataclass(frozen=True)
+class ScaleRequest:
+    """What grades mean, where that is not to follow from the labels.
+
+    Attributes:
+        ends: the lowest and the highest grade.
+        relevant: the lowest relevant grade.
+        gains: of some grades.
+    """
+
+    ends: tuple[int, int] | None = None
+    relevant: int | None = None
+    gains: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AnalysisRequest:
+    """What is asked beyond the scores.
+
+    Attributes:
+        names: of analyses, besides those that are done unasked.
+        baseline: the system that all others are tested against.
+        pool: candidates for the PROC ceilings.
+        correct: a file of ``qid<TAB>0|1`` lines, whether answers were right.
+    """
+
+    names: frozenset[str] = frozenset()
+    baseline: str | None = None
+    pool: int = 50
+    correct: Path | None = None
+
+
+@dataclass(frozen=True)
+class GateRequest:
+    """Conditions that the result must hold.
+
+    Attributes:
+        limits: by measure, what its mean must reach, or must not exceed where lower is better.
+        before: an earlier eval.json that it must not fall behind.
+        drop: what a mean may lose against it.
+    """
+
+    limits: Mapping[str, float] = field(default_factory=dict)
+    before: Path | None = None
+    drop: float = 0.01
+
+
+@dataclass(frozen=True)
+class EvalRequest:
+    """An evaluation.
+
+    Attributes:
+        subject: what is scored, and against what.
+        measures, scale, analyses, gates: see there.
+        confidence: of intervals and tests, inside 0..1.
+        seed: of the bootstrap.
+    """
+
+    subject: JudgedFiles | SampleFiles
+    measures: MeasureRequest = MeasureRequest()
+    scale: ScaleRequest = ScaleRequest()
+    analyses: AnalysisRequest = AnalysisRequest()
+    gates: GateRequest = GateRequest()
+    confidence: float = 0.95
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class EvalResult:
+    """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``."""
+
+    report: Report
+    gates: Gates
+
+
+def evaluate(request: EvalRequest) -> EvalResult:
+    """Read all files and score.
+
+    Raises:
+        UsageError, NotFoundError, DataError: something asked for does not exist, or a file cannot be right.
+    """
+    asked = request.gates
+    before = None if asked.before is None else read_report(asked.before)
+    gates = Gates(limits=asked.limits, before=before, where=asked.before, drop=asked.drop)
+    subject = request.subject
+    report = _of_samples(request, subject) if isinstance(subject, SampleFiles) else _of_judged(request, subject)
+    return EvalResult(report, gates)
+
+
+def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
+    ends = request.scale.ends
+    golden = _on_scale(open_golden(subject.golden).judgments(None if ends is None else Scale.of(*ends)), request.scale)
+    usual = _Usual(GRADED if golden.qrels.scale.golden else OTHERS, DEFAULT_CUTOFF, always=False)
+    scoring, analyses = _scoring(request, usual), _analyses(request.analyses)
+    return make_report(golden, list(open_systems(list(subject.runs))), scoring, analyses)
+
+
+def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
+    from raggs.evaluation.merging import merged_by_cutoff  # late: most evaluations read no YAML
+    from raggs.evaluation.samples import DEFAULT_K, open_samples
+
+    read = open_samples(subject.samples, subject.outputs)
+    names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES
+    scoring = replace(_scoring(request, _Usual(names, DEFAULT_K, always=True)), answer_rank=read.answer_rank or None)
+    golden, analyses = _on_scale(read.golden, request.scale), _analyses(request.analyses)
+    if not any(read.cutoffs):
+        return make_report(golden, [read.system], scoring, analyses)
+    return merged_by_cutoff(golden, read.system, scoring, read.cutoffs, analyses)
+
+
+def _on_scale(golden: Judgments, asked: ScaleRequest) -> Judgments:
+    """The golden set with the relevance and the gains that were asked for."""
+    scale = golden.qrels.scale
+    if asked.relevant is None and not asked.gains:
+        return golden
+    gains = dict(zip(scale.grades().tolist(), scale.gains, strict=True))
+    for grade in asked.gains:
+        if grade not in gains:
+            raise UsageError(f"--gains: {grade} is no grade", remedy=f"grades are {scale.low} to {scale.high}")
+    relevant = scale.relevant if asked.relevant is None else asked.relevant
+    tuned = Scale.of(scale.low, scale.high, relevant, {**gains, **asked.gains})
+    return replace(golden, qrels=replace(golden.qrels, scale=tuned))
+
+
+def _analyses(asked: AnalysisRequest) -> list[Analysis]:
+    """The usual ones and those asked for, in the order of the report's sections."""
+    made: Mapping[str, Analysis] = {
+        "comparisons": Comparisons(asked.baseline),
+        "bottleneck": Bottleneck(asked.pool),
+        "answers": Answers({} if asked.correct is None else read_correct(asked.correct)),
+    }
+    names = [*filter({*USUAL, *asked.names}.__contains__, BUILT_IN), *sorted(asked.names - BUILT_IN.keys())]
+    return [made[name] if name in made else REGISTRY.load(name)() for name in names]
+
+
+@dataclass(frozen=True)
+class _Usual:
+    """What is measured where nothing else was asked for.
+
+    Attributes:
+        names: of measures.
+        k: their cutoff.
+        always: whether measures that do without a cutoff get it too.
+    """
+
+    names: tuple[str, ...]
+    k: int
+    always: bool
+
+    def at(self, name: str) -> list[int]:
+        """The cutoffs of a measure that was asked for without one."""
+        return [self.k] if self.always or needs_cutoff(name) else []
+
+
+def _scoring(request: EvalRequest, usual: _Usual) -> Scoring:
+    asked = request.measures
+    wanted = _measures(asked, usual)
+    shown = sorted({named.measure.k for named in wanted if named.measure.k}) or [usual.k]
+    wanted += [parse_measure(name) for name in (*request.gates.limits, *(f"holes@{k}" for k in shown))]
+    return Scoring(
+        measures=list({named.name: named for named in wanted}.values()),
+        cutoffs=asked.cutoffs or shown,
+        ties=asked.ties,
+        condensed=asked.condensed,
+        confidence=request.confidence,
+        seed=request.seed,
+        facets={} if asked.facets is None else read_facets(asked.facets),
+    )
+
+
+def _measures(asked: MeasureRequest, usual: _Usual) -> list[Named]:
+    """Each measure at its own cutoff, at those asked for, or at the usual one."""
+    if asked.names:
+        return [one for name in asked.names for one in at_cutoffs(name, asked.cutoffs or usual.at(name))]
+    return [one for name in usual.names for one in at_cutoffs(name, asked.cutoffs or [usual.k])]

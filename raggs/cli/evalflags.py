@@ -1,0 +1,238 @@
+"""The options of `raggs eval` in groups, and what each group asks for.
+
+Each analysis that is a yes or no is a field with its name: the names of those that are set go into the request.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_limit, parse_scale, parse_ties, split
+from raggs.cli.options import Json
+from raggs.errors import UsageError
+
+if TYPE_CHECKING:
+    from raggs.app.evaluate import (
+        AnalysisRequest,
+        GateRequest,
+        JudgedFiles,
+        MeasureRequest,
+        SampleFiles,
+        ScaleRequest,
+    )
+
+GoldenPath = Annotated[
+    Path | None,
+    typer.Option("--golden", "-g", metavar="RUN|FILE", help="A run directory, or qrels (TREC, BEIR, CSV, ranx JSON)."),
+]
+Runs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        "-r",
+        metavar="[NAME=]FILE|RUN",
+        help="What a system returned (TREC, CSV, ranx JSON; .gz), or a run directory for its retrievers. Repeatable.",
+    ),
+]
+Measures = Annotated[
+    str | None, typer.Option("--measures", "-m", metavar="NAMES", help="With commas; see: raggs list measures.")
+]
+Cutoffs = Annotated[
+    str,
+    typer.Option(
+        "--k", "-k", metavar="5,10", help="Cutoffs of measures named without @k. [default: 10 where one is needed]"
+    ),
+]
+Baseline = Annotated[str | None, typer.Option("--baseline", "-b", metavar="NAME", help="Test all others against it.")]
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write eval.json, eval.csv and eval.md there.")
+]
+PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Print a line for each system and query.")]
+TieRule = Annotated[
+    str, typer.Option("--ties", metavar="trec|file", help="Order of equal scores: as trec_eval, or as in the file.")
+]
+ScaleText = Annotated[
+    str | None, typer.Option("--scale", metavar="1-5", help="Lowest and highest grade. [default: from the labels]")
+]
+BinaryAt = Annotated[
+    int | None, typer.Option("--binary-at", metavar="GRADE", help="Lowest relevant grade. [default: 4 of 1-5, else 1]")
+]
+Gains = Annotated[
+    str | None, typer.Option("--gains", metavar="5=4,4=3,…", help="Gain of each grade. [default: grade - lowest]")
+]
+Condensed = Annotated[bool, typer.Option("--condensed", help="Leave unjudged passages out of the lists.")]
+Pool = Annotated[int, typer.Option("--pool", metavar="50", min=1, help="Candidates for the PROC ceilings.")]
+Bounds = Annotated[bool, typer.Option("--bounds", help="Scores with all holes at the lowest and the highest grade.")]
+Grid = Annotated[bool, typer.Option("--sensitivity", help="Does the order of systems depend on RA-nWG's parameters?")]
+Robust = Annotated[bool, typer.Option("--robustness", help="Distribution of recall over queries.")]
+Named = Annotated[
+    str | None, typer.Option("--analyses", metavar="NAMES", help="Analyses by name, with commas, as --bounds would.")
+]
+Doubt = Annotated[
+    bool, typer.Option("--uncertainty", help="Widen intervals by the doubt about labels (needs --golden RUN).")
+]
+Facets = Annotated[
+    Path | None, typer.Option("--facets", metavar="FILE", help="doc_id<TAB>facet lines, for ra_nwg_novel.")
+]
+Correct = Annotated[
+    Path | None, typer.Option("--correct", metavar="FILE", help="qid<TAB>0|1 lines: was the answer right? For Acc|Hit.")
+]
+SamplesFile = Annotated[
+    Path | None, typer.Option("--samples", metavar="FILE", help="YAML or JSON samples instead of --golden.")
+]
+OutputsFile = Annotated[
+    Path | None, typer.Option("--outputs", metavar="FILE", help="JSON lines of what was retrieved for --samples.")
+]
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option("--fail-under", metavar="NAME=VALUE", help="Exit with 7 when a mean is below. Repeatable."),
+]
+FailOn = Annotated[
+    Path | None, typer.Option("--fail-on-regression", metavar="EVAL.JSON", help="Exit with 7 when it got worse.")
+]
+MaxDrop = Annotated[
+    float, typer.Option("--max-drop", min=0.0, help="What a mean may lose before that is a regression.")
+]
+Confidence = Annotated[float, typer.Option("--confidence", min=0.5, max=0.999, help="Of the intervals and tests.")]
+Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
+
+
+@dataclass(frozen=True)
+class SubjectFlags:
+    """What is scored, and against what."""
+
+    golden: GoldenPath = None
+    run: Runs = None
+    samples: SamplesFile = None
+    outputs: OutputsFile = None
+
+    def request(self) -> JudgedFiles | SampleFiles:
+        """Judged files, or samples.
+
+        Raises:
+            UsageError: something is missing, or both were given.
+        """
+        from raggs.app.evaluate import JudgedFiles, SampleFiles
+
+        if self.samples is None and self.outputs is None:
+            if self.golden is None or not self.run:
+                raise UsageError("what is scored, and against what?", remedy="raggs eval --golden RUN|QRELS --run FILE")
+            return JudgedFiles(self.golden, tuple(self.run))
+        if self.samples is None or self.outputs is None:
+            raise UsageError("--samples and --outputs belong together", remedy="give both")
+        if self.golden is not None or self.run:
+            raise UsageError("--samples stands for --golden and --run", remedy="give one of both")
+        return SampleFiles(self.samples, self.outputs)
+
+
+@dataclass(frozen=True)
+class MeasureFlags:
+    """What is measured, and on which lists."""
+
+    measures: Measures = None
+    k: Cutoffs = ""
+    ties: TieRule = "trec"
+    condensed: Condensed = False
+    facets: Facets = None
+
+    def request(self) -> MeasureRequest:
+        """Names and cutoffs, read.
+
+        Raises:
+            UsageError: a cutoff or the rule for ties is none.
+        """
+        from raggs.app.evaluate import MeasureRequest
+        from raggs.metrics.names import split_names
+
+        names = tuple(split_names(self.measures or ""))
+        return MeasureRequest(names, parse_cutoffs(self.k), parse_ties(self.ties), self.condensed, self.facets)
+
+
+@dataclass(frozen=True)
+class ScaleFlags:
+    """What grades mean."""
+
+    scale: ScaleText = None
+    binary_at: BinaryAt = None
+    gains: Gains = None
+
+    def request(self) -> ScaleRequest:
+        """Ends and gains, read.
+
+        Raises:
+            UsageError: a text is no scale or no gains.
+        """
+        from raggs.app.evaluate import ScaleRequest
+
+        ends = None if self.scale is None else parse_scale(self.scale)
+        return ScaleRequest(ends, self.binary_at, parse_gains(self.gains or ""))
+
+
+@dataclass(frozen=True)
+class AnalysisFlags:
+    """What is asked beyond the scores."""
+
+    baseline: Baseline = None
+    pool: Pool = 50
+    bounds: Bounds = False
+    sensitivity: Grid = False
+    robustness: Robust = False
+    uncertainty: Doubt = False
+    correct: Correct = None
+    analyses: Named = None
+
+    def request(self) -> AnalysisRequest:
+        """The names of what was asked for."""
+        from raggs.app.evaluate import AnalysisRequest
+
+        set_ = (field.name for field in fields(self) if getattr(self, field.name) is True)
+        return AnalysisRequest(frozenset({*set_, *split(self.analyses or "")}), self.baseline, self.pool, self.correct)
+
+
+@dataclass(frozen=True)
+class StatisticsFlags:
+    """How sure is sure."""
+
+    confidence: Confidence = 0.95
+    seed: Seed = 1
+
+    def checked(self) -> float:
+        """The confidence.
+
+        Raises:
+            UsageError: it is no number.
+        """
+        return finite("--confidence", self.confidence)
+
+
+@dataclass(frozen=True)
+class GateFlags:
+    """Conditions that the result must hold."""
+
+    fail_under: FailUnder = None
+    fail_on_regression: FailOn = None
+    max_drop: MaxDrop = 0.01
+
+    def request(self) -> GateRequest:
+        """Limits, read.
+
+        Raises:
+            UsageError: a limit or the drop is no number.
+        """
+        from raggs.app.evaluate import GateRequest
+
+        limits = dict(map(parse_limit, self.fail_under or ()))
+        return GateRequest(limits, self.fail_on_regression, finite("--max-drop", self.max_drop))
+
+
+@dataclass(frozen=True)
+class OutputFlags:
+    """Where the result goes."""
+
+    out: OutFolder = None
+    per_query: PerQuery = False
+    as_json: Json = False

@@ -1,0 +1,23 @@
+"""Analyses of an evaluation: one file each, one line here. They may import the study, the report and the libraries.
+
+The order here is the order of a report's sections. `USUAL` ones are done unasked, where their question arises.
+"""
+
+from __future__ import annotations
+
+from raggs.evaluation.analyses.base import Analysis
+from raggs.registry import Registry
+
+BUILT_IN = {
+    "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
+    "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
+    "answers": "raggs.evaluation.analyses.answers:Answers",
+    "ties": "raggs.evaluation.analyses.ties:TieRanges",
+    "robustness": "raggs.evaluation.analyses.robustness:Robustness",
+    "sensitivity": "raggs.evaluation.analyses.sensitivity:Sensitivity",
+    "bounds": "raggs.evaluation.analyses.bounds:HoleBounds",
+    "uncertainty": "raggs.evaluation.analyses.uncertainty:LabelDoubt",
+}
+USUAL = ("comparisons", "bottleneck", "answers", "ties")
+
+REGISTRY = Registry[Analysis]("analysis", BUILT_IN)

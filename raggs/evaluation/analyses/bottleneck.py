@@ -1,0 +1,86 @@
+"""Where a system loses, by PROC: what better retrieval, or a better order of the same pool, could give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
+from raggs.evaluation.document import Row, cells
+from raggs.evaluation.models import BottleneckPart, Report, number
+from raggs.evaluation.study import Study
+from raggs.evaluation.words import BOTTLENECKS, score
+from raggs.metrics.bottleneck import PAIRS, bottleneck
+from raggs.metrics.hits import Hits
+
+FIRST = "ra_nwg@"  # the sentence is about it; the table has all
+
+
+@dataclass(frozen=True)
+class Bottleneck(PartAnalysis[BottleneckPart]):
+    """Whether a system loses by what it retrieves or by how it orders that; needs grades 1 to 5.
+
+    Attributes:
+        pool: how many of its passages are its candidates.
+    """
+
+    pool: int = 50
+
+    NAME = "bottleneck"
+    TITLE = "Where they lose"
+    HEAD = ("system", "measure", "actual", "ceiling", "retrieval could give", "ordering could give", "bottleneck")
+    PART = BottleneckPart
+
+    def compute(self, study: Study) -> Sequence[Finding[BottleneckPart]]:
+        """Each system on RA-nWG and N-Recall4, at the largest cutoff."""
+        if not study.graded:
+            return ()
+        return [
+            Finding(system, _part(hits, measure, study.cutoff, self.pool))
+            for system, hits in study.hits.items()
+            for measure in PAIRS
+        ]
+
+    def put(self, report: Report, found: Sequence[Finding[BottleneckPart]]) -> Report:
+        """Into each system's `bottleneck`."""
+        return report.with_systems({name: {"bottleneck": parts} for name, parts in by_system(report, found).items()})
+
+    def found(self, report: Report) -> Sequence[Finding[BottleneckPart]]:
+        """From each system's `bottleneck`."""
+        return [Finding(system.name, part) for system in report.systems for part in system.bottleneck]
+
+    def title(self, found: Sequence[Finding[BottleneckPart]]) -> str:
+        """With the pool."""
+        return f"{self.TITLE} (pool of {found[0].part.pool})"
+
+    def rows(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[Row]:
+        """A row for each system and measure."""
+        return [
+            cells(system, part.measure, part.actual, part.ceiling, part.retrieval, part.ordering, part.kind)
+            for system, part in found
+        ]
+
+    def sentences(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[str]:
+        """What each system should do, by RA-nWG."""
+        return [
+            f"{system}: {part.measure} {score(part.actual)} of a ceiling of {score(part.ceiling)} with its top "
+            f"{part.pool}; better retrieval could give {score(part.retrieval)}, a perfect order {score(part.ordering)} "
+            f"— {BOTTLENECKS[part.kind]}"
+            for system, part in found
+            if part.measure.startswith(FIRST) and part.actual is not None
+        ]
+
+
+def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
+    found = bottleneck(hits, measure, k=k, pool=pool)
+    return BottleneckPart(
+        measure=f"{measure}@{k}",
+        pool=found.pool,
+        actual=number(found.actual),
+        ceiling=number(found.ceiling),
+        retrieval=number(found.retrieval),
+        ordering=number(found.ordering),
+        kind=found.kind,
+        queries={kind: found.by_query.count(kind) for kind in BOTTLENECKS},
+        by_query={qid: kind for qid, kind in zip(hits.qrels.qids, found.by_query, strict=True) if kind},
+    )

@@ -1,0 +1,139 @@
+"""Systems against a baseline: the difference of means with its interval, corrected p values, and a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from raggs.errors import UsageError
+from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.document import Cell, Legend, Row
+from raggs.evaluation.models import ComparisonPart, Report, number
+from raggs.evaluation.study import Study
+from raggs.evaluation.words import MARKS, VERDICTS
+from raggs.golden.judgments import Judgments
+from raggs.metrics.names import Named
+from raggs.metrics.stats import Comparison, compare_many
+
+UNCOMPARED = {"holes", "judged"}  # they tell how far a score can be trusted, not how good it is
+
+
+@dataclass(frozen=True)
+class Comparisons(PartAnalysis[ComparisonPart]):
+    """Whether systems are better than a baseline, measure by measure.
+
+    Attributes:
+        baseline: its name; nothing is compared without one.
+    """
+
+    baseline: str | None = None
+
+    NAME = "comparisons"
+    TITLE = "Against"
+    HEAD = ("system", "measure", "difference", "interval", "p (Holm)", "effect", "w/t/l", "verdict")
+    PART = ComparisonPart
+
+    def check(self, golden: Judgments, systems: Sequence[str]) -> None:
+        """Refuse a baseline that is no system.
+
+        Raises:
+            UsageError: there is none of that name.
+        """
+        if self.baseline is not None and self.baseline not in systems:
+            raise UsageError(f"no system is called {self.baseline}", remedy=f"known: {', '.join(systems)}")
+
+    def compute(self, study: Study) -> Sequence[Finding[ComparisonPart]]:
+        """Every other system against the baseline; none without a baseline."""
+        if self.baseline is None or len(study.values) < 2:
+            return ()
+        return [
+            Finding(part.system, part)
+            for named in study.scoring.measures
+            if named.mode not in {"range", "bias"} and named.measure.NAME not in UNCOMPARED
+            for part in _on_measure(study, named, self.baseline)
+        ]
+
+    def put(self, report: Report, found: Sequence[Finding[ComparisonPart]]) -> Report:
+        """Into `comparisons`."""
+        return report.model_copy(update={"comparisons": tuple(part for _, part in found)})
+
+    def found(self, report: Report) -> Sequence[Finding[ComparisonPart]]:
+        """From `comparisons`."""
+        return [Finding(part.system, part) for part in report.comparisons]
+
+    def title(self, found: Sequence[Finding[ComparisonPart]]) -> str:
+        """With the baseline."""
+        return f"{self.TITLE} {found[0].part.baseline}"
+
+    def rows(self, found: Sequence[Finding[ComparisonPart]]) -> Sequence[Row]:
+        """A row for each system and measure."""
+        return [_row(part) for _, part in found]
+
+    def sentences(self, found: Sequence[Finding[ComparisonPart]]) -> Sequence[str]:
+        """Each system's measures by their verdicts."""
+        return [
+            f"{name} against {found[0].part.baseline}: "
+            + "; ".join(_by_verdict(part for n, part in found if n == name))
+            for name in dict.fromkeys(name for name, _ in found)
+        ]
+
+    def legend(self, report: Report) -> Legend | None:
+        """What the marks behind the scores say."""
+        if not report.comparisons:
+            return None
+        said = ", ".join(f"{MARKS[verdict]} {words}" for verdict, words in VERDICTS.items())
+        return Legend("", f"against {report.comparisons[0].baseline}: {said}")
+
+
+def _on_measure(study: Study, named: Named, baseline: str) -> Iterator[ComparisonPart]:
+    sign = 1.0 if named.higher else -1.0
+    columns = {name: sign * evaluation.column(named.name) for name, evaluation in study.values.items()}
+    base = columns.pop(baseline)
+    several = compare_many(base, columns, seed=study.scoring.seed, alpha=1.0 - study.scoring.confidence)
+    for name, result in several.items():
+        yield _part(name, baseline, named.name, sign, result)
+
+
+def _part(system: str, baseline: str, measure: str, sign: float, result: Comparison) -> ComparisonPart:
+    low, high = sorted((sign * result.difference.low, sign * result.difference.high))
+    return ComparisonPart(
+        system=system,
+        baseline=baseline,
+        measure=measure,
+        difference=number(sign * result.difference.mean),
+        low=number(low),
+        high=number(high),
+        p={test: number(p) for test, p in result.p_values.items()},
+        corrected={test: number(p) for test, p in result.corrected.items()},
+        effect=number(sign * result.effect_size),
+        wins=result.wins,
+        ties=result.ties,
+        losses=result.losses,
+        verdict=result.verdict,
+        negligible=result.negligible,
+        queries_needed=result.queries_needed,
+    )
+
+
+def _row(part: ComparisonPart) -> Row:
+    open_ = part.verdict == "unresolvable" and part.queries_needed
+    low, high = (Cell(end, "signed").text for end in (part.low, part.high))
+    return (
+        Cell(part.system),
+        Cell(part.measure),
+        Cell(part.difference, "signed"),
+        Cell(f"[{low}, {high}]"),
+        Cell(part.corrected.get("randomisation"), "score"),
+        Cell(part.effect, "signed"),
+        Cell(f"{part.wins}/{part.ties}/{part.losses}"),
+        Cell(
+            f"{MARKS[part.verdict]} {part.verdict}" + (f", {part.queries_needed} queries would tell" if open_ else "")
+        ),
+    )
+
+
+def _by_verdict(parts: Iterator[ComparisonPart]) -> Iterator[str]:
+    listed = list(parts)
+    for verdict, words in VERDICTS.items():
+        if measures := [part.measure for part in listed if part.verdict == verdict]:
+            yield f"{words} in {', '.join(measures)}"

@@ -1,0 +1,89 @@
+"""Ties: what the order of equal scores makes of each measure.
+
+Its sentence is a note, since a score that depends on ties is not to be believed as it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
+from raggs.evaluation.document import Cell, Row, cells
+from raggs.evaluation.models import Report, TiePart
+from raggs.evaluation.study import Study, mean
+from raggs.evaluation.words import score
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named
+from raggs.text import plural
+
+
+class TieRanges(PartAnalysis[TiePart]):
+    """How far scores depend on how ties are broken."""
+
+    NAME = "ties"
+    TITLE = "Ties"
+    HEAD = ("system", "measure", "expected", "least", "most", "range", "bias", "queries")
+    PART = TiePart
+
+    def compute(self, study: Study) -> Sequence[Finding[TiePart]]:
+        """For each system with ties, the measures whose value depends on them."""
+        return [
+            Finding(system, part)
+            for system, hits in study.hits.items()
+            if hits.tied.any()
+            for part in _moved(hits, study.scoring.measures)
+        ]
+
+    def put(self, report: Report, found: Sequence[Finding[TiePart]]) -> Report:
+        """Into each system's `ties`, and the widest one into the notes."""
+        ties = by_system(report, found)
+        tied = {system.name: system.tied for system in report.systems}
+        notes = [_note(system, tied[system], parts) for system, parts in ties.items() if parts]
+        extended = report.with_systems({system: {"ties": parts} for system, parts in ties.items()})
+        return extended.model_copy(update={"notes": (*report.notes, *notes)})
+
+    def found(self, report: Report) -> Sequence[Finding[TiePart]]:
+        """From each system's `ties`."""
+        return [Finding(system.name, part) for system in report.systems for part in system.ties]
+
+    def rows(self, found: Sequence[Finding[TiePart]]) -> Sequence[Row]:
+        """A row for each system and measure."""
+        return [
+            (
+                *cells(system, part.measure, part.expected, part.least, part.most, _width(part)),
+                Cell(part.bias, "signed"),
+                Cell(part.queries),
+            )
+            for system, part in found
+        ]
+
+
+def _moved(hits: Hits, measures: Sequence[Named]) -> Iterator[TiePart]:
+    for named in measures:
+        if named.mode or not named.measure.TIES:
+            continue
+        least, most = (replace(named, mode=mode).values(hits) for mode in ("min", "max"))
+        if moved := int((most - least > 0).sum()):
+            expected = replace(named, mode="E").values(hits)
+            yield TiePart(
+                measure=named.name,
+                expected=mean(expected),
+                least=mean(least),
+                most=mean(most),
+                bias=mean(named.values(hits) - expected),
+                queries=moved,
+            )
+
+
+def _width(part: TiePart) -> float | None:
+    return None if part.most is None or part.least is None else part.most - part.least
+
+
+def _note(system: str, tied: int, parts: Sequence[TiePart]) -> str:
+    worst = max(parts, key=lambda part: _width(part) or 0.0)
+    return (
+        f"{system}: {plural(tied, 'passage')} share their score with another; by how ties are broken, {worst.measure} "
+        f"lies in {score(worst.least)} to {score(worst.most)}, expected {score(worst.expected)} "
+        f"({plural(worst.queries, 'query')})"
+    )

@@ -1,0 +1,48 @@
+"""Doubt about labels, carried into the intervals: they then cover other labels as well as other queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from raggs.errors import UsageError
+from raggs.evaluation.analyses.base import Analysis
+from raggs.evaluation.models import Report, ScorePart, number
+from raggs.evaluation.study import Study
+from raggs.golden.judgments import Judgments
+from raggs.metrics.uncertainty import Doubt, with_doubt
+
+
+class LabelDoubt(Analysis):
+    """Intervals widened by the doubt about the labels; needs a golden set that knows it."""
+
+    def check(self, golden: Judgments, systems: Sequence[str]) -> None:
+        """Refuse judgments whose doubt is not known.
+
+        Raises:
+            UsageError: they are.
+        """
+        if golden.doubt is None:
+            raise UsageError(
+                f"{golden.source} says nothing of the doubt about its labels",
+                remedy="--uncertainty needs --golden RUN_DIRECTORY",
+            )
+
+    def extend(self, report: Report, study: Study) -> Report:
+        """Into `low` and `high` of each score."""
+        if study.golden.doubt is None:
+            return report
+        changes = {
+            system.name: {"scores": _widened(system.name, system.scores.values(), study, study.golden.doubt)}
+            for system in report.systems
+        }
+        return report.with_systems(changes).model_copy(update={"label_uncertainty": True})
+
+
+def _widened(name: str, scores: Iterable[ScorePart], study: Study, doubt: Doubt) -> dict[str, ScorePart]:
+    scoring, values = study.scoring, study.values[name]
+    usual = list(values.interval.values())
+    wide = with_doubt(study.hits[name], scoring.measures, doubt, usual, seed=scoring.seed)
+    return {
+        measure: score.model_copy(update={"low": number(interval.low), "high": number(interval.high)})
+        for measure, score, interval in zip(values.measures, scores, wide, strict=True)
+    }

@@ -1,0 +1,117 @@
+"""A report as it is shown, before anyone has decided where: sections of sentences, typed tables and a legend.
+
+Built once from a `Report` (`layout.py`, with the sections of the analyses); the screen, Markdown and every other page
+are thin renderers of it. Nothing here computes, and nothing knows of a terminal or a file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Value = float | str | None
+Form = Literal["text", "score", "signed"]
+FORMS: dict[Form, str] = {"text": "", "score": "z.4f", "signed": "+z.4f"}
+UNDEFINED = "–"
+
+
+@dataclass(frozen=True)
+class Range:
+    """Two values that enclose a score.
+
+    Attributes:
+        low, high: the ends, inclusive.
+        brackets: "[]" for an interval of the mean, "{}" for what unjudged passages could make of it.
+    """
+
+    low: float
+    high: float
+    brackets: Literal["[]", "{}"]
+
+    @property
+    def text(self) -> str:
+        """``[0.661, 0.851]``."""
+        return f"{self.brackets[0]}{self.low:z.3f}, {self.high:z.3f}{self.brackets[1]}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One value of a table.
+
+    Attributes:
+        value: a number, a text, or None where the number is not defined.
+        form: how a number is written: as it is, with four decimals, or with four and its sign.
+        mark: a sign behind it, such as a verdict's.
+        ranges: what encloses it.
+        best: whether it is the best of its row.
+    """
+
+    value: Value
+    form: Form = "text"
+    mark: str = ""
+    ranges: tuple[Range, ...] = ()
+    best: bool = False
+
+    @property
+    def text(self) -> str:
+        """The value as it is written, without mark and ranges."""
+        return UNDEFINED if self.value is None else format(self.value, FORMS[self.form])
+
+
+Row = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of as many cells as `head` has titles."""
+
+    head: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What a sign in a table says; several of them are named in the text itself."""
+
+    sign: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """Sign and text."""
+        return f"{self.sign} {self.text}".strip()
+
+
+@dataclass(frozen=True)
+class Section:
+    """One subject: what is to be known of it in sentences, the numbers in a table, and the table's signs explained.
+
+    Where there is little room the sentences stand for the table; a section without sentences is then left out.
+    """
+
+    title: str
+    sentences: tuple[str, ...] = ()
+    table: Table | None = None
+    legend: tuple[Legend, ...] = ()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A whole report.
+
+    Attributes:
+        title: of the document.
+        scores: the measures of the systems, what everything else is about.
+        sections: of the analyses that found something.
+        notes: what a reader must know before believing a number.
+    """
+
+    title: str
+    scores: Section
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...]
+
+
+def cells(*values: Value, form: Form = "score") -> Row:
+    """Cells of numbers that are written alike; texts stay as they are."""
+    return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)

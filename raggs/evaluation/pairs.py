@@ -1,0 +1,51 @@
+"""Small files of two columns that say something of passages or of queries: facets, and whether answers were right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from raggs.errors import DataError
+from raggs.jsonl import raw_lines
+
+FACET = "doc_id<TAB>facet"
+CORRECT = "qid<TAB>0|1"
+FLAGS = {"0": False, "1": True, "false": False, "true": True, "no": False, "yes": True}
+
+
+def read_facets(path: Path) -> dict[str, str]:
+    """The facet of each passage, ``doc_id<TAB>facet`` a line.
+
+    Raises:
+        NotFoundError, DataError: the file is missing, or a line cannot be right.
+    """
+    return {doc_id: facet for _, doc_id, facet in _pairs(path, FACET)}
+
+
+def read_correct(path: Path) -> dict[str, bool]:
+    """Whether the answer to each query was right, ``qid<TAB>0|1`` a line.
+
+    Raises:
+        NotFoundError, DataError: the file is missing, or a line cannot be right.
+    """
+    flags = {}
+    for line, qid, text in _pairs(path, CORRECT):
+        if text.lower() not in FLAGS:
+            said = f"query {qid}: {text!r} is neither 0 nor 1"
+            raise DataError(said, where=path, line=line, remedy="1 for a correct answer")
+        flags[qid] = FLAGS[text.lower()]
+    return flags
+
+
+def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
+    """Number, key and value of each line."""
+    seen = set()
+    for line, text in raw_lines(path):
+        cells = text.split("\t") if "\t" in text else text.split()
+        if len(cells) != 2:
+            raise DataError(f"{len(cells)} columns instead of 2", where=path, line=line, remedy=f"expected: {form}")
+        key, value = (cell.strip() for cell in cells)
+        if key in seen:
+            raise DataError(f"{key} stands twice", where=path, line=line, remedy="keep one")
+        seen.add(key)
+        yield line, key, value

@@ -1,0 +1,126 @@
+"""What every analysis works on: the golden set, where each system put the judged passages, and its values.
+
+Everything that costs a pass over a run is done here, once; an analysis only reads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from raggs.arrays import Floats
+from raggs.errors import DataError
+from raggs.evaluation.models import Number
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
+from raggs.metrics.evaluate import Evaluation, measure_hits
+from raggs.metrics.hits import Hits, Ties, find_hits
+from raggs.metrics.names import Named
+
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How lists are scored.
+
+    Attributes:
+        measures: what is measured.
+        cutoffs: those that analyses with a cutoff look at; at least one.
+        ties: the order of equal scores, as trec_eval's or as in the file.
+        condensed: whether unjudged passages are left out of the lists.
+        confidence: of intervals and tests, inside 0..1.
+        seed: of the bootstrap and of every draw.
+        facets: the facet of a passage, over those that the golden set names.
+        answer_rank: by query, the first rank whose text holds the answer, inf for none; None where texts are not known.
+    """
+
+    measures: Sequence[Named]
+    cutoffs: Sequence[int] = (10,)
+    ties: Ties = "trec"
+    condensed: bool = False
+    confidence: float = 0.95
+    seed: int = 1
+    facets: Mapping[str, str] = field(default_factory=dict)
+    answer_rank: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Study:
+    """Systems that were scored against a golden set.
+
+    Attributes:
+        golden: the golden set.
+        scoring: how they were scored.
+        hits: by system, where it put the judged passages.
+        values: by system, its values of every measure.
+    """
+
+    golden: Judgments
+    scoring: Scoring
+    hits: Mapping[str, Hits]
+    values: Mapping[str, Evaluation]
+
+    @property
+    def cutoff(self) -> int:
+        """The largest cutoff."""
+        return max(self.scoring.cutoffs)
+
+    @property
+    def graded(self) -> bool:
+        """Whether the grades are 1 to 5, which RA-nWG and its kin need."""
+        return self.golden.qrels.scale.golden
+
+
+def study_systems(golden: Judgments, systems: Sequence[System], scoring: Scoring) -> Study:
+    """Score every system.
+
+    Raises:
+        DataError: no query in common, or a measure that the labels do not allow.
+    """
+    hits = {system.name: hits_of(golden, system, scoring) for system in systems}
+    values = {
+        name: measure_hits(table, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
+        for name, table in hits.items()
+    }
+    return Study(golden, scoring, hits, values)
+
+
+def hits_of(golden: Judgments, system: System, scoring: Scoring) -> Hits:
+    """Where a system put the judged passages, with all that `scoring` says of its lists.
+
+    Raises:
+        DataError: no query in common.
+    """
+    hits = find_hits(golden.qrels, system.run, scoring.ties)
+    if not hits.returned.any():
+        raise DataError(
+            f"has none of the queries of {golden.source}: it has {_some(system.run.qids)}, wanted are "
+            f"{_some(golden.qrels.qids)}",
+            where=system.source,
+            remedy="make both name queries in the same way",
+        )
+    facets = {**golden.facets, **scoring.facets}
+    if facets:
+        hits = replace(hits, facet=golden.qrels.facets(facets))
+    if scoring.answer_rank is not None:
+        ranks = [scoring.answer_rank.get(qid, math.nan) for qid in golden.qrels.qids]
+        hits = replace(hits, answer_rank=np.array(ranks))
+    return hits.condensed() if scoring.condensed else hits
+
+
+def mean(values: Floats) -> Number:
+    """The mean over the queries where a measure is defined; None without any.
+
+    Args:
+        values: shape (queries,), NaN where the measure is not defined.
+    """
+    valid = values[np.isfinite(values)]
+    return float(valid.mean()) if len(valid) else None
+
+
+def _some(qids: Sequence[str]) -> str:
+    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "") or "none"

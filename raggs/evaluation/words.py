@@ -1,0 +1,42 @@
+"""The words that explain numbers: one wording for the screen, for files, and for whoever builds a page of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from raggs.evaluation.models import GoldenPart, Number, Report, Verdict
+
+Kind = Literal["retrieval", "ordering", "none"]
+
+MARKS: dict[Verdict, str] = {"win": "▲", "loss": "▼", "tie": "=", "unresolvable": "?"}
+VERDICTS: dict[Verdict, str] = {
+    "win": "better",
+    "loss": "worse",
+    "tie": "no difference that matters",
+    "unresolvable": "open",
+}
+BOTTLENECKS: dict[Kind, str] = {
+    "retrieval": "retrieve better: more of what is useful must enter its pool",
+    "ordering": "order better: the pool holds what the top lacks",
+    "none": "neither retrieval nor ordering loses much",
+}
+OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
+
+
+def score(value: Number) -> str:
+    """A score in a sentence: four decimals, a dash where it is not defined, never a negative zero."""
+    return "–" if value is None else f"{value:z.4f}"
+
+
+def judgments(golden: GoldenPart) -> str:
+    """What was scored against."""
+    return (
+        f"{golden.source}: {golden.judgments:,} labels for {golden.queries:,} queries, grades {golden.lowest} to "
+        f"{golden.highest}, relevant from {golden.relevant}"
+    )
+
+
+def interval(report: Report) -> str:
+    """What an interval of a mean is about."""
+    over = "queries and labels" if report.label_uncertainty else "queries"
+    return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"

@@ -1,0 +1,49 @@
+"""The screen shows as much as there is room for, and cuts nothing."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from support.studies import GOOD, SYSTEMS, reported
+
+from raggs.cli.evalviews import show
+from raggs.evaluation.analyses.bounds import HoleBounds
+from raggs.golden.systems import System
+from raggs.metrics.columns import Run
+
+MANY = tuple(System(f"system-{number}", "f", Run.of(GOOD)) for number in range(9))
+
+
+def shown(width: int, *analyses, systems=SYSTEMS) -> list[str]:
+    screen = Console(width=width, file=io.StringIO(), highlight=False, force_terminal=True, color_system=None)
+    show(reported(*analyses, systems=systems), screen, per_query=False, files=[])
+    return screen.file.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("width", [200, 100, 80, 40])
+def test_no_line_is_longer_than_the_screen_and_nothing_is_cut(width):
+    for systems in (SYSTEMS, MANY):
+        lines = shown(width, HoleBounds(), systems=systems)
+        assert max(map(len, lines)) <= width
+        assert "…" not in "".join(lines)
+        names = " ".join(lines)
+        assert all(system.name in names for system in systems)
+
+
+def test_ranges_stand_beside_their_score_then_below_it_and_intervals_go_last():
+    wide, narrow = (shown(width, HoleBounds()) for width in (120, 50))
+    assert any("[" in line and "{" in line and line.startswith("recall@2") for line in wide)
+    below = narrow.index(next(line for line in narrow if line.startswith("recall@2")))
+    assert narrow[below + 1].strip().startswith("[")
+    assert narrow[below + 2].strip().startswith("{")
+    tiny = shown(30)
+    assert any(line.startswith("measure   good") and "poor" in line for line in tiny)
+    assert not any("[" in line for line in tiny)
+
+
+def test_what_goes_into_a_pipe_has_one_line_a_sentence():
+    screen = Console(width=30, file=io.StringIO(), highlight=False)
+    show(reported(), screen, per_query=False, files=[])
+    assert "qrels: 5 labels for 3 queries, grades 1 to 5, relevant from 4" in screen.file.getvalue().splitlines()

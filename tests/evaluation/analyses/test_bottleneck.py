@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+from support.studies import elsewhere, reported
+
+from raggs.evaluation.analyses.bottleneck import Bottleneck
+
+
+def test_the_pool_decides_whether_retrieval_or_ordering_is_to_blame():
+    wide, narrow = (reported(Bottleneck(pool)).systems[1].bottleneck[0] for pool in (50, 1))
+    assert (wide.measure, wide.pool, narrow.pool) == ("ra_nwg@2", 50, 2)  # never less than the cutoff
+    assert wide.by_query["query-a"] == "ordering"
+    assert narrow.by_query["query-a"] == "retrieval"
+    assert wide.actual == narrow.actual < narrow.ceiling + 1e-12 <= wide.ceiling + 1e-12
+    assert wide.retrieval + wide.ordering == pytest.approx(1 - wide.actual)
+
+
+def test_it_says_what_to_do_by_ra_nwg_and_shows_both_measures():
+    section = Bottleneck(7).section(reported(Bottleneck(7)))
+    assert section.title == "Where they lose (pool of 7)"
+    assert len(section.table.rows) == 4
+    good, poor = section.sentences
+    assert good == (
+        "good: ra_nwg@2 1.0000 of a ceiling of 1.0000 with its top 7; better retrieval could give 0.0000, a perfect "
+        "order 0.0000 — neither retrieval nor ordering loses much"
+    )
+    assert poor.endswith("retrieve better: more of what is useful must enter its pool")
+
+
+def test_it_asks_nothing_of_labels_on_another_scale():
+    assert elsewhere(Bottleneck()).systems[0].bottleneck == ()

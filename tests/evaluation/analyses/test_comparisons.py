@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+import pytest
+from support.studies import SYSTEMS, reported
+
+from raggs.errors import UsageError
+from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.models import ComparisonPart
+
+
+def test_every_measure_of_merit_is_compared():
+    report = reported(Comparisons("poor"))
+    assert [(part.system, part.measure) for part in report.comparisons] == [
+        ("good", "ra_nwg@2"),
+        ("good", "recall@2"),
+        ("good", "mrr"),
+    ]
+    mrr = report.comparisons[2]
+    assert mrr.difference == pytest.approx((1 - 1 / 3 + 0 + 1) / 3)
+    assert (mrr.wins, mrr.ties, mrr.losses) == (2, 1, 0)
+
+
+def test_no_baseline_and_no_other_system_compare_nothing():
+    assert reported(Comparisons()).comparisons == ()
+    assert reported(Comparisons("good"), systems=SYSTEMS[:1]).comparisons == ()
+
+
+def test_an_unknown_baseline_is_refused():
+    with pytest.raises(UsageError, match="no system is called bm25 — known: good, poor"):
+        reported(Comparisons("bm25"))
+
+
+def part(measure: str, verdict: str) -> ComparisonPart:
+    return ComparisonPart(
+        system="new", baseline="old", measure=measure, difference=-0.00001, low=-0.1, high=None, p={},
+        corrected={"randomisation": 0.25}, effect=0.5, wins=1, ties=2, losses=3, verdict=verdict, negligible=False,
+        queries_needed=70,
+    )  # fmt: skip
+
+
+def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
+    parts = (part("a", "win"), part("b", "unresolvable"), part("c", "win"), part("d", "tie"), part("e", "loss"))
+    report = reported().model_copy(update={"comparisons": parts})
+    section = Comparisons().section(report)
+    assert section.title == "Against old"
+    assert section.sentences == (
+        "new against old: better in a, c; worse in e; no difference that matters in d; open in b",
+    )
+    texts = [[cell.text for cell in row] for row in section.table.rows]
+    assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.2500", "+0.5000", "1/2/3", "▲ win"]
+    assert texts[1][-1] == "? unresolvable, 70 queries would tell"
+    assert Comparisons().legend(report).text == ("against old: ▲ better, ▼ worse, = no difference that matters, ? open")
