@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from raggs.errors import UsageError
-from raggs.evaluation.analyses import BUILT_IN, REGISTRY, USUAL
+from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import Answers
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.analyses.bottleneck import Bottleneck
@@ -205,7 +205,8 @@ def _analyses(asked: AnalysisRequest) -> list[Analysis]:
         "bottleneck": Bottleneck(asked.pool),
         "answers": Answers({} if asked.correct is None else read_correct(asked.correct)),
     }
-    names = [*filter({*USUAL, *asked.names}.__contains__, BUILT_IN), *sorted(asked.names - BUILT_IN.keys())]
+    wanted = {*USUAL, *asked.names}
+    names = [name for name in REGISTRY.builtin if name in wanted] + sorted(wanted.difference(REGISTRY.builtin))
     return [made[name] if name in made else REGISTRY.load(name)() for name in names]
 
 

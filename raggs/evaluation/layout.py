@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from raggs.evaluation.analyses import BUILT_IN, REGISTRY
+from raggs.evaluation.analyses import REGISTRY
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
 from raggs.evaluation.models import Number, Report, ScorePart
@@ -17,7 +17,7 @@ def lay_out(report: Report) -> Document:
     Raises:
         UsageError: the report holds what an analysis found that is not installed here.
     """
-    analyses: list[Analysis] = [REGISTRY.load(name)() for name in (*BUILT_IN, *report.analyses)]
+    analyses: list[Analysis] = [REGISTRY.load(name)() for name in (*REGISTRY.builtin, *report.analyses)]
     sections = tuple(section for analysis in analyses if (section := analysis.section(report)))
     legend = Legend("[ ]", interval(report)), *filter(None, (analysis.legend(report) for analysis in analyses))
     scores = Section("Scores", (judgments(report.golden),), _scores(report), legend)

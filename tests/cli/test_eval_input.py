@@ -223,7 +223,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "samples missing": (("--samples", "none.yaml", "--outputs", "outputs"), 4, ("none.yaml",)),
     "samples are a folder": (("--samples", ".", "--outputs", "outputs"), 4, ("cannot be read",)),
     "outputs missing": (("--samples", "samples", "--outputs", "none.jsonl"), 4, ("none.jsonl",)),
-    "out is a file": (("-g", "qrels", "-r", "run", "--out", "qrels"), 3, ("qrels", "--out")),
+    "out is a file": (("-g", "qrels", "-r", "run", "--out", "qrels"), 6, ("qrels", "--out")),
     "graded measures on other labels": (
         ("-g", "zeros", "-r", "run", "-m", "ra_nwg@10"),
         5,

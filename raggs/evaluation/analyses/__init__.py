@@ -5,19 +5,26 @@ The order here is the order of a report's sections. `USUAL` ones are done unaske
 
 from __future__ import annotations
 
-from raggs.evaluation.analyses.base import Analysis
+from typing import TYPE_CHECKING
+
 from raggs.registry import Registry
 
-BUILT_IN = {
-    "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
-    "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
-    "answers": "raggs.evaluation.analyses.answers:Answers",
-    "ties": "raggs.evaluation.analyses.ties:TieRanges",
-    "robustness": "raggs.evaluation.analyses.robustness:Robustness",
-    "sensitivity": "raggs.evaluation.analyses.sensitivity:Sensitivity",
-    "bounds": "raggs.evaluation.analyses.bounds:HoleBounds",
-    "uncertainty": "raggs.evaluation.analyses.uncertainty:LabelDoubt",
-}
-USUAL = ("comparisons", "bottleneck", "answers", "ties")
+if TYPE_CHECKING:
+    from raggs.evaluation.analyses.base import Analysis
 
-REGISTRY = Registry[Analysis]("analysis", BUILT_IN)
+REGISTRY: Registry[Analysis] = Registry(
+    "analysis",
+    "analyses",
+    "raggs.evaluation.analyses.base:Analysis",
+    {
+        "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
+        "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
+        "answers": "raggs.evaluation.analyses.answers:Answers",
+        "ties": "raggs.evaluation.analyses.ties:TieRanges",
+        "robustness": "raggs.evaluation.analyses.robustness:Robustness",
+        "sensitivity": "raggs.evaluation.analyses.sensitivity:Sensitivity",
+        "bounds": "raggs.evaluation.analyses.bounds:HoleBounds",
+        "uncertainty": "raggs.evaluation.analyses.uncertainty:LabelDoubt",
+    },
+)
+USUAL = ("comparisons", "bottleneck", "answers", "ties")

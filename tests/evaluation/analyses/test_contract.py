@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 
 import pytest
+from support.project import raggs
+from support.scoring import QRELS, RUN, write
 from support.studies import SYSTEMS, golden, reported, study
 
-from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
 from raggs.errors import UsageError
-from raggs.evaluation.analyses import BUILT_IN, REGISTRY, USUAL
-from raggs.evaluation.analyses.base import Analysis, Finding, PartAnalysis
+from raggs.evaluation.analyses import REGISTRY, USUAL
+from raggs.evaluation.analyses.base import Analysis, PartAnalysis
 from raggs.evaluation.analyses.uncertainty import LabelDoubt
-from raggs.evaluation.document import Cell, Row
+from raggs.evaluation.gates import read_report
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Part, Report
-from raggs.evaluation.study import Study
-from raggs.evaluation.writers import markdown
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", REGISTRY.builtin)
 def test_an_analysis_is_known_by_its_name_alone(name):
     analysis = REGISTRY.load(name)()
     assert isinstance(analysis, Analysis)
@@ -29,7 +29,7 @@ def test_an_analysis_is_known_by_its_name_alone(name):
         assert issubclass(analysis.PART, Part)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", REGISTRY.builtin)
 def test_what_it_finds_is_read_back_from_the_report_and_drawn_as_it_was(name):
     analysis = REGISTRY.load(name)()
     if not isinstance(analysis, LabelDoubt):
@@ -44,7 +44,7 @@ def test_what_it_finds_is_read_back_from_the_report_and_drawn_as_it_was(name):
         assert section.table is None or all(len(row) == len(section.table.head) for row in section.table.rows)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", REGISTRY.builtin)
 def test_a_report_without_it_says_nothing_of_it(name):
     analysis = REGISTRY.load(name)()
     assert analysis.section(reported()) is None
@@ -52,12 +52,16 @@ def test_a_report_without_it_says_nothing_of_it(name):
 
 
 def test_usual_ones_are_registered():
-    assert set(USUAL) < set(BUILT_IN)
+    assert set(USUAL) < set(REGISTRY.builtin)
+
+
+LENGTHS = '''
+from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.document import Cell
+from raggs.evaluation.models import Part
 
 
 class LengthPart(Part):
-    """How much a system returned."""
-
     passages: int
 
 
@@ -69,39 +73,39 @@ class Lengths(PartAnalysis[LengthPart]):
     HEAD = ("system", "passages")
     PART = LengthPart
 
-    def compute(self, study: Study) -> Sequence[Finding[LengthPart]]:
+    def compute(self, study):
         return [Finding(name, LengthPart(passages=int(hits.length.sum()))) for name, hits in study.hits.items()]
 
-    def rows(self, found: Sequence[Finding[LengthPart]]) -> Sequence[Row]:
+    def rows(self, found):
         return [(Cell(system), Cell(part.passages)) for system, part in found]
 
-    def sentences(self, found: Sequence[Finding[LengthPart]]) -> Sequence[str]:
+    def sentences(self, found):
         return [f"{system} returns {part.passages} passages" for system, part in found]
+'''
 
 
-@pytest.fixture
-def lengths(monkeypatch):
-    """One file (this one) and one line."""
-    monkeypatch.setitem(REGISTRY._entries, "lengths", f"{__name__}:Lengths")
-
-
-def test_a_new_one_is_a_file_and_a_line(lengths, tmp_path):
-    (tmp_path / "qrels").write_text("q1 0 doc-3 5\nq1 0 doc-9 4\n")
-    (tmp_path / "run").write_text("q1 Q0 doc-3 1 4.0 a\nq1 Q0 doc-1 2 3.0 a\n")
-    asked = AnalysisRequest(frozenset({"lengths"}))
-    files = JudgedFiles(tmp_path / "qrels", (str(tmp_path / "run"),))
-    report = evaluate(EvalRequest(files, MeasureRequest(("mrr",)), analyses=asked)).report
-    read = Report.model_validate_json(report.model_dump_json())
-    assert read.analyses["lengths"][0].part == {"passages": 2}
-    page = markdown(lay_out(read))
-    assert (
-        "## How much they return\n\nrun returns 2 passages\n\n| system | passages |\n|---|---|\n| run | 2 |\n" in page
-    )
+def test_a_new_one_is_a_file_and_a_line(tmp_path):
+    package = tmp_path / "lengths-1.0.dist-info"
+    package.mkdir()
+    write(package, METADATA="Metadata-Version: 2.1\nName: lengths\nVersion: 1.0\n")
+    write(package, entry_points__txt="[raggs.analyses]\nlengths = lengths:Lengths\n")
+    write(tmp_path, lengths__py=LENGTHS, qrels=QRELS, a=RUN)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    arguments = ("eval", "-g", "qrels", "-r", "a", "-m", "mrr", "--analyses", "lengths", "--out", "out")
+    done = raggs(*arguments, cwd=tmp_path, env={"PYTHONPATH": path})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\na returns 9 passages\n" in done.stdout
+    page = (tmp_path / "out" / "eval.md").read_text()
+    assert "## How much they return\n\na returns 9 passages\n\n| system | passages |\n|---|---|\n| a | 9 |\n" in page
+    read = read_report(tmp_path / "out" / "eval.json")
+    assert read.analyses["lengths"][0].part == {"passages": 9}
+    with pytest.raises(UsageError, match="unknown analysis 'lengths'"):  # here it is not installed
+        lay_out(read)
 
 
 def test_an_unknown_one_is_refused_with_those_that_are_known(tmp_path):
     (tmp_path / "qrels").write_text("q1 0 doc-3 5\n")
     (tmp_path / "run").write_text("q1 Q0 doc-3 1 4.0 a\n")
     files = JudgedFiles(tmp_path / "qrels", (str(tmp_path / "run"),))
-    with pytest.raises(UsageError, match=r"unknown analysis 'bound'.*did you mean 'bounds'.*known: answers"):
+    with pytest.raises(UsageError, match=r"unknown analysis 'bound'.*did you mean 'bounds'"):
         evaluate(EvalRequest(files, analyses=AnalysisRequest(frozenset({"bound"}))))
