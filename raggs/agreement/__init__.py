@@ -4,7 +4,7 @@ Pure: orders of identifiers and arrays of labels in, frozen results out; seeded 
 interval. What is undefined is NaN, never a number that looks like an answer, and what was left out is counted.
 """
 
-from raggs.agreement.answers import AccuracyGivenHit, accuracy_given_hit
+from raggs.agreement.answers import AccuracyGivenHit, accuracy_given_hit, wilson
 from raggs.agreement.labels import (
     GRADES,
     Agreement,
@@ -45,4 +45,5 @@ __all__ = [
     "rbo",
     "spearman",
     "tau_ap",
+    "wilson",
 ]

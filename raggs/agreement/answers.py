@@ -1,4 +1,4 @@
-"""Answers against retrieval: how often a system is right once it has found what it needs.
+"""Shares and how sure they are; how often a system is right once it has found what it needs.
 
 Flags are 1, 0 or NaN for unknown; what the unknown leaves out is counted.
 """
@@ -7,11 +7,30 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 from raggs.agreement.labels import check_confidence, paired
+
+
+def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval (Wilson, 1927) of the share `count` / `total`, within 0..1; all of it where total is 0.
+
+    Raises:
+        ValueError: not 0 <= count <= total, or the confidence is not inside 0..1.
+    """
+    check_confidence(confidence, draws=1)
+    if not 0 <= count <= total:
+        raise ValueError(f"a share counts some of a total, not {count} of {total}")
+    if not total:
+        return 0.0, 1.0
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    share, square = count / total, z**2 / total
+    centre = (share + square / 2) / (1 + square)
+    half = z / (1 + square) * math.sqrt(share * (1 - share) / total + square / (4 * total))
+    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 @dataclass(frozen=True)
@@ -49,8 +68,6 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
     Raises:
         ValueError: the shapes differ, a flag is neither 0, 1 nor NaN, or the confidence is out of its range.
     """
-    from scipy.stats import binomtest
-
     answers, hits = paired(correct, hit)
     check_confidence(confidence, draws=1)
     for flags in (answers, hits):
@@ -59,9 +76,7 @@ def accuracy_given_hit(correct: npt.ArrayLike, hit: npt.ArrayLike, *, confidence
     found = answers[(hits == 1) & ~np.isnan(answers)]
     right, total, missed = int(found.sum()), found.size, int((hits == 0).sum())
     missing = hits.size - missed - total
+    low, high = wilson(right, total, confidence)
     if not total:
-        return AccuracyGivenHit(math.nan, 0.0, 1.0, confidence, 0, 0, missed, missing)
-    wilson = binomtest(right, total).proportion_ci(confidence, method="wilson")
-    return AccuracyGivenHit(
-        right / total, float(wilson.low), float(wilson.high), confidence, right, total, missed, missing
-    )
+        return AccuracyGivenHit(math.nan, low, high, confidence, 0, 0, missed, missing)
+    return AccuracyGivenHit(right / total, low, high, confidence, right, total, missed, missing)

@@ -15,12 +15,11 @@ from __future__ import annotations
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.ranking.answers import stages, upset_chances
-from raggs.ranking.confidence import normal_cdf
+from raggs.ranking.confidence import membership, near_threshold, normal_cdf
+from raggs.ranking.likelihood import stage_sums, upset_chances
 from raggs.ranking.posterior import Posterior
 
 OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair
-THRESHOLDS = 96  # grid of the membership threshold; between its points the count is interpolated
 OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top; with both: 1
 
 
@@ -73,7 +72,7 @@ class Planner:
         variances = np.maximum(spread[:, None] + spread[None, :] - 2 * self.covariance, 1e-12)
         np.fill_diagonal(variances, 1.0)
         wins = normal_cdf(self._gaps / np.sqrt(variances))
-        inside = inside_chances(self.mean, np.sqrt(spread), self.top)
+        inside = membership(self.mean, np.sqrt(spread), self.top, near_threshold)
         weights = pair_interest(inside) * (4 * wins * (1 - wins)) ** OPENNESS / variances
         np.fill_diagonal(weights, 0.0)
         laplacian = -weights
@@ -113,23 +112,13 @@ class Planner:
 
         The members come in the order of the scores.
         """
-        _, _, blocks = stages(self.sharpness * self.mean[batches])
+        _, _, blocks = stage_sums(self.sharpness * self.mean[batches])
         return np.asarray(self.sharpness**2 * self._mean_worth(batches)[:, None, None] * blocks)
 
     def _mean_worth(self, batches: Ints) -> Floats:
         size = batches.shape[1]
         pairs = self._worth[batches[:, :, None], batches[:, None, :]]
         return np.asarray(pairs.sum(axis=(1, 2)) / (size * (size - 1)))
-
-
-def inside_chances(mean: Floats, sigma: Floats, top: int) -> Floats:
-    """q_i = Phi((x_i - t) / sigma_i) with the threshold t at which the q sum to `top`; all 1 in small pools."""
-    if mean.size <= top:
-        return np.ones(mean.size)
-    grid = np.linspace(float((mean - 3 * sigma).min()), float((mean + 3 * sigma).max()), THRESHOLDS)
-    counts = normal_cdf((mean[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
-    threshold = np.interp(-top, -counts, grid)
-    return normal_cdf((mean - threshold) / sigma)
 
 
 def pair_interest(inside: Floats) -> Floats:

@@ -19,10 +19,10 @@ import numpy as np
 from raggs.arrays import Flags, Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
-from raggs.ranking.answers import Answers
 from raggs.ranking.base import Ranking
 from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
+from raggs.ranking.likelihood import JudgedOrders
 from raggs.ranking.mixture import fit_mixture, sharpen
 from raggs.ranking.posterior import Posterior
 from raggs.ranking.rounds import RoundRanker
@@ -139,23 +139,23 @@ class BayesRanker(RoundRanker):
     def _refit(self) -> None:
         orders = np.array(self._orders)
         weights = echoes.weights(self._pairs.shown, orders, self.echo)
-        answers = Answers(orders, np.array(self._places), weights, self.favour)
-        self._posterior = fit_mixture(self._mixture, answers, self._posterior.sharpness, self._posterior)
+        judged = JudgedOrders(orders, np.array(self._places), weights, self.favour)
+        self._posterior = fit_mixture(self._mixture, judged, self._posterior.sharpness, self._posterior)
         if self.calls % STUDY_EVERY == 0:
-            self._study(answers)
+            self._study(judged)
 
-    def _study(self, answers: Answers) -> None:
+    def _study(self, judged: JudgedOrders) -> None:
         """What the answers say of the judge: its favour of places, its sharpness, its echo."""
         posterior = self._posterior
         for _ in range(FAVOUR_STEPS if self._biased else 0):
-            answers = replace(answers, favour=place_favour(answers, posterior))
-            if not answers.favour.any():
+            judged = replace(judged, favour=place_favour(judged, posterior))
+            if not judged.favour.any():
                 break
-            posterior = fit_mixture(self._mixture, answers, posterior.sharpness, posterior)
-        self.favour = answers.favour
-        self._posterior = sharpen(self._mixture, answers, posterior)
+            posterior = fit_mixture(self._mixture, judged, posterior.sharpness, posterior)
+        self.favour = judged.favour
+        self._posterior = sharpen(self._mixture, judged, posterior)
         if not self._echo_known:
-            self.echo = echoes.estimate(answers, self._posterior)
+            self.echo = echoes.estimate(judged, self._posterior)
 
     def _settled(self) -> str | None:
         head = np.array(self._order[: self.top])

@@ -6,12 +6,17 @@ differences between passages that were shown together.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from raggs.arrays import Floats, Ints
 
+Threshold = Callable[[Floats, Floats, int], float]
+
 Z95 = 1.959964
 STEPS = 80  # bisections: the bracket shrinks below any float's resolution
+GRID = 96  # points of the threshold's grid; between them the count is interpolated
 
 
 def normal_cdf(values: Floats) -> Floats:
@@ -27,10 +32,8 @@ def above(scores: Floats, sigma: Floats) -> Floats:
     return normal_cdf((scores[:, None] - scores[None, :]) / spread)
 
 
-def membership(scores: Floats, sigma: Floats, top: int) -> Floats:
-    """q[i] = Phi((s_i - t) / sigma_i), with the threshold t such that the q sum to `top`; all 1 in small pools."""
-    if scores.size <= top:
-        return np.ones(scores.size)
+def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
+    """The score t above which `top` of more items are expected to stand, by bisection."""
     low, high = float((scores - 40 * sigma).min()), float((scores + 40 * sigma).max())
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -38,7 +41,21 @@ def membership(scores: Floats, sigma: Floats, top: int) -> Floats:
             low = middle
         else:
             high = middle
-    return normal_cdf((scores - (low + high) / 2) / sigma)
+    return (low + high) / 2
+
+
+def near_threshold(scores: Floats, sigma: Floats, top: int) -> float:
+    """The same but for the grid, at a seventh of the time: for what is asked before each batch."""
+    grid = np.linspace(float((scores - 3 * sigma).min()), float((scores + 3 * sigma).max()), GRID)
+    counts = normal_cdf((scores[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
+    return float(np.interp(-top, -counts, grid))
+
+
+def membership(scores: Floats, sigma: Floats, top: int, threshold: Threshold = exact_threshold) -> Floats:
+    """q[i] = Phi((s_i - t) / sigma_i), with the threshold t such that the q sum to `top`; all 1 in small pools."""
+    if scores.size <= top:
+        return np.ones(scores.size)
+    return normal_cdf((scores - threshold(scores, sigma, top)) / sigma)
 
 
 def rank_interval(scores: Floats, sigma: Floats) -> tuple[Ints, Ints]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.ranking.answers import Answers, upset_chances
+from raggs.ranking.likelihood import JudgedOrders, upset_chances
 from raggs.ranking.posterior import Posterior
 
 HIGHEST_ECHO = 0.9
@@ -38,9 +38,9 @@ def worth(shown: Ints, echo: float) -> Floats:
     return np.asarray(gain)
 
 
-def estimate(answers: Answers, posterior: Posterior) -> float:
+def estimate(judged: JudgedOrders, posterior: Posterior) -> float:
     """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
-    n, surprise, variance, fourth, spread = _repeated_pairs(answers, posterior)
+    n, surprise, variance, fourth, spread = _repeated_pairs(judged, posterior)
     fitted = (variance * posterior.sharpness) ** 2 * spread
     excess = float((surprise**2 - variance + fitted).sum())
     chancy = float((2 * variance**2 + fourth).sum())  # the variance of such squares, were the errors independent
@@ -50,16 +50,16 @@ def estimate(answers: Answers, posterior: Posterior) -> float:
     return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
 
 
-def _repeated_pairs(answers: Answers, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Of each pair that was shown more than once, summed over its showings.
 
     Returns:
         Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; and the
         posterior variance of the difference. Five arrays of the same length.
     """
-    size, scores = posterior.mean.size, answers.scores(posterior.mean, posterior.sharpness)
-    upper, lower = np.triu_indices(answers.orders.shape[1], k=1)
-    winners, losers = answers.orders[:, upper].ravel(), answers.orders[:, lower].ravel()
+    size, scores = posterior.mean.size, judged.scores(posterior.mean, posterior.sharpness)
+    upper, lower = np.triu_indices(judged.orders.shape[1], k=1)
+    winners, losers = judged.orders[:, upper].ravel(), judged.orders[:, lower].ravel()
     lost = upset_chances((scores[:, upper] - scores[:, lower]).ravel())
     doubt = lost * (1.0 - lost)
     pairs = np.minimum(winners, losers) * size + np.maximum(winners, losers)

@@ -43,10 +43,7 @@ class LockGraph:
             raise ValueError(f"locking {winner} above {loser} would close a cycle")
         self.edges[winner, loser] = True
         self._graph.add_edge(winner, loser)
-        if not self.reach[winner, loser]:
-            above = np.append(np.flatnonzero(self.reach[:, winner]), winner)
-            below = np.append(np.flatnonzero(self.reach[loser]), loser)
-            self.reach[np.ix_(above, below)] = True
+        self._connect(winner, loser)
 
     def remove(self, pairs: Iterable[tuple[int, int]]) -> None:
         """Take locks back; what only they implied is no longer reached.
@@ -54,17 +51,21 @@ class LockGraph:
         Raises:
             ValueError: no such lock.
         """
-        import networkx as nx
-
         for winner, loser in pairs:
             if not self.edges[winner, loser]:
                 raise ValueError(f"{winner} is not locked above {loser}")
             self.edges[winner, loser] = False
             self._graph.remove_edge(winner, loser)
         self.reach[:] = False
-        for item in reversed(list(nx.topological_sort(self._graph))):
-            below = np.flatnonzero(self.edges[item])
-            self.reach[item] = self.edges[item] | self.reach[below].any(axis=0)
+        for winner, loser in self._graph.edges:
+            self._connect(winner, loser)
+
+    def _connect(self, winner: int, loser: int) -> None:
+        """Whoever reaches `winner` reaches whatever `loser` reaches."""
+        if not self.reach[winner, loser]:
+            above = np.append(np.flatnonzero(self.reach[:, winner]), winner)
+            below = np.append(np.flatnonzero(self.reach[loser]), loser)
+            self.reach[np.ix_(above, below)] = True
 
     def twice_implied(self, winner: int, loser: int) -> bool:
         """Whether two paths that share no item between them, each through others, lead from `winner` to `loser`.

@@ -20,8 +20,9 @@ from typing import ClassVar
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.ranking import confidence, pl
+from raggs.ranking import confidence
 from raggs.ranking.base import Lock, Ranking
+from raggs.ranking.likelihood import stage_chances
 from raggs.ranking.locks import LockGraph
 from raggs.ranking.rounds import RoundRanker
 
@@ -110,10 +111,10 @@ class OnlineRanker(RoundRanker):
 
     def _step(self, order: Ints) -> None:
         """The stage-wise update: clipped, decayed steps; information; the mean stays that of the grades."""
-        stages = pl.stage_probabilities(self.scores[order])
-        step = self.eta / math.sqrt(self.calls) * pl.gradient(stages)
+        picked = stage_chances(self.scores[order])
+        step = self.eta / math.sqrt(self.calls) * (1.0 - picked.sum(axis=0))
         self.scores[order] += np.clip(step, -self.clip, self.clip)
-        self.info[order] += pl.information(stages)
+        self.info[order] += (picked * (1.0 - picked)).sum(axis=0)
         self.scores += self._mean - self.scores.mean()
 
     def _consider(self, winner: int, loser: int, sigma: list[float]) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.ranking.answers import Answers, by_item
+from raggs.ranking.likelihood import JudgedOrders, by_item
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 3.0, 0.8  # median, and spread of the logarithm: log-normal prior of b
@@ -50,13 +50,13 @@ class Posterior:
     prior: Prior
 
 
-def fit(prior: Prior, answers: Answers, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
+def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
     """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
     from scipy.linalg import lapack  # late: naming an engine needs no scipy
 
     x = start
     for _ in range(steps):
-        loglik, slope, curvature = by_item(x, answers, sharpness)
+        loglik, slope, curvature = by_item(x, judged, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
         factor, _ = lapack.dpotrf(curvature, lower=1)
         step, _ = lapack.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)

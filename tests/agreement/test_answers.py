@@ -1,8 +1,9 @@
 import math
 
 import pytest
+from scipy.stats import binomtest
 
-from raggs.agreement import accuracy_given_hit
+from raggs.agreement import accuracy_given_hit, wilson
 
 NAN = math.nan
 
@@ -23,6 +24,19 @@ def test_wilson_holds_the_shares_that_a_score_test_does_not_reject(right, total)
             z = (right / total - bound) / math.sqrt(bound * (1 - bound) / total)
             assert abs(z) == pytest.approx(1.959964, rel=1e-5)
     assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+@pytest.mark.parametrize(("count", "total"), [(0, 5), (3, 10), (10, 10), (1, 400)])
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_wilson_is_that_of_scipy(count, total, confidence):
+    expected = binomtest(count, total).proportion_ci(confidence, method="wilson")
+    assert wilson(count, total, confidence) == pytest.approx((expected.low, expected.high), abs=1e-12)
+
+
+def test_a_share_of_nothing_may_be_anything():
+    assert wilson(0, 0) == (0.0, 1.0)
+    with pytest.raises(ValueError, match="6 of 5"):
+        wilson(6, 5)
 
 
 def test_without_hits_nothing_is_known():

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking import confidence, pl
-from raggs.ranking.acquisition import BOUNDARY, OPENNESS, OUTSIDE, Planner, inside_chances, pair_interest
+from raggs.ranking import confidence
+from raggs.ranking.acquisition import BOUNDARY, OPENNESS, OUTSIDE, Planner, pair_interest
+from raggs.ranking.likelihood import stage_chances
 from raggs.ranking.posterior import Posterior, Prior
 from raggs.seeds import generator
 
@@ -26,7 +27,7 @@ def planner(size, seed=0, top=5, worth=1.0) -> Planner:
 def expected_information(plan, batch) -> np.ndarray:
     """Stage by stage, in the order of the scores."""
     line = sorted(batch.tolist(), key=lambda item: -plan.mean[item])
-    stages = pl.stage_probabilities(plan.sharpness * plan.mean[line])
+    stages = stage_chances(plan.sharpness * plan.mean[line])
     whole = np.zeros((plan.mean.size, plan.mean.size))
     for p in stages:
         whole[np.ix_(line, line)] += plan.sharpness**2 * (np.diag(p) - np.outer(p, p))
@@ -50,7 +51,11 @@ def test_the_gain_is_the_drop_of_the_weighted_variances(seed):
     variances = spread[:, None] + spread - 2 * plan.covariance
     np.fill_diagonal(variances, 1)
     p = confidence.normal_cdf((plan.mean[:, None] - plan.mean) / np.sqrt(variances))
-    weights = pair_interest(inside_chances(plan.mean, np.sqrt(spread), 3)) * (4 * p * (1 - p)) ** OPENNESS / variances
+    weights = (
+        pair_interest(confidence.membership(plan.mean, np.sqrt(spread), 3, confidence.near_threshold))
+        * (4 * p * (1 - p)) ** OPENNESS
+        / variances
+    )
     stakes, _ = plan._stakes()
     gain = plan._gains(batch[None], stakes)[0]
     plan.expect(batch)
@@ -75,14 +80,6 @@ def test_worthless_pairs_teach_nothing():
     before = plan.covariance.copy()
     plan.expect(np.array([0, 1, 2]))
     np.testing.assert_array_equal(plan.covariance, before)
-
-
-@given(st.integers(2, 40), st.integers(1, 30), st.integers(0, 20))
-def test_chances_to_be_inside_fill_the_top(size, top, seed):
-    rng = generator(seed, "inside")
-    inside = inside_chances(rng.normal(3, 1, size), rng.uniform(0.1, 1, size), top)
-    assert inside.sum() == pytest.approx(min(top, size), abs=0.25)
-    assert ((inside >= 0) & (inside <= 1)).all()
 
 
 def test_interest_by_place():

@@ -29,6 +29,15 @@ def test_membership_fills_the_top(belief, top):
     assert ((q >= 0) & (q <= 1)).all()
 
 
+@given(st.integers(2, 40), st.integers(1, 30), st.integers(0, 20))
+def test_the_near_threshold_nearly_fills_the_top(size, top, seed):
+    rng = generator(seed, "inside")
+    scores, sigma = rng.normal(3, 1, size), rng.uniform(0.1, 1, size)
+    inside = confidence.membership(scores, sigma, top, confidence.near_threshold)
+    assert inside.sum() == pytest.approx(min(top, size), abs=0.25)
+    np.testing.assert_allclose(inside, confidence.membership(scores, sigma, top), atol=0.05)
+
+
 @given(beliefs())
 def test_rank_intervals_hold_the_rank_and_stay_in_the_pool(belief):
     low, high = confidence.rank_interval(*belief)

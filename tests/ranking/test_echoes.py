@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.orders import fair
 
 from raggs.ranking import echoes
-from raggs.ranking.answers import Answers
+from raggs.ranking.likelihood import JudgedOrders
 from raggs.ranking.posterior import Prior, fit
 from raggs.seeds import generator
 
@@ -43,9 +43,9 @@ def estimated(stubborn: bool, seed: int) -> float:
             noise = rng.logistic(size=1 if stubborn else 8) * np.ones(8)
             wins = 2.0 * (utilities[first] - utilities[second]) + noise > 0
             orders += [(first, second) if won else (second, first) for won in wins]
-    answers = fair(orders)
-    posterior = fit(Prior(np.full(12, 3.0), np.full(12, 2.0)), answers, 2.0, np.full(12, 3.0))
-    return echoes.estimate(answers, posterior)
+    judged = fair(orders)
+    posterior = fit(Prior(np.full(12, 3.0), np.full(12, 2.0)), judged, 2.0, np.full(12, 3.0))
+    return echoes.estimate(judged, posterior)
 
 
 def test_stubborn_judges_are_told_from_noisy_ones():
@@ -54,9 +54,9 @@ def test_stubborn_judges_are_told_from_noisy_ones():
 
 
 def test_nothing_repeated_means_no_echo():
-    answers = fair([[0, 1, 2]])
-    posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), answers, 2.0, np.full(3, 3.0))
-    assert echoes.estimate(answers, posterior) == 0
+    judged = fair([[0, 1, 2]])
+    posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), judged, 2.0, np.full(3, 3.0))
+    assert echoes.estimate(judged, posterior) == 0
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -71,7 +71,7 @@ def test_a_known_favour_of_places_is_no_echo(seed):
                 won = 2.0 * (utilities[first] - utilities[second]) + 3.0 + rng.logistic() > 0
                 orders.append((first, second) if won else (second, first))
                 places.append((0, 1) if won else (1, 0))
-    known = Answers(np.array(orders), np.array(places), np.ones(len(orders)), favour)
+    known = JudgedOrders(np.array(orders), np.array(places), np.ones(len(orders)), favour)
     posterior = fit(Prior(np.full(12, 3.0), np.full(12, 11.0)), known, 2.0, np.full(12, 3.0))
     assert echoes.estimate(known, posterior) < 0.2
     assert echoes.estimate(replace(known, favour=np.zeros(2)), posterior) > 0.5

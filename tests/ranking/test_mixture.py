@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.orders import fair, judged_orders
 
-from raggs.ranking.answers import by_item
+from raggs.ranking.likelihood import by_item
 from raggs.ranking.mixture import Mixture, fit_mixture, refine, sharpen
 from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
 from raggs.seeds import generator

@@ -1,8 +1,10 @@
 """Judged batches as arrays, and what the Plackett-Luce model says of them.
 
-An answer orders the passages of one list. Its likelihood depends on the utilities, on the sharpness of the judge, and
-on the places of the list where the passages were shown, since a judge may favour some of them. Sums over all answers
-run by passage or by place with the same formulas. Pure functions; nothing is fitted here.
+A judge who ranks a batch picks its best item, then the best of the rest, and so on; each pick, a stage, follows a
+softmax of the scores of those that are left (Luce 1959, Plackett 1975). An answer orders the passages of one list.
+Its likelihood depends on the utilities, on the sharpness of the judge, and on the places of the list where the
+passages were shown, since a judge may favour some of them. Sums over all answers run by passage or by place with the
+same formulas. Pure functions; nothing is fitted here.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from raggs.arrays import Floats, Ints
 
 
 @dataclass(frozen=True)
-class Answers:
+class JudgedOrders:
     """All judged batches of one size.
 
     Attributes:
@@ -41,25 +43,25 @@ FAR = 300.0  # differences of scores beyond this change nothing, and their squar
 FARTHEST = 500.0  # the same for a plain exponential
 
 
-def by_item(utilities: Floats, answers: Answers, sharpness: float) -> Sums:
+def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
     """Log-likelihood of the answers, its gradient and its negative Hessian by the utilities.
 
     Returns:
         The value; shape (size,): winner of a stage b (1 - p), others -b p, summed over stages; shape (size, size),
         positive semidefinite: the sum of b^2 (diag p - p p^T) over stages (Plackett 1975; Hunter 2004).
     """
-    loglik, gradient, curvature = _sums(utilities, answers, sharpness, answers.orders, utilities.size)
+    loglik, gradient, curvature = _sums(utilities, judged, sharpness, judged.orders, utilities.size)
     return loglik, np.asarray(sharpness * gradient), np.asarray(sharpness**2 * curvature)
 
 
-def by_place(utilities: Floats, answers: Answers, sharpness: float) -> Sums:
+def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
     """The same by the favour of the places: shapes (m,) and (m, m)."""
-    return _sums(utilities, answers, sharpness, answers.places, answers.favour.size)
+    return _sums(utilities, judged, sharpness, judged.places, judged.favour.size)
 
 
-def _sums(utilities: Floats, answers: Answers, sharpness: float, cells: Ints, size: int) -> Sums:
-    scores, weights = answers.scores(utilities, sharpness), answers.weights
-    loglik, picked, blocks = stages(scores)
+def _sums(utilities: Floats, judged: JudgedOrders, sharpness: float, cells: Ints, size: int) -> Sums:
+    scores, weights = judged.scores(utilities, sharpness), judged.weights
+    loglik, picked, blocks = stage_sums(scores)
     gradient = np.bincount(cells.ravel(), (weights[:, None] * (1.0 - picked)).ravel(), minlength=size)
     pairs = cells[:, :, None] * size + cells[:, None, :]
     blocks *= weights[:, None, None]
@@ -67,8 +69,8 @@ def _sums(utilities: Floats, answers: Answers, sharpness: float, cells: Ints, si
     return float(weights @ loglik), np.asarray(gradient), np.asarray(curvature)
 
 
-def stages(scores: Floats) -> Sums3:
-    """The stages of each order at once: an order picks its first, then the best of the rest, and so on.
+def stage_sums(scores: Floats) -> Sums3:
+    """The stages of each of many orders at once, summed.
 
     With e_i = exp(s_i) and the tail sums T_k = e_k + ... + e_m, item i >= k is picked at stage k with p_k(i) =
     e_i / T_k. Sums over stages need no stage of their own: sum p_k(i) = e_i sum 1 / T_k over k <= i, and
@@ -90,6 +92,18 @@ def stages(scores: Floats) -> Sums3:
     diagonal = np.arange(scores.shape[1])
     blocks[:, diagonal, diagonal] += picked
     return (scores - highest - np.log(tails)).sum(axis=1), picked, blocks
+
+
+def stage_chances(scores: Floats) -> Floats:
+    """p[k, j]: the chance that item j of one order is picked at stage k, in full; exact for scores of any finite size.
+
+    p[k, j] = exp(s_j) / T_k for j >= k, else 0, for scores s in the judged order. Shape (m, m); each row sums to 1. An
+    order adds 1 - sum p to the gradient of its log-likelihood by the scores, and sum p (1 - p) to the information.
+    """
+    inside = np.triu(np.ones((scores.size, scores.size), dtype=bool))
+    stages = np.where(inside, scores, -np.inf)
+    weights = np.exp(stages - stages.max(axis=1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def upset_chances(gaps: Floats) -> Floats:
