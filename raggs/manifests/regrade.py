@@ -7,9 +7,8 @@ ended, who shares the grade of whom.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from types import SimpleNamespace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
 from raggs.judges.base import Judgment
@@ -41,11 +40,19 @@ def _said(grade: int | None, record: JudgeRecord) -> Judgment:
     return Judgment(grade, record.reason)
 
 
+@dataclass(frozen=True)
+class RecordedPool:
+    """One query and its recorded judge, as grading a pool asks for them."""
+
+    queries: Mapping[str, Query]
+    judge: RecordedJudge
+
+
 def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
     """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time."""
     recorded = work.by_query("judge", JudgeRecord)
     with asyncio.Runner() as loop:
         for qid, pool in work.by_query("merge", MergeRecord):
             _, records = next(recorded, (qid, []))
-            services: Any = SimpleNamespace(judge=RecordedJudge(records), queries={qid: Query(qid=qid, text="?")})
+            services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records))
             yield from loop.run(STAGE.pool(pool, config, services))

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
 from raggs.embedders.base import Embedder
-from raggs.judges.base import Judge, Task
+from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.settings import Settings
@@ -48,13 +48,39 @@ class Journal(Protocol):
         ...
 
 
-class Services(Protocol):
-    """The world as a stage sees it; each part is made when it is first used."""
+class Grader(Protocol):
+    """The half of a judge that gives grades (see `raggs.judges.base.Judge`)."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment: ...
+
+
+class QueryServices(Protocol):
+    """What every stage needs."""
 
     @property
     def queries(self) -> Mapping[str, Query]: ...
+
+
+class PassageServices(QueryServices, Protocol):
+    """For a stage that reads the corpus."""
+
     @property
     def passages(self) -> Passages: ...
+
+
+class GradeServices(QueryServices, Protocol):
+    """For grading one pool."""
+
+    @property
+    def judge(self) -> Grader: ...
+
+
+class Services(PassageServices, Protocol):
+    """The world as a stage sees it; each part is made when it is first used. A stage that needs less asks for less."""
+
     @property
     def embedder(self) -> Embedder | None: ...
     @property

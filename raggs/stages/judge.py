@@ -24,7 +24,7 @@ from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
 from raggs.settings import Effort, PromptName, Settings
-from raggs.stages.base import Services, Stage, Tally, Work, run_ordered
+from raggs.stages.base import GradeServices, Services, Stage, Tally, Work, run_ordered
 
 LOW = 2  # grades up to here say that the pool runs dry
 SILENT = 0.05  # a larger share of failures is worth a warning
@@ -90,13 +90,13 @@ class Judge(Stage[JudgeConfig]):
     def tally(self, config: JudgeConfig) -> Tally:
         return Judgments(config)
 
-    async def pool(self, pool: Sequence[MergeRecord], config: JudgeConfig, services: Services) -> list[JudgeRecord]:
+    async def pool(self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices) -> list[JudgeRecord]:
         """The records of one query's pool, in its order."""
         leaders = [record for record in pool if record.duplicate_of is None]
         graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
         return [self._shared(record, graded) for record in pool]
 
-    async def _walk(self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: Services) -> list[JudgeRecord]:
+    async def _walk(self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices) -> list[JudgeRecord]:
         """Grade from the top down until `stop_after` low grades stand in a row.
 
         While `low` of them do, no end can come before the next `stop_after - low` passages are graded, so these are
@@ -118,7 +118,7 @@ class Judge(Stage[JudgeConfig]):
             for each in leaders[len(graded) :]
         ]
 
-    async def _grade(self, record: MergeRecord, config: JudgeConfig, services: Services) -> JudgeRecord:
+    async def _grade(self, record: MergeRecord, config: JudgeConfig, services: GradeServices) -> JudgeRecord:
         query = services.queries[record.qid]
         samples = await asyncio.gather(
             *(services.judge.grade(query, record.passage, sample=number) for number in range(config.samples))

@@ -14,7 +14,7 @@ from raggs.artifacts import MergeRecord, Placement, RetrieveRecord
 from raggs.fusion import Fusion, fuse, fusion_options, make_fusion
 from raggs.fusion.duplicates import group_duplicates
 from raggs.settings import Settings
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import PassageServices, Services, Stage, Work
 
 
 class TextDuplicates(Settings):
@@ -70,14 +70,14 @@ class Merge(Stage[MergeConfig]):
     def causes(self, config: MergeConfig, services: Services) -> dict[str, Any]:
         return {"corpus": services.causes("corpus"), "fusion": fusion.REGISTRY.edition(config.type)}
 
-    def run(self, work: Work, config: MergeConfig, services: Services) -> Iterator[MergeRecord]:
+    def run(self, work: Work, config: MergeConfig, services: PassageServices) -> Iterator[MergeRecord]:
         total, method = len(services.queries), config.method()
         for done, (qid, records) in enumerate(work.by_query("retrieve", RetrieveRecord), start=1):
             yield from self._pool(qid, records, method, config, services)
             work.progress(done, total)
 
     def _pool(
-        self, qid: str, records: list[RetrieveRecord], method: Fusion, config: MergeConfig, services: Services
+        self, qid: str, records: list[RetrieveRecord], method: Fusion, config: MergeConfig, services: PassageServices
     ) -> Iterator[MergeRecord]:
         lists = {
             name: [(record.doc_id, record.score) for record in hits]

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from raggs.artifacts import JudgeRecord, PruneRecord
 from raggs.pruning import prune
 from raggs.settings import Settings
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import QueryServices, Services, Stage, Work
 
 
 class PruneConfig(Settings):
@@ -35,7 +35,7 @@ class Prune(Stage[PruneConfig]):
     def causes(self, config: PruneConfig, services: Services) -> dict[str, Any]:
         return {}
 
-    def run(self, work: Work, config: PruneConfig, services: Services) -> Iterator[PruneRecord]:
+    def run(self, work: Work, config: PruneConfig, services: QueryServices) -> Iterator[PruneRecord]:
         total = len(services.queries)
         for done, (_, pool) in enumerate(work.by_query("judge", JudgeRecord), start=1):
             leaders = [record for record in pool if record.duplicate_of is None]
