@@ -172,10 +172,11 @@ def read_records(path: Path, model: type[M]) -> Iterator[M]:
         try:
             yield model.model_validate_json(text)
         except ValidationError as error:
-            raise DataError(explain(error), where=path, line=number, remedy=f"expected a {model.__name__}") from error
+            remedy = f"expected a {model.__name__}"
+            raise DataError(first_fault(error), where=path, line=number, remedy=remedy) from error
 
 
-def explain(error: ValidationError) -> str:
+def first_fault(error: ValidationError) -> str:
     """The first fault of a validation, in one phrase."""
     first = error.errors(include_url=False)[0]
     place = ".".join(map(str, first["loc"]))
@@ -242,4 +243,4 @@ def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
             try:
                 yield model.model_validate_json(line)
             except ValidationError as error:
-                raise DataError(explain(error), where=path, line=number, remedy=remedy) from error
+                raise DataError(first_fault(error), where=path, line=number, remedy=remedy) from error

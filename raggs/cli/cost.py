@@ -62,7 +62,7 @@ def _estimates(run: OpenedRun) -> tuple[list[Estimate], str]:
     from raggs.config.estimate import estimate
     from raggs.config.models import RunConfig
     from raggs.errors import RaggsError
-    from raggs.jsonl import explain
+    from raggs.jsonl import first_fault
 
     try:
         with open_runner(RunConfig.model_validate(run.manifest.config)) as runner:
@@ -71,7 +71,7 @@ def _estimates(run: OpenedRun) -> tuple[list[Estimate], str]:
     except RaggsError as error:
         return [], str(error)
     except ValidationError as error:
-        return [], explain(error)
+        return [], first_fault(error)
 
 
 def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> None:

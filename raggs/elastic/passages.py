@@ -15,7 +15,7 @@ from raggs.artifacts import Passage, span_of
 from raggs.elastic.index import PREFERENCE, TEXTS, Hits, Index, slices, whole
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
-from raggs.jsonl import explain
+from raggs.jsonl import first_fault
 
 SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
 KEEP = "5m"  # between two pages of a point in time
@@ -120,7 +120,7 @@ class IndexPassages:
                 metadata=metadata,
             )
         except ValidationError as error:
-            raise self._no_passage(hit, explain(error)) from error
+            raise self._no_passage(hit, first_fault(error)) from error
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""

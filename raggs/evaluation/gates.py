@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from raggs.errors import DataError, NotFoundError, PartialError
 from raggs.evaluation.models import Report, SystemPart
-from raggs.jsonl import explain
+from raggs.jsonl import first_fault
 from raggs.metrics.stats import compare
 
 CUTOFF = re.compile(r"@\d+")
@@ -83,7 +83,7 @@ def read_report(path: Path) -> Report:
     except OSError as error:
         raise NotFoundError(f"cannot be read ({error.strerror})", where=path) from error
     except ValidationError as error:
-        raise DataError(explain(error), where=path, remedy="name an eval.json of this version of raggs") from error
+        raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
 
 
 def regressions(report: Report, before: Report, *, drop: float, where: Path | None) -> list[str]:

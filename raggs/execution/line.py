@@ -21,7 +21,7 @@ from uuid import uuid4
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
 from raggs.judges.base import Judge, Judgment, Ordering, Task
-from raggs.manifests.journal import Shelf
+from raggs.manifests.journal import EntryFile
 from raggs.settings import Causes
 
 SILENCE_S = 300.0  # the client gives a sign of life every 30 s
@@ -174,7 +174,7 @@ class ShardJournal:
         self._known: dict[str, list[JournalRecord]] = {}
         for entry in known:
             self._known.setdefault(entry.qid, []).append(entry)
-        self._settled = Shelf(tempfile.TemporaryFile())  # noqa: SIM115 - gone with the journal
+        self._settled = EntryFile(tempfile.TemporaryFile())  # noqa: SIM115 - gone with the journal
 
     def entries(self, qid: str) -> list[JournalRecord]:
         return self._known.get(qid, [])

@@ -14,32 +14,19 @@ Nothing is written and nobody is asked: no network, no corpus, no key.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any
 
-from raggs.artifacts import (
-    ARTIFACTS,
-    JournalRecord,
-    MergeRecord,
-    Passage,
-    PruneRecord,
-    RankRecord,
-    Record,
-    artifact_file,
-)
+from raggs.artifacts import ARTIFACTS, MergeRecord, PruneRecord, RankRecord, Record, artifact_file
 from raggs.errors import RaggsError
 from raggs.hashing import hash_value
 from raggs.jsonl import dump_line
+from raggs.manifests.derive import DERIVATIONS, derived
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
-from raggs.manifests.regrade import regraded
-from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Work
-from raggs.stages.judge import JudgeConfig
-from raggs.stages.rank import RankConfig, fold, rank_records, task_of
+from raggs.stages import ORDER
 from raggs.text import plural, shorten
 
 SHOWN_LINES = 3
@@ -115,7 +102,7 @@ def _changed_lines(run: OpenedRun, stage: str, artifact: str, rows: int) -> Iter
 
 def _records(run: OpenedRun, artifact: str) -> Iterator[Finding]:
     file, model = artifact_file(artifact), ARTIFACTS[artifact]
-    previous: tuple[Any, ...] | None = None
+    previous: tuple[object, ...] | None = None
     try:
         for number, record in enumerate(run.records(artifact), start=1):
             key = tuple(getattr(record, field) for field in model.ORDER)
@@ -141,7 +128,7 @@ def _chain(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
 
 
 def _derivations(run: OpenedRun, damaged: set[str]) -> Iterator[Finding]:
-    for name, derive in (("merge", _rerun), ("judge", _judge), ("prune", _prune), ("rank", _rank)):
+    for name in DERIVATIONS:
         lock = run.manifest.stages.get(name)
         if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
             continue
@@ -149,9 +136,19 @@ def _derivations(run: OpenedRun, damaged: set[str]) -> Iterator[Finding]:
             if older := outdated(lock):
                 yield Finding(artifact_file(name), None, f"cannot be derived again: {older}")
             else:
-                yield from derive(run, lock)
+                yield from _derivation(run, lock)
         except RaggsError as error:
             yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
+
+
+def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
+    problems: list[str] = []
+    yield from _compare(run, lock.stage, derived(run, lock, problems.append))
+    yield from (Finding("rank.journal.jsonl", None, problem) for problem in problems)
+    if lock.stage == "prune":
+        yield from _whole_pool(run)
+    if lock.stage == "rank":
+        yield from _golden_order(run)
 
 
 def _compare(run: OpenedRun, artifact: str, derived: Iterable[Record]) -> Iterator[Finding]:
@@ -170,46 +167,8 @@ def _difference(expected: Record | None, found: Record | None) -> str:
     return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
 
 
-class _PoolTexts:
-    """Gives merge the passages of its own artifact, a query at a time: the corpus is not needed for an audit."""
-
-    def __init__(self, pools: Iterator[tuple[str, list[MergeRecord]]]) -> None:
-        self._pools = pools
-
-    def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]:
-        _, pool = next(self._pools, ("", []))
-        known = {record.doc_id: record.passage for record in pool}
-        return {doc_id: known.get(doc_id) or Passage(doc_id=doc_id, text="(not in merge.jsonl)") for doc_id in doc_ids}
-
-
-class _AuditServices:
-    """The little that the deterministic stages need; anything else is an attribute error, on purpose."""
-
-    def __init__(self, run: OpenedRun) -> None:
-        self.passages = _PoolTexts(_work(run).by_query("merge", MergeRecord))
-        self.queries: Mapping[str, Any] = {}
-
-
-def _work(run: OpenedRun) -> Work:
-    def reader(artifact: str) -> Callable[[], Iterator[Record]]:
-        return lambda: run.records(artifact)
-
-    return Work({name: reader(name) for name in ARTIFACTS})
-
-
-def _rerun(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    stage = load_stage(lock.stage)
-    config = stage.Config.model_validate(lock.params)
-    services: Any = _AuditServices(run)
-    yield from _compare(run, lock.stage, stage.run(_work(run), config, services))
-
-
-def _judge(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    yield from _compare(run, "judge", regraded(_work(run), JudgeConfig.model_validate(lock.params)))
-
-
-def _prune(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    yield from _rerun(run, lock)
+def _whole_pool(run: OpenedRun) -> Iterator[Finding]:
+    """Whether every passage of each pool was kept or cut."""
     pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
     pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
     for number, (expected, found) in enumerate(zip_longest(pool, pruned), start=1):
@@ -218,34 +177,11 @@ def _prune(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
             return
 
 
-def _rank(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    config = RankConfig.model_validate(lock.params)
-    problems: list[Finding] = []
-    yield from _compare(run, "rank", _replayed(run, config, problems))
-    yield from problems
+def _golden_order(run: OpenedRun) -> Iterator[Finding]:
     lines = 0
     for qid, records in run.golden():
         yield from _invariants(qid, records, lines)
         lines += len(records)
-
-
-def _replayed(run: OpenedRun, config: RankConfig, problems: list[Finding]) -> Iterator[RankRecord]:
-    work = _work(run)
-    journal = work.by_query("rank.journal", JournalRecord)
-    qid, entries = next(journal, ("", []))
-    for name, records in work.by_query("prune", PruneRecord):
-        task = task_of(name, records)
-        mine = entries if qid == name else []
-        if qid == name:
-            qid, entries = next(journal, ("", []))
-        ranking, problem = fold(task, config, {(entry.round, entry.slot): entry for entry in mine})
-        if len({entry.state for entry in mine}) > 1:
-            problem = "entries of more than one state"
-        if problem:
-            problems.append(Finding("rank.journal.jsonl", None, f"query {name}: {problem}"))
-        yield from rank_records(task, ranking)
-    if qid:
-        problems.append(Finding("rank.journal.jsonl", None, f"query {qid} is not in prune.jsonl"))
 
 
 def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Finding]:

@@ -15,7 +15,8 @@ from raggs.errors import AuditError, NotFoundError
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.ranking import Ranking
-from raggs.stages.rank import RankConfig, fold, task_of
+from raggs.stages.rank import RankConfig
+from raggs.stages.replay import Answers, kept_pool, replay
 from raggs.text import did_you_mean
 
 
@@ -72,18 +73,16 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         remedy = did_you_mean(qid, sorted(known), "all are in embed.jsonl")
         raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
-    task = task_of(qid, pruned)
-    answers = {(entry.round, entry.slot): entry for entry in entries}
-    config = RankConfig.model_validate(lock.params)
-    ranking, problem = fold(task, config, answers)
-    if problem:
+    pool, config = kept_pool(qid, pruned), RankConfig.model_validate(lock.params)
+    found = replay(config.course(pool), Answers(entries))
+    if found.problem:
         raise AuditError(
-            f"query {qid} cannot be replayed: {problem}", where=run.folder, remedy="raggs audit shows more"
+            f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
         )
-    if ranking is None:
+    if found.ranking is None:
         raise NotFoundError(
             f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"
         )
     wins = Counter(pair for entry in entries if entry.order for pair in combinations(entry.order, 2))
-    grades, failed = dict(zip(task.ids, task.grades, strict=True)), sum(entry.order is None for entry in entries)
-    return Explanation(qid, config, ranking, grades, wins, failed)
+    grades, failed = dict(zip(pool.ids, pool.grades, strict=True)), sum(entry.order is None for entry in entries)
+    return Explanation(qid, config, found.ranking, grades, wins, failed)

@@ -20,7 +20,7 @@ from raggs.atomic import atomic_writer
 from raggs.jsonl import dump_line, read_torn
 
 
-class Shelf:
+class EntryFile:
     """Journal entries in a file, found again by their query. Its owner closes it.
 
     Args:
@@ -82,13 +82,13 @@ class RunJournal:
         believed = None if sums is None else {sums[at : at + 4] for at in range(0, len(sums), 4)}
         # A torn last line would corrupt what is appended next, so the whole lines are written again.
         with atomic_writer(path) as file:
-            self._known = Shelf(file)
+            self._known = EntryFile(file)
             for record in read_torn(path, JournalRecord, "delete the file to start this stage afresh"):
                 line = dump_line(record)
                 if believed is None or zlib.crc32(line).to_bytes(4, "little") in believed:
                     self._known.index(record.qid, file.write(line))
         self._known.file = path.open("r+b")
-        self._settled = Shelf(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
+        self._settled = EntryFile(tempfile.TemporaryFile(dir=path.parent))  # noqa: SIM115 - closed by `close`
 
     def entries(self, qid: str) -> list[JournalRecord]:
         """What is known of a query, from earlier runs and from this one."""

@@ -20,7 +20,7 @@ from raggs.artifacts import ARTIFACTS, Record, artifact_file
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError
 from raggs.hashing import hash_file
-from raggs.jsonl import Written, explain, read_records, write_routed
+from raggs.jsonl import Written, first_fault, read_records, write_routed
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.models import SCHEMA, Output, RunManifest
 
@@ -65,7 +65,7 @@ class RunStore:
             return RunManifest.model_validate(raw)
         except ValidationError as error:
             raise DataError(
-                explain(error), where=path, remedy="restore the file, or delete it to run afresh"
+                first_fault(error), where=path, remedy="restore the file, or delete it to run afresh"
             ) from error
         except ValueError as error:
             raise DataError(

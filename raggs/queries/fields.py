@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from raggs.artifacts import Query
 from raggs.errors import DataError
 from raggs.hashing import canonical_json
-from raggs.jsonl import explain
+from raggs.jsonl import first_fault
 from raggs.text import shorten
 
 ALIASES = {
@@ -49,7 +49,8 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
         query = Query.model_validate(values)
         canonical_json(query.metadata).encode()
     except ValidationError as error:
-        raise DataError(f"query {values['qid']!r}: {explain(error)}", where=path, line=line, remedy=REMEDY) from error
+        message = f"query {values['qid']!r}: {first_fault(error)}"
+        raise DataError(message, where=path, line=line, remedy=REMEDY) from error
     except (TypeError, ValueError) as error:
         message = f"query {values['qid']!r}: its metadata cannot be written as JSON ({error})"
         raise DataError(message, where=path, line=line, remedy="use texts, numbers, lists and mappings only") from error

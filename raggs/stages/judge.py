@@ -90,13 +90,17 @@ class Judge(Stage[JudgeConfig]):
     def tally(self, config: JudgeConfig) -> Tally:
         return Judgments(config)
 
-    async def pool(self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices) -> list[JudgeRecord]:
+    async def pool(
+        self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
+    ) -> list[JudgeRecord]:
         """The records of one query's pool, in its order."""
         leaders = [record for record in pool if record.duplicate_of is None]
         graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
         return [self._shared(record, graded) for record in pool]
 
-    async def _walk(self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices) -> list[JudgeRecord]:
+    async def _walk(
+        self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
+    ) -> list[JudgeRecord]:
         """Grade from the top down until `stop_after` low grades stand in a row.
 
         While `low` of them do, no end can come before the next `stop_after - low` passages are graded, so these are

@@ -2,28 +2,28 @@
 
 The ranker chooses rounds of batches; the judge orders each batch; the ranker learns from the answers in the
 round's order, whatever order they arrived in. Every answer is noted in the journal at once, and the ranker's
-state is a fold over the journal: resuming and auditing are replays of the same code path (`fold`).
+state is a fold over the journal (`raggs.stages.replay`): to resume is to replay, and to ask for what is missing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
 from raggs import ranking
 from raggs.adapter import NameOf
-from raggs.artifacts import JournalRecord, MergeRecord, PruneRecord, Query, RankRecord, Record
+from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankRecord, Record
 from raggs.hashing import hash_value
 from raggs.judges.base import Judge
-from raggs.ranking import Ranker, Ranking, engine_options, make_ranker
-from raggs.ranking.health import FINDINGS, Batch, HealthCounts
+from raggs.ranking import Ranker, engine_options, make_ranker
+from raggs.ranking.health import FINDINGS, HealthCounts
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes_of
 from raggs.stages.base import Journal, Services, Stage, Tally, Work, run_ordered
+from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, rank_records
 
 
 class RankConfig(Settings):
@@ -67,116 +67,26 @@ class RankConfig(Settings):
             **self.options,
         )
 
+    def course(self, pool: KeptPool) -> Course | None:
+        """The ranking of a pool at its start; None for an empty one."""
+        if not pool.ids:
+            return None
+        ranker = self.ranker(pool.ids, pool.grades, derive_seed(self.seed, "rank", pool.qid))
+        return Course(ranker, self.parallel)
 
-@dataclass(frozen=True)
-class Task:
-    """What the ranking of one query starts from."""
+    def state(self, pool: KeptPool, judge: object) -> str:
+        """A hash of all that decides a ranking's course; journal entries of another state say nothing here.
 
-    qid: str
-    ids: tuple[str, ...]
-    grades: tuple[int, ...]
-    followers: Mapping[str, tuple[str, ...]]  # near-duplicates by representative
-
-    def state(self, config: RankConfig, judge: Any) -> str:
-        """A hash of all that decides the ranking's course; journal entries of another state say nothing here."""
-        return hash_value([self.qid, self.ids, self.grades, causes_of(config), engine_version(config.engine), judge])[
-            :16
-        ]
-
-    def ranker(self, config: RankConfig) -> Ranker:
-        return config.ranker(self.ids, self.grades, derive_seed(config.seed, "rank", self.qid))
+        Args:
+            judge: all that can change its answers, as it states them.
+        """
+        parts = [pool.qid, pool.ids, pool.grades, causes_of(self), engine_version(self.engine), judge]
+        return hash_value(parts)[:16]
 
 
 def engine_version(engine: str) -> str:
     """The engine and its version, as locks and journals name it."""
     return ranking.REGISTRY.edition(engine)
-
-
-def task_of(qid: str, records: Iterable[PruneRecord]) -> Task:
-    """The task of a query from its pruned pool."""
-    kept = [record for record in records if record.kept and record.grade is not None]
-    leaders = [(record.doc_id, record.grade) for record in kept if record.duplicate_of is None and record.grade]
-    followers: dict[str, tuple[str, ...]] = {}
-    for record in kept:
-        if record.duplicate_of is not None:
-            followers[record.duplicate_of] = (*followers.get(record.duplicate_of, ()), record.doc_id)
-    return Task(qid, tuple(doc_id for doc_id, _ in leaders), tuple(grade for _, grade in leaders), followers)
-
-
-Answers = dict[tuple[int, int], JournalRecord]
-
-
-def known_answers(entries: Iterable[JournalRecord], state: str) -> Answers:
-    """The journal's answers for one state, by round and slot."""
-    return {(entry.round, entry.slot): entry for entry in entries if entry.state == state}
-
-
-def learn(ranker: Ranker, round_entries: Sequence[JournalRecord]) -> None:
-    """Give a whole round's answers to the ranker, in the round's order."""
-    for entry in round_entries:
-        if entry.order is None:
-            ranker.skip(entry.shown)
-        else:
-            ranker.observe(entry.order)
-
-
-def fold(task: Task, config: RankConfig, answers: Answers) -> tuple[Ranking | None, str | None]:
-    """Replay a complete journal.
-
-    Returns:
-        The ranking, or None for an empty pool; and what the journal lacks or has too much, or None.
-    """
-    if not task.ids:
-        return None, f"{len(answers)} entries for an empty pool" if answers else None
-    ranker, used, number = task.ranker(config), 0, 0
-    while not ranker.done:
-        batches = ranker.next_batches(config.parallel)
-        entries = [answers.get((number, slot)) for slot in range(len(batches))]
-        for slot, (batch, entry) in enumerate(zip(batches, entries, strict=True)):
-            if entry is None:
-                return None, f"round {number}, slot {slot} is missing"
-            if entry.shown != tuple(batch):
-                return None, f"round {number}, slot {slot} shows other passages than the ranker asks for"
-        learn(ranker, [entry for entry in entries if entry is not None])
-        used += len(batches)
-        number += 1
-    return ranker.ranking(), None if used == len(answers) else f"{len(answers) - used} entries beyond the end"
-
-
-def rank_records(task: Task, ranking: Ranking | None) -> Iterator[RankRecord]:
-    """The ranking as records; near-duplicates follow their representative and share its numbers."""
-    if ranking is None:
-        return
-    grades = dict(zip(task.ids, task.grades, strict=True))
-    above: dict[str, list[str]] = {}
-    below: dict[str, list[str]] = {}
-    for lock in ranking.locks:
-        below.setdefault(lock.winner, []).append(lock.loser)
-        above.setdefault(lock.loser, []).append(lock.winner)
-    rank = 0
-    for position, doc_id in enumerate(ranking.order):
-        for member in (doc_id, *task.followers.get(doc_id, ())):
-            rank += 1
-            yield RankRecord(
-                qid=task.qid,
-                rank=rank,
-                doc_id=member,
-                grade=grades[doc_id],
-                score=ranking.scores[position],
-                sigma=ranking.sigma[position],
-                confidence=ranking.position_confidence[position],
-                rank_low=ranking.rank_low[position],
-                rank_high=ranking.rank_high[position],
-                membership=ranking.membership[position],
-                exposures=ranking.exposures[position],
-                locks_out=tuple(sorted(below.get(doc_id, ()))),
-                locks_in=tuple(sorted(above.get(doc_id, ()))),
-                duplicate_of=None if member == doc_id else doc_id,
-                expected_inversions=ranking.expected_inversions,
-                sharpness=ranking.sharpness,
-                echo=ranking.echo,
-                position_bias=ranking.position_bias,
-            )
 
 
 class Batches(Tally):
@@ -185,7 +95,7 @@ class Batches(Tally):
     def __init__(self) -> None:
         self._counts = HealthCounts()
         self._qid = ""
-        self._batches: list[Batch] = []
+        self._batches: list[tuple[Sequence[str], Sequence[str] | None]] = []
 
     def see(self, record: Record) -> None:
         if isinstance(record, RankRecord) and record.rank == 1:
@@ -226,86 +136,80 @@ class Rank(Stage[RankConfig]):
 
     def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[RankRecord]:
         total = len(services.queries)
-        judge = services.causes("judge", "order")
+        engine, answering = engine_version(config.engine), services.causes("judge", "order")
         turn = asyncio.Lock()
 
-        async def rank(pair: tuple[Task, Mapping[str, MergeRecord]]) -> list[RankRecord]:
-            task, pool = pair
-            ranking = await self._rank(task, pool, task.state(config, judge), config, work, services, turn)
-            return list(rank_records(task, ranking))
+        async def rank(item: tuple[KeptPool, Mapping[str, Passage]]) -> list[RankRecord]:
+            pool, passages = item
+            course = config.course(pool)
+            if course is None:
+                return []
+            blank = JournalRecord(
+                qid=pool.qid, state=config.state(pool, answering), engine=engine, round=0, slot=0, shown=(), order=None
+            )
+            judged = _JudgedBatches(blank, services.queries[pool.qid], passages, services.judge, work.journal)
+            while batches := await _next_round(course, turn):
+                course.learn(await asyncio.gather(*map(judged.answer, batches)))
+            work.journal.settle(pool.qid, judged.used)
+            return list(rank_records(pool, course.ranking()))
 
         # Rounds of a query follow each other, so many queries at a time keep every slot of the concurrency filled.
-        for done, records in enumerate(run_ordered(services, _tasks(work), rank), start=1):
+        for done, records in enumerate(run_ordered(services, _pools(work), rank), start=1):
             yield from records
             work.progress(done, total)
 
-    async def _rank(
-        self,
-        task: Task,
-        pool: Mapping[str, MergeRecord],
-        state: str,
-        config: RankConfig,
-        work: Work,
-        services: Services,
-        turn: asyncio.Lock,
-    ) -> Ranking | None:
-        if not task.ids:
-            return None
-        query = services.queries[task.qid]
-        answers = known_answers(work.journal.entries(task.qid), state)
-        ranker, number = task.ranker(config), 0
-        used: list[JournalRecord] = []
-        while not ranker.done:
-            # A ranker thinks for milliseconds. Were many to think in a row, answers and free slots would wait for all.
-            async with turn:
-                await asyncio.sleep(0)
-                batches = ranker.next_batches(config.parallel)
-            pending = []
-            for slot, batch in enumerate(batches):
-                blank = JournalRecord(
-                    qid=task.qid,
-                    state=state,
-                    engine=engine_version(config.engine),
-                    round=number,
-                    slot=slot,
-                    shown=tuple(batch),
-                    order=None,
-                )
-                pending.append(_answer(blank, answers.get((number, slot)), query, pool, work.journal, services.judge))
-            entries = await asyncio.gather(*pending)
-            learn(ranker, entries)
-            used += entries
-            number += 1
-        work.journal.settle(task.qid, used)
-        return ranker.ranking()
+
+async def _next_round(course: Course, turn: asyncio.Lock) -> tuple[Batch, ...]:
+    """A ranker thinks for milliseconds. Were many to think in a row, answers and free slots would wait for all."""
+    async with turn:
+        await asyncio.sleep(0)
+        return course.next_round()
 
 
-async def _answer(
-    blank: JournalRecord,
-    known: JournalRecord | None,
-    query: Query,
-    pool: Mapping[str, MergeRecord],
-    journal: Journal,
-    judge: Judge,
-) -> JournalRecord:
-    """The journal's answer where it has one that succeeded, else the judge's, noted in the journal."""
-    if known is not None and known.shown == blank.shown and known.order is not None:
-        return known
-    ordering = await judge.order(query, [pool[doc_id].passage for doc_id in blank.shown])
-    order = None if ordering.order is None else tuple(blank.shown[place] for place in ordering.order)
-    entry = blank.model_copy(update={"order": order, "error": ordering.error})
-    journal.append(entry)
-    return entry
+class _JudgedBatches:
+    """Answers to one query's batches: the journal's, and where it has none that succeeded, the judge's.
+
+    Args:
+        blank: what the entries of the query have in common.
+
+    Attributes:
+        used: every answer that was given.
+    """
+
+    def __init__(
+        self, blank: JournalRecord, query: Query, passages: Mapping[str, Passage], judge: Judge, journal: Journal
+    ) -> None:
+        self.used: list[JournalRecord] = []
+        self._blank = blank
+        self._known = Answers(entry for entry in journal.entries(query.qid) if entry.state == blank.state)
+        self._query = query
+        self._passages = passages
+        self._judge = judge
+        self._journal = journal
+
+    async def answer(self, batch: Batch) -> JournalRecord:
+        """The batch's entry; a new one is in the journal before it is given."""
+        known = self._known.get(batch)
+        entry = known if known is not None and known.order is not None else await self._ask(batch)
+        self.used.append(entry)
+        return entry
+
+    async def _ask(self, batch: Batch) -> JournalRecord:
+        ordering = await self._judge.order(self._query, [self._passages[doc_id] for doc_id in batch.shown])
+        order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
+        entry = self._blank.model_copy(update={**batch._asdict(), "order": order, "error": ordering.error})
+        self._journal.append(entry)
+        return entry
 
 
-def _tasks(work: Work) -> Iterator[tuple[Task, Mapping[str, MergeRecord]]]:
-    """Each query's task with the passages that it shows. Both artifacts are sorted by qid, so one pass is enough."""
-    pools = work.by_query("merge", MergeRecord)
+def _pools(work: Work) -> Iterator[tuple[KeptPool, Mapping[str, Passage]]]:
+    """Each query's pool with the passages that it shows. Both artifacts are sorted by qid, so one pass is enough."""
+    merged = work.by_query("merge", MergeRecord)
     for qid, records in work.by_query("prune", PruneRecord):
-        task = task_of(qid, records)
-        pool = next(pool for name, pool in pools if name == qid)
-        needed = set(task.ids)
-        yield task, {record.doc_id: record for record in pool if record.doc_id in needed}
+        pool = kept_pool(qid, records)
+        found = next(found for name, found in merged if name == qid)
+        needed = set(pool.ids)
+        yield pool, {record.doc_id: record.passage for record in found if record.doc_id in needed}
 
 
 STAGE = Rank()

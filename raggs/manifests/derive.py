@@ -1,0 +1,98 @@
+"""What the artifacts of a run must hold, derived again from the artifacts before them. Nobody is asked.
+
+Merge and prune are computed once more; judge with the answers that it recorded (see `regrade`); rank by replaying the
+journal. Each stage gets the few services that it asks for, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from raggs.artifacts import ARTIFACTS, JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankRecord, Record
+from raggs.manifests.models import StageLock
+from raggs.manifests.opened import OpenedRun
+from raggs.manifests.regrade import regraded
+from raggs.stages import merge, prune
+from raggs.stages.base import Work
+from raggs.stages.judge import JudgeConfig
+from raggs.stages.rank import RankConfig
+from raggs.stages.replay import Answers, kept_pool, rank_records, replay
+
+Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
+
+
+class _PoolTexts:
+    """Gives merge the passages of its own artifact, a query at a time: the corpus is not needed for an audit."""
+
+    def __init__(self, pools: Iterator[tuple[str, list[MergeRecord]]]) -> None:
+        self._pools = pools
+
+    def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]:
+        _, pool = next(self._pools, ("", []))
+        known = {record.doc_id: record.passage for record in pool}
+        return {doc_id: known.get(doc_id) or Passage(doc_id=doc_id, text="(not in merge.jsonl)") for doc_id in doc_ids}
+
+
+class _ReplayServices:
+    """What merge and prune ask for."""
+
+    queries: Mapping[str, Query] = MappingProxyType({})  # they only count them, for progress
+
+    def __init__(self, work: Work) -> None:
+        self.passages = _PoolTexts(work.by_query("merge", MergeRecord))
+
+
+def _work(run: OpenedRun) -> Work:
+    def reader(artifact: str) -> Callable[[], Iterator[Record]]:
+        return lambda: run.records(artifact)
+
+    return Work({name: reader(name) for name in ARTIFACTS})
+
+
+def _merged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
+    return merge.STAGE.run(work, merge.MergeConfig.model_validate(lock.params), _ReplayServices(work))
+
+
+def _judged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
+    return regraded(work, JudgeConfig.model_validate(lock.params))
+
+
+def _pruned(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
+    return prune.STAGE.run(work, prune.PruneConfig.model_validate(lock.params), _ReplayServices(work))
+
+
+def _ranked(work: Work, lock: StageLock, problem: Problem) -> Iterator[RankRecord]:
+    config = RankConfig.model_validate(lock.params)
+    journal = work.by_query("rank.journal", JournalRecord)
+    qid, entries = next(journal, ("", []))
+    for name, records in work.by_query("prune", PruneRecord):
+        pool, mine = kept_pool(name, records), []
+        if qid == name:
+            mine = entries
+            qid, entries = next(journal, ("", []))
+        found = replay(config.course(pool), Answers(mine))
+        mixed = len({entry.state for entry in mine}) > 1
+        if wrong := "entries of more than one state" if mixed else found.problem:
+            problem(f"query {name}: {wrong}")
+        yield from rank_records(pool, found.ranking)
+    if qid:
+        problem(f"query {qid} is not in prune.jsonl")
+
+
+DERIVATIONS: Mapping[str, Callable[[Work, StageLock, Problem], Iterator[Record]]] = MappingProxyType(
+    {"merge": _merged, "judge": _judged, "prune": _pruned, "rank": _ranked}
+)
+
+
+def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Record]:
+    """The records that a stage must have written, of all its artifacts but the journal, each in its order.
+
+    Args:
+        lock: of a stage in `DERIVATIONS`.
+        problem: hears what is wrong with the journal, as sentences.
+
+    Raises:
+        RaggsError: an artifact or the lock's parameters cannot be read.
+    """
+    return DERIVATIONS[lock.stage](_work(run), lock, problem)

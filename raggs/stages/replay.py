@@ -1,0 +1,179 @@
+"""A query's ranking from its pool and the answers of its journal, whoever asks: the stage, an audit, an explanation.
+
+The state of a ranking is a fold over its journal, and `Course` is the fold: rounds of batches out, their answers in.
+The rank stage answers each round from the journal and asks the judge for what it lacks; `replay` answers from the
+journal alone and says what it lacks. Nothing here asks anybody, reads a file or knows a configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from raggs.artifacts import JournalRecord, PruneRecord, RankRecord
+from raggs.ranking import Lock, Ranker, Ranking
+
+
+@dataclass(frozen=True)
+class KeptPool:
+    """What the ranking of one query starts from.
+
+    Attributes:
+        ids, grades: the passages to be ranked, by fused rank, and the grade of each.
+        followers: near-duplicates by the passage that stands for them.
+    """
+
+    qid: str
+    ids: tuple[str, ...]
+    grades: tuple[int, ...]
+    followers: Mapping[str, tuple[str, ...]]
+
+
+def kept_pool(qid: str, records: Iterable[PruneRecord]) -> KeptPool:
+    """What pruning left of a query's pool."""
+    kept = [record for record in records if record.kept and record.grade is not None]
+    leaders = [(record.doc_id, record.grade) for record in kept if record.duplicate_of is None and record.grade]
+    followers: dict[str, tuple[str, ...]] = {}
+    for record in kept:
+        if record.duplicate_of is not None:
+            followers[record.duplicate_of] = (*followers.get(record.duplicate_of, ()), record.doc_id)
+    return KeptPool(qid, tuple(doc_id for doc_id, _ in leaders), tuple(grade for _, grade in leaders), followers)
+
+
+class Batch(NamedTuple):
+    """Passages that are to be ordered together, as they are shown, and their place in the course of the ranking."""
+
+    round: int
+    slot: int
+    shown: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"round {self.round}, slot {self.slot}"
+
+
+class Answers:
+    """A query's journal entries by the batch that they answer."""
+
+    def __init__(self, entries: Iterable[JournalRecord]) -> None:
+        self._entries = {(entry.round, entry.slot): entry for entry in entries}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, batch: Batch) -> JournalRecord | None:
+        """The batch's entry; None where there is none, or one of other passages."""
+        entry = self._entries.get(batch[:2])
+        return entry if entry is not None and entry.shown == batch.shown else None
+
+    def fault(self, batch: Batch) -> str | None:
+        """What is wrong with the batch's entry, as a clause; None where nothing is."""
+        entry = self._entries.get(batch[:2])
+        if entry is None:
+            return f"{batch} is missing"
+        return None if entry.shown == batch.shown else f"{batch} shows other passages than the ranker asks for"
+
+
+class Course:
+    """A ranking on its way: each round's batches, then the answers to all of them, until there are no more.
+
+    Args:
+        ranker: a fresh one.
+        parallel: batches in a round, at most.
+
+    Attributes:
+        asked: batches so far.
+    """
+
+    def __init__(self, ranker: Ranker, parallel: int) -> None:
+        self.asked = 0
+        self._ranker = ranker
+        self._parallel = parallel
+        self._round = -1
+
+    def next_round(self) -> tuple[Batch, ...]:
+        """The next batches; none at the end. All of the last ones must have been learnt."""
+        self._round += 1
+        lists = self._ranker.next_batches(self._parallel)
+        self.asked += len(lists)
+        return tuple(Batch(self._round, slot, tuple(shown)) for slot, shown in enumerate(lists))
+
+    def learn(self, entries: Sequence[JournalRecord]) -> None:
+        """Take in the answers to a whole round, in the order of its batches, in whatever order they were given."""
+        for entry in entries:
+            if entry.order is None:
+                self._ranker.skip(entry.shown)
+            else:
+                self._ranker.observe(entry.order)
+
+    def ranking(self) -> Ranking:
+        """By all answers so far."""
+        return self._ranker.ranking()
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a journal leads to: a ranking, None for an empty pool or where an answer is missing; and what is wrong."""
+
+    ranking: Ranking | None
+    problem: str | None = None
+
+
+def replay(course: Course | None, answers: Answers) -> Replay:
+    """Follow a course by the journal alone.
+
+    Args:
+        course: at its start; None for an empty pool, which nobody ranks.
+        answers: all that the journal holds.
+    """
+    if course is None:
+        return Replay(None, f"{len(answers)} entries for an empty pool" if answers else None)
+    while batches := course.next_round():
+        entries = [entry for batch in batches if (entry := answers.get(batch))]
+        if len(entries) < len(batches):
+            return Replay(None, next(filter(None, map(answers.fault, batches))))
+        course.learn(entries)
+    extra = len(answers) - course.asked
+    return Replay(course.ranking(), f"{extra} entries beyond the end" if extra else None)
+
+
+def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[RankRecord]:
+    """The ranking as records; near-duplicates follow their representative and share its numbers."""
+    if ranking is None:
+        return
+    grades = dict(zip(pool.ids, pool.grades, strict=True))
+    below, above = _neighbours(ranking.locks)
+    rank = 0
+    for position, doc_id in enumerate(ranking.order):
+        for member in (doc_id, *pool.followers.get(doc_id, ())):
+            rank += 1
+            yield RankRecord(
+                qid=pool.qid,
+                rank=rank,
+                doc_id=member,
+                grade=grades[doc_id],
+                score=ranking.scores[position],
+                sigma=ranking.sigma[position],
+                confidence=ranking.position_confidence[position],
+                rank_low=ranking.rank_low[position],
+                rank_high=ranking.rank_high[position],
+                membership=ranking.membership[position],
+                exposures=ranking.exposures[position],
+                locks_out=tuple(sorted(below.get(doc_id, ()))),
+                locks_in=tuple(sorted(above.get(doc_id, ()))),
+                duplicate_of=None if member == doc_id else doc_id,
+                expected_inversions=ranking.expected_inversions,
+                sharpness=ranking.sharpness,
+                echo=ranking.echo,
+                position_bias=ranking.position_bias,
+            )
+
+
+def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Who is locked below each passage, and who above it."""
+    below: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
+    for lock in locks:
+        below.setdefault(lock.winner, []).append(lock.loser)
+        above.setdefault(lock.loser, []).append(lock.winner)
+    return below, above

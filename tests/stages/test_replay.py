@@ -1,0 +1,77 @@
+"""A ranking followed round by round, by whoever has the answers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.worlds import make_world
+
+from raggs.artifacts import JournalRecord, PruneRecord
+from raggs.stages.rank import RankConfig
+from raggs.stages.replay import Answers, Batch, KeptPool, kept_pool, rank_records, replay
+
+WORLD = make_world(5, 12)
+POOL = KeptPool("q1", tuple(WORLD.ids), tuple(int(grade) for grade in WORLD.grades.values()), {WORLD.ids[0]: ("twin",)})
+CONFIG = RankConfig(max_calls=10, top=5, parallel=3)
+
+
+def entry(batch: Batch, order: tuple[str, ...] | None) -> JournalRecord:
+    return JournalRecord(qid="q1", state="s", engine="e", **batch._asdict(), order=order)
+
+
+@pytest.fixture
+def played() -> tuple[list[JournalRecord], object]:
+    """All answers of a ranking of which the second round failed, and where it leads."""
+    course, judge, entries = CONFIG.course(POOL), WORLD.judge(3.0), []
+    while batches := course.next_round():
+        answers = [entry(batch, tuple(judge(batch.shown))) for batch in batches]
+        answers = [each.model_copy(update={"order": None}) if len(entries) == 3 else each for each in answers]
+        course.learn(answers)
+        entries += answers
+    return entries, course.ranking()
+
+
+def test_a_replay_leads_where_the_ranking_led_whatever_order_the_answers_came_in(played):
+    entries, ranking = played
+    assert len(entries) == 10
+    assert ranking.skipped == 3
+    found = replay(CONFIG.course(POOL), Answers(reversed(entries)))
+    assert (found.ranking, found.problem) == (ranking, None)
+
+
+def test_what_a_journal_lacks_or_has_too_much_is_named(played):
+    entries, ranking = played
+    lacking = replay(CONFIG.course(POOL), Answers(entries[:4] + entries[5:]))
+    assert (lacking.ranking, lacking.problem) == (None, "round 1, slot 1 is missing")
+    other = entries[4].model_copy(update={"shown": entries[4].shown[::-1]})
+    shuffled = replay(CONFIG.course(POOL), Answers([*entries[:4], other, *entries[5:]]))
+    assert shuffled.problem == "round 1, slot 1 shows other passages than the ranker asks for"
+    extra = replay(CONFIG.course(POOL), Answers([*entries, entry(Batch(99, 0, ("a", "b")), None)]))
+    assert (extra.ranking, extra.problem) == (ranking, "1 entries beyond the end")
+
+
+def test_an_empty_pool_has_no_ranking_and_no_entries(played):
+    empty = replace(POOL, ids=(), grades=())
+    assert CONFIG.course(empty) is None
+    assert replay(None, Answers([])).problem is None
+    assert replay(None, Answers(played[0])).problem == "10 entries for an empty pool"
+    assert list(rank_records(empty, None)) == []
+
+
+def test_near_duplicates_follow_their_representative(played):
+    records = list(rank_records(POOL, played[1]))
+    assert [record.rank for record in records] == list(range(1, 14))
+    at = next(number for number, record in enumerate(records) if record.doc_id == "twin")
+    assert records[at].duplicate_of == records[at - 1].doc_id == WORLD.ids[0]
+    assert records[at].score == records[at - 1].score
+
+
+def test_what_pruning_kept_is_ranked():
+    def pruned(rank: int, doc_id: str, grade: int | None, kept: bool = True, twin_of: str | None = None) -> PruneRecord:
+        return PruneRecord(qid="q", rank=rank, doc_id=doc_id, grade=grade, kept=kept, why="", duplicate_of=twin_of)
+
+    pool = kept_pool(
+        "q", [pruned(1, "a", 4), pruned(2, "b", 2, kept=False), pruned(3, "c", 4, twin_of="a"), pruned(4, "d", 3)]
+    )
+    assert (pool.ids, pool.grades, pool.followers) == (("a", "d"), (4, 3), {"a": ("c",)})
