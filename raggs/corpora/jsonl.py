@@ -15,7 +15,7 @@ from raggs.artifacts import Passage, Span, span_of
 from raggs.corpora.base import Corpus, LeftOut, hash_source
 from raggs.errors import DataError
 from raggs.hashing import canonical_json
-from raggs.jsonl import explain, read_objects
+from raggs.jsonl import first_fault, read_objects
 from raggs.settings import SourcePath
 
 ID_FIELDS = ("_id", "id", "doc_id")
@@ -75,7 +75,7 @@ class JsonlCorpus(Corpus):
         try:
             return span_of(row.get("span"))
         except ValidationError as error:
-            raise self._error(f"span: {explain(error)}", number) from error
+            raise self._error(f"span: {first_fault(error)}", number) from error
 
     def _metadata(self, row: dict[str, object], number: int) -> dict[str, object]:
         """The object `metadata` and every field of another name."""
