@@ -39,7 +39,7 @@ def _corpus(golden: GoldenSet) -> Iterator[str]:
     """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
     places: dict[str, int] = {}
     with tempfile.TemporaryFile() as spill:
-        for passage in (passage for query in golden.by_query() for passage in query.pool):
+        for passage in (passage for query in golden.by_query("pool") for passage in query.pool):
             if passage.doc_id not in places:
                 places[passage.doc_id] = spill.tell()
                 spill.write(json_line(_id=passage.doc_id, title=passage.title, text=passage.text).encode() + b"\n")
@@ -55,7 +55,7 @@ def _queries(golden: GoldenSet) -> Iterator[str]:
 
 def _qrels(golden: GoldenSet) -> Iterator[str]:
     yield "query-id\tcorpus-id\tscore"
-    for query in golden.by_query(pool=False):
+    for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is not None:
                 yield f"{query.qid}\t{graded.doc_id}\t{graded.grade}"

@@ -34,7 +34,7 @@ class JsonlExporter(Exporter):
 
 def _lines(golden: GoldenSet) -> Iterator[str]:
     """The ranked top of each query, one query in memory at a time."""
-    for query in golden.by_query():
+    for query in golden.by_query("pool", "order"):
         texts = {passage.doc_id: passage for passage in query.pool}
         for record in query.order:
             if record.rank <= golden.top:

@@ -42,7 +42,7 @@ class TrecExporter(Exporter):
 
 
 def _qrels(golden: GoldenSet) -> Iterator[str]:
-    for query in golden.by_query(pool=False):
+    for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is not None:
                 yield f"{query.qid} 0 {graded.doc_id} {graded.grade}"
@@ -50,6 +50,6 @@ def _qrels(golden: GoldenSet) -> Iterator[str]:
 
 def _run(golden: GoldenSet) -> Iterator[str]:
     tag = "raggs-" + re.sub(r"\s+", "-", golden.name.strip())
-    for record in (record for query in golden.by_query(pool=False) for record in query.order):
+    for record in (record for query in golden.by_query("order") for record in query.order):
         if record.rank <= golden.top:
             yield f"{record.qid} Q0 {record.doc_id} {record.rank} {golden.top + 1 - record.rank} {tag}"

@@ -10,13 +10,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from raggs.artifacts import Frozen, Passage, Query, RankRecord
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import Scale
+
+
+Part = Literal["pool", "grades", "order"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,7 @@ class Graded:
 
 @dataclass(frozen=True)
 class GoldenQuery:
-    """One query of a golden set.
+    """One query of a golden set; parts that were not asked for are empty.
 
     Attributes:
         query: as its author gave it; None where only labels are known.
@@ -101,11 +104,11 @@ class GoldenSet(ABC):
         """The questions as their authors gave them, sorted by id; none where only labels are known."""
 
     @abstractmethod
-    def by_query(self, *, pool: bool = True) -> Iterator[GoldenQuery]:
+    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
         """Query by query, sorted by id.
 
         Args:
-            pool: whether the passages are wanted; they are most of what there is to read.
+            parts: what is wanted besides the question; all if nothing is named. What is not named is not read.
 
         Raises:
             NotFoundError: a file is missing, or the run has no grades yet.

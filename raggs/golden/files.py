@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.artifacts import Query
-from raggs.golden.base import GoldenQuery, GoldenSet, Graded
+from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Part
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -53,8 +53,8 @@ class FileGolden(GoldenSet):
         reader = JsonlQueries(JsonlQueriesConfig(path=self._questions))
         yield from load_queries(reader, self._questions).values()
 
-    def by_query(self, *, pool: bool = True) -> Iterator[GoldenQuery]:
-        """See `GoldenSet.by_query`; queries are those that have labels."""
+    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
+        """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
         from raggs.readers.labels import read_labels  # late: it needs numpy
 
         known = {query.qid: query for query in self.queries()}

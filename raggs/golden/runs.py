@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record
 from raggs.errors import DataError
-from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Provenance
+from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Part, Provenance
 from raggs.manifests.opened import OpenedRun
 
 if TYPE_CHECKING:
@@ -42,12 +42,13 @@ class RunGolden(GoldenSet):
         self._check_kept()
         return self._run.typed("queries", QueryRecord)
 
-    def by_query(self, *, pool: bool = True) -> Iterator[GoldenQuery]:
+    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`."""
         self._check_kept()
-        passages = _Beside("the pools", self._run.typed("merge", MergeRecord) if pool else iter(()))
-        grades = _Beside("the grades", self._run.typed("judge", JudgeRecord))
-        orders = _Beside("the ranking", self._orders())
+        wanted = parts or get_args(Part)
+        passages = _Beside("the pools", self._run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
+        grades = _Beside("the grades", self._run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
+        orders = _Beside("the ranking", self._orders() if "order" in wanted else iter(()))
         for query in self.queries():
             yield GoldenQuery(
                 query.qid,
