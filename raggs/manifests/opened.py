@@ -12,7 +12,6 @@ from raggs.errors import NotFoundError, UsageError
 from raggs.jsonl import M, read_records
 from raggs.manifests.models import RunManifest
 from raggs.manifests.store import RunStore
-from raggs.stages import ORDER, load_stage
 from raggs.text import did_you_mean
 
 
@@ -53,6 +52,8 @@ class OpenedRun:
 
 def writer_of(artifact: str) -> str:
     """The stage that writes an artifact."""
+    from raggs.stages import ORDER, load_stage  # late: stages need numpy, and most readers meet no missing file
+
     stages = map(load_stage, ORDER)
     return next(stage.NAME for stage in stages if artifact in (*stage.artifacts(), stage.JOURNAL))
 
