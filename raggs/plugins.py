@@ -89,4 +89,7 @@ def _all() -> Mapping[str, Mapping[str, tuple[Plugin, ...]]]:
             if point.group.startswith(PREFIX):
                 named = found.setdefault(point.group.removeprefix(PREFIX), {})
                 named[point.name] = (*named.get(point.name, ()), Plugin(point, Package(dist.name, dist.version)))
-    return {group: dict(sorted(named.items())) for group, named in found.items()}
+    return {
+        group: {name: tuple(sorted(named[name], key=lambda offer: offer.package)) for name in sorted(named)}
+        for group, named in found.items()
+    }

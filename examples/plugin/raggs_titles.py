@@ -1,0 +1,44 @@
+"""A retriever that reads titles alone, and a measure that counts what it misses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Literal
+
+from raggs.arrays import Floats
+from raggs.artifacts import EmbedRecord
+from raggs.metrics.hits import Hits
+from raggs.metrics.measures.hit import Hit as HitMeasure
+from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
+
+
+class TitleRetriever(Retriever):
+    """Passages whose title shares words with the question."""
+
+    WHOLE_CORPUS = True  # it reads every passage
+
+    class Config(RetrieverConfig):
+        type: Literal["titles"] = "titles"
+
+    @cached_property
+    def _titles(self) -> dict[str, set[str]]:
+        return {passage.doc_id: set(passage.title.lower().split()) for passage in self.context.store}
+
+    def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        for query in queries:
+            asked = set(query.rewrite.lower().split())
+            hits = [
+                Hit(doc_id, len(asked & words) / len(words)) for doc_id, words in self._titles.items() if asked & words
+            ]
+            yield sorted(hits, key=lambda hit: (-hit.score, hit.doc_id))[: self.config.k]
+
+
+class Miss(HitMeasure):
+    """Whether no relevant passage is in the top k."""
+
+    NAME, FORMULA, SOURCE = "miss", "1 - hit", "an example"
+    HIGHER, TIES, ALIASES = False, False, ()
+
+    def score(self, hits: Hits) -> Floats:
+        return 1.0 - super().score(hits)
