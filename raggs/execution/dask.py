@@ -40,7 +40,6 @@ from raggs.manifests.models import versions
 from raggs.settings import Effort, Settings
 from raggs.stages.base import Services, Stage, Work
 
-CONNECT_S = 30
 # Names of variables that workers on this machine do not inherit, except those by which they log in to Elasticsearch.
 SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")
 CREDENTIALS = (API_KEY, PASSWORD)
@@ -59,6 +58,7 @@ class DaskExecution(Execution):
             description="a scheduler's, as tcp://host:8786; null: workers on this machine",
         )
         workers: Effort[int] = Field(2, ge=1, description="processes on this machine, where address is null")
+        connect_s: Effort[float] = Field(30, gt=0, description="seconds until a scheduler or its workers are given up")
         shards: Effort[int] = Field(64, ge=1, le=512, description="parts that the queries are cut into")
 
     config: Config
@@ -153,12 +153,12 @@ class DaskExecution(Execution):
         where = address or "this machine"
         connect = distributed().Client
         try:
-            client = connect(address or self._cluster, timeout=CONNECT_S, set_as_default=False)
+            client = connect(address or self._cluster, timeout=self.config.connect_s, set_as_default=False)
         except (OSError, TimeoutError) as error:
             remedy = "check execution.address, or start one: dask scheduler"
             raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
         try:
-            client.wait_for_workers(1, timeout=CONNECT_S)
+            client.wait_for_workers(1, timeout=self.config.connect_s)
         except TimeoutError as error:
             client.close()
             remedy = f"start some: dask worker {where} --nthreads 1"

@@ -38,11 +38,13 @@ class Mailbox:
         self._waiting: dict[str, tuple[str, Future[Any]]] = {}
 
     def expect(self, topic: str, number: str) -> Future[Any]:
+        """What will hold the answer to question `number`, or None when the stage of `topic` ends before."""
         future: Future[Any] = Future()
         self._waiting[number] = (topic, future)
         return future
 
     def forget(self, number: str) -> None:
+        """Nobody waits for the answer any more."""
         self._waiting.pop(number, None)
 
     def receive(self, event: tuple[float, dict[str, Any]]) -> None:
@@ -73,12 +75,24 @@ class Line:
         topic: under which the client hears.
         send: sends a message up; called from the shard's thread.
         mailbox: where answers arrive.
+        silence_s: how long the client may give no sign of life.
+        knock_s: the pause before hello is said again; each next one is doubled, up to `LONGEST_HELLO_S`.
     """
 
-    def __init__(self, topic: str, send: Callable[[str, dict[str, Any]], None], mailbox: Mailbox = MAILBOX) -> None:
+    def __init__(
+        self,
+        topic: str,
+        send: Callable[[str, dict[str, Any]], None],
+        mailbox: Mailbox = MAILBOX,
+        *,
+        silence_s: float = SILENCE_S,
+        knock_s: float = FIRST_HELLO_S,
+    ) -> None:
         self._topic = topic
         self._send = send
         self.mailbox = mailbox
+        self._silence_s = silence_s
+        self._knock_s = knock_s
         mailbox.heard = time.monotonic()
 
     def tell(self, **message: Any) -> None:
@@ -98,7 +112,7 @@ class Line:
             ProviderError: as `ask`.
         """
         number = uuid4().hex
-        future, pause = self.mailbox.expect(self._topic, number), FIRST_HELLO_S
+        future, pause = self.mailbox.expect(self._topic, number), self._knock_s
         while True:
             self.tell(ask="hello", id=number, mailbox=self.mailbox.name, shard=shard, journal=journal)
             try:
@@ -118,7 +132,7 @@ class Line:
         future = asyncio.wrap_future(self.mailbox.expect(self._topic, number))
         self.tell(ask=what, id=number, mailbox=self.mailbox.name, **question)
         try:
-            while not (await asyncio.wait({future}, timeout=SILENCE_S))[0]:
+            while not (await asyncio.wait({future}, timeout=self._silence_s))[0]:
                 self._check_silence()
         finally:
             self.mailbox.forget(number)
@@ -127,7 +141,7 @@ class Line:
         return answer
 
     def _check_silence(self) -> None:
-        if time.monotonic() - self.mailbox.heard > SILENCE_S:
+        if time.monotonic() - self.mailbox.heard > self._silence_s:
             raise ProviderError("the client has fallen silent")
 
 

@@ -1,9 +1,8 @@
 """OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and all servers that speak it.
 
-litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import, and the openai package
-takes 1 ms a call and 0.5 s; a run makes thousands of calls, most of them to this protocol, which is JSON and five
-verbs. Whatever needs more than that (another provider, a model that is not asked by chat, a parameter that only
-litellm knows) goes the way of litellm: see `speaks`.
+litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import; a run makes thousands of
+calls, most of them to this protocol, which is a few requests of JSON. Whatever needs more than that (another provider,
+a model that is not asked by chat, a parameter that only litellm knows) goes the way of litellm: see `speaks`.
 
 A failed call leaves as `Refused`, `Garbled`, TimeoutError or aiohttp's ClientError, all of which have their row in
 `raggs.llm.faults`. Nothing is tried twice here. The key is read from the environment at each call and kept nowhere.

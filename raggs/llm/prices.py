@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
+from raggs.jsontypes import as_text
 from raggs.llm.settings import Price
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
@@ -42,11 +42,12 @@ def list_price(model: str) -> Price | None:
     if key_variable(model) is None:
         return Price(input=0, output=0)
     entry = _entry(model)
+    sent, received = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
+    if not isinstance(sent, int | float) or not isinstance(received, int | float):
+        return None
     try:
-        return Price(
-            input=entry["input_cost_per_token"] * PER_MILLION, output=entry["output_cost_per_token"] * PER_MILLION
-        )
-    except (KeyError, TypeError, ValueError):
+        return Price(input=sent * PER_MILLION, output=received * PER_MILLION)
+    except ValueError:  # a negative one
         return None
 
 
@@ -64,7 +65,7 @@ def address_of(model: str, api_base: str | None) -> str | None:
 
 def mode_of(model: str) -> str | None:
     """How the model is asked, by the list: "chat", "embedding", "responses", ...; None where it says nothing."""
-    return _entry(model).get("mode")
+    return as_text(_entry(model).get("mode"))
 
 
 def vector_size(model: str) -> int | None:
@@ -88,7 +89,7 @@ def estimate_tokens(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + PER_TEXT
 
 
-def _entry(model: str) -> Mapping[str, Any]:
+def _entry(model: str) -> Mapping[str, object]:
     table = _table()
     if model in table:
         return table[model]
@@ -98,7 +99,7 @@ def _entry(model: str) -> Mapping[str, Any]:
 
 
 @cache
-def _table() -> dict[str, Mapping[str, Any]]:
+def _table() -> dict[str, Mapping[str, object]]:
     spec = find_spec("litellm")
     if spec is None or spec.origin is None:
         return {}

@@ -5,7 +5,7 @@ Only `api_base`, `max_repairs` and `parameters` can change what comes out; the r
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
@@ -20,7 +20,7 @@ RESERVED = frozenset(
 )
 
 
-def _completion_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
+def _completion_parameters(parameters: dict[str, object]) -> dict[str, object]:
     if "api_key" in parameters:
         raise ValueError("a key does not belong into a file; set the provider's environment variable instead")
     if taken := sorted(RESERVED & set(parameters)):
@@ -29,7 +29,7 @@ def _completion_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
     return parameters
 
 
-Parameters = Annotated[dict[str, Any], AfterValidator(_completion_parameters)]
+Parameters = Annotated[dict[str, object], AfterValidator(_completion_parameters)]
 
 
 def _without_password(address: str) -> str:

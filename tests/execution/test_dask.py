@@ -214,9 +214,9 @@ def test_the_execution_is_no_cause_of_a_result(tmp_path: Path) -> None:
     assert run(project.config).ran == {}
 
 
-def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("raggs.execution.dask.CONNECT_S", 1)
-    project = make_project(tmp_path, queries=2, execution={"type": "dask", "address": "tcp://127.0.0.1:1"})
+def test_a_scheduler_that_does_not_answer_is_named(tmp_path: Path) -> None:
+    nowhere = {"type": "dask", "address": "tcp://127.0.0.1:1", "connect_s": 1}
+    project = make_project(tmp_path, queries=2, execution=nowhere)
     with pytest.raises(ProviderError, match=r"^tcp://127.0.0.1:1: no scheduler answers .* — check execution.address"):
         run(project.config)
 

@@ -11,7 +11,6 @@ import pytest
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
-from raggs.execution import line as module
 from raggs.execution.line import Line, Mailbox, RemoteJudge, ShardJournal
 from raggs.judges.base import Judgment, Ordering
 
@@ -26,12 +25,12 @@ def entry(qid: str, slot: int) -> JournalRecord:
 class Client:
     """The other end: answers by a table, from another thread, as dask does."""
 
-    def __init__(self, **answers: Any) -> None:
+    def __init__(self, silence_s: float = 300, **answers: Any) -> None:
         self.mailbox = Mailbox()
         self.answers = answers
         self.deaf = 0
         self.heard: list[dict[str, Any]] = []
-        self.line = Line("topic", self.hear, self.mailbox)
+        self.line = Line("topic", self.hear, self.mailbox, silence_s=silence_s, knock_s=0.01)
 
     def hear(self, topic: str, message: dict[str, Any]) -> None:
         self.heard.append(message)
@@ -63,8 +62,7 @@ def test_a_remote_judge_sends_ids_and_gives_back_what_the_judge_said() -> None:
     assert "secret" not in str(client.heard)
 
 
-def test_hello_is_said_again_until_it_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FIRST_HELLO_S", 0.01)
+def test_hello_is_said_again_until_it_is_answered() -> None:
     client = Client(hello=[entry("q1", 0).model_dump_json()])
     client.deaf = 2
     assert client.line.hello(5, journal=True) == [entry("q1", 0)]
@@ -84,9 +82,8 @@ def test_who_waits_is_told_that_the_stage_has_ended() -> None:
         client.line.tell(note="late")
 
 
-def test_a_silent_client_is_given_up_and_a_busy_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SILENCE_S", 0.1)
-    client = Client()
+def test_a_silent_client_is_given_up_and_a_busy_one_is_not() -> None:
+    client = Client(silence_s=0.1)
     began = client.mailbox.heard
 
     async def ask() -> Any:

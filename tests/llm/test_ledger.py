@@ -9,9 +9,11 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 from support.llm_server import LLMServer
 
 from raggs.jsonl import read_torn
-from raggs.llm import LLM, BudgetSettings, CallLedger, LLMSettings
+from raggs.llm import LLM, BudgetSettings, CallLedger, EmbedRequest, LLMSettings
 from raggs.llm.ledger import LedgerLine
 from raggs.spending import Spending
+
+EMBEDDER = "openai/embedder"
 
 
 @pytest.fixture
@@ -58,6 +60,41 @@ def test_the_same_question_at_once_is_one_call_and_one_saving(tmp_path, path):
 def test_no_text_in_it(tmp_path, path):
     asked(tmp_path, path, question(text="what?", passage="amber brook"))
     assert b"amber" not in path.read_bytes()
+
+
+def test_a_call_is_booked_where_it_was_asked_though_others_are_asked_meanwhile(path):
+    ledger = CallLedger(path, "judge")
+    with ledger.call(ledger.account("early"), "m", "grade") as early, early.attempt():
+        ledger.turn_to(path, "rank")
+        with ledger.call(ledger.account("late"), "m", "order") as late, late.attempt():
+            pass
+    ledger.close()
+    assert [(line.stage, line.qid, line.task) for line in lines(path)] == [
+        ("rank", "late", "order"),
+        ("judge", "early", "grade"),
+    ]
+
+
+def test_each_request_is_booked_on_its_own_query_whoever_asks(tmp_path, path):
+    """One task asks for two queries and for none; nothing of one is left for the next."""
+    ledger = CallLedger(path, "study")
+    requests = [question(text="a", qid="q1"), question(text="b"), question(text="a", qid="q2")]
+
+    async def in_turn(llm):
+        for request in requests:
+            await llm.ask(request)
+        await llm.embed(EmbedRequest(EMBEDDER, ["text"], dims=8, qid="q3"))
+
+    with LLMServer() as server:
+        prices = {MODEL: PRICE, EMBEDDER: PRICE}
+        llm = LLM(LLMSettings(api_base=server.url, prices=prices), BudgetSettings(), tmp_path / "llm", ledger)
+        Bench(server, tmp_path).run(in_turn, llm)
+    assert sorted((line.stage, line.qid, line.task, line.outcome) for line in lines(path)) == [
+        ("study", "", "grade", "answered"),
+        ("study", "q1", "grade", "answered"),
+        ("study", "q2", "grade", "cached"),
+        ("study", "q3", "embed", "answered"),
+    ]
 
 
 def test_neighbouring_hits_of_a_query_share_a_line(path):

@@ -122,7 +122,9 @@ class BatchQueue:
     def forget(self, key: str) -> None:
         """The answer to `key` is kept, or there will be none."""
         if (sent := self._sent.pop(key, None)) is not None:
-            self._close_key(sent, key)
+            sent.open.discard(key)
+            if not sent.open:
+                self._known.drop(sent.note.token)
 
     async def close(self) -> None:
         """Stop following; the batches go on at the provider, and the journal knows them."""
@@ -277,11 +279,6 @@ class BatchQueue:
                 for key in note.keys:
                     self.forget(key)  # an older batch, whose answer was of no use
                     self._sent[key] = sent
-
-    def _close_key(self, sent: OpenBatch, key: str) -> None:
-        sent.open.discard(key)
-        if not sent.open:
-            self._known.drop(sent.note.token)
 
     async def _persist(self, work: Callable[[], Awaitable[T]]) -> T:
         async def attempt() -> T:
