@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
 from raggs.config.catalog import MeasureEntry, measure_entries
+from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import Output, RunManifest, StageLock
@@ -44,7 +45,8 @@ def page() -> str:
     for part in (Reference, Nugget, Placement, Span):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
-    for part in (StageLock, Output, Spending):
+    health = (JudgeHealth, Depth, Samples, Panel, Member, PairAgreement, RankHealth, Rate)
+    for part in (StageLock, Output, Spending, *health):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     return "\n\n".join(parts) + "\n"

@@ -8,7 +8,7 @@ any non-empty text without white space, since TREC files separate columns by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
@@ -104,7 +104,7 @@ class Record(Frozen):
     """A line of an artifact."""
 
     ORDER: ClassVar[tuple[str, ...]] = ("qid",)
-    v: Literal[1] = Field(1, description="version of the record's form")
+    v: int = Field(1, ge=1, le=1, strict=True, description="version of the record's form")
     qid: Identifier = Field(description="query id")
 
 
@@ -207,6 +207,7 @@ class RankRecord(Record):
     """rank.jsonl: the golden order of a query. Sorted by qid, rank."""
 
     ORDER = ("qid", "rank")
+    v: int = Field(2, ge=2, le=2, strict=True, description="version of the record's form")
     rank: Rank = Field(description="final rank, 1 = best")
     doc_id: Identifier
     grade: Grade
@@ -220,9 +221,15 @@ class RankRecord(Record):
     locks_out: tuple[str, ...] = Field((), description="passages locked below it")
     locks_in: tuple[str, ...] = Field((), description="passages locked above it")
     duplicate_of: str | None = None
-    expected_inversions: float | None = Field(
-        None, ge=0, description="of the query: wrongly ordered pairs expected inside its top"
-    )
+
+
+class RankingRecord(Record):
+    """rank.queries.jsonl: how the ranking of a query went, and what it found out about the judge. One line a query."""
+
+    calls: int = Field(ge=0, description="batches that the judge ordered")
+    skipped: int = Field(ge=0, description="batches that it failed on")
+    stop_reason: str = Field(description="why nothing more was asked")
+    expected_inversions: float = Field(ge=0, description="wrongly ordered pairs expected inside the top")
     sharpness: float | None = Field(
         None, gt=0, description="of the judge on this query, as estimated: 3 tells a grade apart 19 times in 20"
     )
@@ -259,6 +266,7 @@ ARTIFACTS: dict[str, type[Record]] = {
     "judge": JudgeRecord,
     "prune": PruneRecord,
     "rank": RankRecord,
+    "rank.queries": RankingRecord,
     "rank.journal": JournalRecord,
 }
 

@@ -172,8 +172,16 @@ def read_records(path: Path, model: type[M]) -> Iterator[M]:
         try:
             yield model.model_validate_json(text)
         except ValidationError as error:
-            remedy = f"expected a {model.__name__}"
-            raise DataError(first_fault(error), where=path, line=number, remedy=remedy) from error
+            raise _misfit(error, model, path, number) from error
+
+
+def _misfit(error: ValidationError, model: type[BaseModel], path: Path, line: int) -> DataError:
+    """A line that is no record of the model; one of another version's form says so."""
+    first = error.errors(include_url=False)[0]
+    if first["loc"] == ("v",):
+        message = f"form {first['input']} of a {model.__name__}, which this raggs does not read"
+        return DataError(message, where=path, line=line, remedy="raggs run --config CONFIG writes it anew")
+    return DataError(first_fault(error), where=path, line=line, remedy=f"expected a {model.__name__}")
 
 
 def first_fault(error: ValidationError) -> str:

@@ -12,13 +12,13 @@ from rich.text import Text
 
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.screen import open_console, table
-from raggs.cli.trust import trust_lines
 from raggs.config.estimate import Estimate
 from raggs.config.models import RunConfig
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.reasons import Reason
 from raggs.manifests.store import dump_json
+from raggs.manifests.words import health_lines
 from raggs.pipeline.runner import RunResult
 from raggs.stages import ORDER
 from raggs.text import plural, shorten
@@ -47,8 +47,9 @@ def run_summary(result: RunResult, config: Path, show: int) -> None:
 
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
-    for line, warning in trust_lines({name: lock.health for name, lock in locks.items()}):
-        console.print(line, style="yellow" if warning else None, markup=False, soft_wrap=True)
+    for lock in locks.values():
+        for line, warning in health_lines(lock.health):
+            console.print(line, style="yellow" if warning else None, markup=False, soft_wrap=True)
 
 
 def _top_passages(console: Console, run: OpenedRun, show: int) -> None:

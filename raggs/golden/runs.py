@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record
 from raggs.errors import DataError
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Part, Provenance
+from raggs.health import JudgeHealth
 from raggs.manifests.opened import OpenedRun
 
 if TYPE_CHECKING:
@@ -123,6 +124,7 @@ def _graded(record: JudgeRecord) -> Graded:
 def _provenance(run: OpenedRun) -> Provenance:
     stages = run.manifest.stages
     judge, rank = stages.get("judge"), stages.get("rank")
+    depth = judge.health.depth if judge and isinstance(judge.health, JudgeHealth) else None
     return Provenance(
         run=run.manifest.name,
         raggs=run.manifest.raggs,
@@ -131,5 +133,5 @@ def _provenance(run: OpenedRun) -> Provenance:
         judge=judge and judge.components.get("judge"),
         rank=dict(rank.params) if rank else {},
         failed=sum(lock.failed for lock in stages.values()),
-        depth=judge and judge.health.get("depth"),
+        depth=depth.model_dump() if depth else None,
     )

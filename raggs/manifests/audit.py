@@ -26,7 +26,7 @@ from raggs.manifests.derive import DERIVATIONS, derived
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
-from raggs.stages import ORDER
+from raggs.stages import ORDER, load_stage
 from raggs.text import plural, shorten
 
 SHOWN_LINES = 3
@@ -151,12 +151,34 @@ def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
         yield from _golden_order(run)
 
 
-def _compare(run: OpenedRun, artifact: str, derived: Iterable[Record]) -> Iterator[Finding]:
-    file = artifact_file(artifact)
-    for number, (expected, found) in enumerate(zip_longest(derived, run.records(artifact)), start=1):
-        if expected is None or found is None or dump_line(expected) != dump_line(found):
-            yield Finding(file, number, _difference(expected, found))
+def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[Finding]:
+    """The first difference of each of a stage's artifacts from what was derived."""
+    files = {
+        model: _Compared(artifact, run.records(artifact)) for artifact, model in load_stage(stage).artifacts().items()
+    }
+    for expected in derived:
+        yield from files[type(expected)].next(expected)
+    for compared in files.values():
+        yield from compared.next(None)
+
+
+class _Compared:
+    """An artifact that is read beside what it must hold, up to the first difference."""
+
+    def __init__(self, artifact: str, found: Iterator[Record]) -> None:
+        self._file, self._found = artifact_file(artifact), enumerate(found, start=1)
+        self._line, self._differs = 0, False
+
+    def next(self, expected: Record | None) -> Iterator[Finding]:
+        """Compare the next line, which must hold `expected`; None: there must be none."""
+        if self._differs:
             return
+        self._line, found = next(self._found, (self._line + 1, None))
+        if expected is found is None:
+            return
+        if expected is None or found is None or dump_line(expected) != dump_line(found):
+            self._differs = True
+            yield Finding(self._file, self._line, _difference(expected, found))
 
 
 def _difference(expected: Record | None, found: Record | None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from raggs.artifacts import ARTIFACTS, JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankRecord, Record
+from raggs.artifacts import ARTIFACTS, JournalRecord, MergeRecord, Passage, PruneRecord, Query, Record
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.regrade import regraded
@@ -62,7 +62,7 @@ def _pruned(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
     return prune.STAGE.run(work, prune.PruneConfig.model_validate(lock.params), _ReplayServices(work))
 
 
-def _ranked(work: Work, lock: StageLock, problem: Problem) -> Iterator[RankRecord]:
+def _ranked(work: Work, lock: StageLock, problem: Problem) -> Iterator[Record]:
     config = RankConfig.model_validate(lock.params)
     journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))

@@ -61,17 +61,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         raise NotFoundError(
             f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"
         )
-    known: set[str] = set()
-    pruned: list[PruneRecord] = []
-    for record in run.typed("prune", PruneRecord):
-        known.add(record.qid)
-        if record.qid == qid:
-            pruned.append(record)
-    if not pruned:
-        if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
-            raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
-        remedy = did_you_mean(qid, sorted(known), "all are in embed.jsonl")
-        raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
+    pruned = _pruned(run, qid)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
     pool, config = kept_pool(qid, pruned), RankConfig.model_validate(lock.params)
     found = replay(config.course(pool), Answers(entries))
@@ -86,3 +76,19 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     wins = Counter(pair for entry in entries if entry.order for pair in combinations(entry.order, 2))
     grades, failed = dict(zip(pool.ids, pool.grades, strict=True)), sum(entry.order is None for entry in entries)
     return Explanation(qid, config, found.ranking, grades, wins, failed)
+
+
+def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
+    """The query's lines of prune.jsonl, which are not none."""
+    known: set[str] = set()
+    pruned: list[PruneRecord] = []
+    for record in run.typed("prune", PruneRecord):
+        known.add(record.qid)
+        if record.qid == qid:
+            pruned.append(record)
+    if not pruned:
+        if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
+            raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
+        remedy = did_you_mean(qid, sorted(known), "all are in embed.jsonl")
+        raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
+    return pruned

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from raggs.artifacts import Frozen
+from raggs.health import Health
 from raggs.registry import installed
 from raggs.spending import Spending
 from raggs.version import __version__
@@ -42,13 +43,19 @@ class StageLock(Frozen):
     outputs: Mapping[str, Output] = Field(description="each file written")
     failed: int = Field(0, ge=0, description="records without a result because the judge failed")
     cost: Spending = Field(Spending(), description="of the stage's latest attempt")
-    health: Mapping[str, Any] = Field(
-        default_factory=dict,
-        description="of the judge: its repeats, its panel and its depth; or the batches that it ordered",
+    health: Health | None = Field(
+        None,
+        description="of the judge that the stage asks: its depth, repeats and panel; or its orders",
     )
     started: datetime
     ended: datetime
     versions: Mapping[str, str | None] = Field(default_factory=dict)
+
+    @field_validator("health", mode="before")
+    @classmethod
+    def _told(cls, health: object) -> object:
+        """A stage of an earlier version that had nothing to tell said so by an empty object."""
+        return None if health == {} else health
 
 
 class RunManifest(Frozen):

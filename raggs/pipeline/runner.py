@@ -22,7 +22,7 @@ from raggs.pipeline.plan import Selection, components, decide, fingerprint
 from raggs.settings import Settings
 from raggs.spending import Spending
 from raggs.stages import ORDER, load_stage
-from raggs.stages.base import Services, Stage, Tally, Work
+from raggs.stages.base import Services, Stage, Statistics, Work
 
 
 class RunServices(Services, Protocol):
@@ -150,7 +150,7 @@ class Runner:
         started, clock, before = now(), time.perf_counter(), self.services.spent()
         inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
         parts = components(stage, config, self.services, inputs)
-        watch = _Watch(stage, stage.tally(config))
+        watch = _Watch(stage, stage.statistics(config))
         try:
             work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self._progress, name))
             records = self.execution.records(stage, work, config, self.services, self.store.folder)
@@ -169,7 +169,7 @@ class Runner:
             inputs=inputs,
             outputs=outputs,
             failed=watch.failed,
-            health=watch.tally.summary(),
+            health=watch.statistics.health(),
             cost=self.services.spent() - before,
             started=started,
             ended=now(),
@@ -228,19 +228,19 @@ class Runner:
 class _Watch:
     """Counts a stage's failed records and tallies them while they pass."""
 
-    def __init__(self, stage: Stage[Any], tally: Tally) -> None:
+    def __init__(self, stage: Stage[Any], statistics: Statistics) -> None:
         self._stage = stage
-        self.tally = tally
+        self.statistics = statistics
         self.failed = 0
 
     def passing(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:
             self.failed += self._stage.failed(record)
-            self.tally.see(record)
+            self.statistics.see(record)
             yield record
 
     def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
         for entry in entries:
             self.failed += entry.order is None
-            self.tally.see(entry)
+            self.statistics.see(entry)
             yield entry

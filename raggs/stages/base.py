@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
 from raggs.embedders.base import Embedder
+from raggs.health import Health
 from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
@@ -139,15 +140,15 @@ class Work:
             yield qid, list(records)
 
 
-class Tally:
-    """What a stage's records say about its judge, gathered while they pass; this one gathers nothing."""
+class Statistics:
+    """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
 
     def see(self, record: Record) -> None:
-        """Take notice of one record of the artifact, or of the settled journal; both come query by query."""
+        """Take notice of one record of an artifact, or of the settled journal; all come query by query."""
 
-    def summary(self) -> Mapping[str, Any]:
-        """Plain values for the manifest; empty where there is nothing to tell."""
-        return {}
+    def health(self) -> Health | None:
+        """What was found, for the manifest; None where there is nothing to tell."""
+        return None
 
 
 class Stage(ABC, Generic[C]):
@@ -177,9 +178,9 @@ class Stage(ABC, Generic[C]):
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
         return False
 
-    def tally(self, config: C) -> Tally:
+    def statistics(self, config: C) -> Statistics:
         """Who reads the judge's health off the records of one run of the stage."""
-        return Tally()
+        return Statistics()
 
     @classmethod
     def artifacts(cls) -> dict[str, type[Record]]:

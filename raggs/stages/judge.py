@@ -8,28 +8,22 @@ record that says so: it is not judged, which is neither a failure nor a low grad
 from __future__ import annotations
 
 import asyncio
-import math
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
-from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
 from raggs.settings import Effort, PromptName, Settings
-from raggs.stages.base import GradeServices, Services, Stage, Tally, Work, run_ordered
+from raggs.stages.base import GradeServices, Services, Stage, Work, run_ordered
+from raggs.stages.judgehealth import JudgeStatistics
 
 LOW = 2  # grades up to here say that the pool runs dry
-SILENT = 0.05  # a larger share of failures is worth a warning
-
-Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
 
 JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
 
@@ -87,8 +81,8 @@ class Judge(Stage[JudgeConfig]):
     def failed(self, record: Record) -> bool:
         return isinstance(record, JudgeRecord) and record.failed
 
-    def tally(self, config: JudgeConfig) -> Tally:
-        return Judgments(config)
+    def statistics(self, config: JudgeConfig) -> JudgeStatistics:
+        return JudgeStatistics(config.samples, config.stop_after)
 
     async def pool(
         self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
@@ -155,103 +149,6 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
         error=missing.error if missing else None,
         raw=missing.raw if missing else None,
     )
-
-
-class Judgments(Tally):
-    """How deep the judge went, how far it agrees with itself, and how far the members of a panel agree."""
-
-    def __init__(self, config: JudgeConfig) -> None:
-        self._samples, self._stop_after = config.samples, config.stop_after
-        self._asked = self._skipped = 0
-        self._stopped: set[str] = set()
-        self._unanimous = self._repeated = 0
-        self._repeats: Pairs = Counter()
-        self._votes: dict[str, Counter[int | None]] = {}
-        self._pairs: dict[tuple[str, str], Pairs] = {}
-
-    def see(self, record: Record) -> None:
-        if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
-            return
-        if record.skipped is not None:
-            self._skipped += 1
-            self._stopped.add(record.qid)
-            return
-        self._asked += 1
-        self._compare_samples([grade for grade in record.grades if grade is not None])
-        self._compare_members(record.votes)
-
-    def _compare_samples(self, grades: Sequence[int]) -> None:
-        for first, second in combinations(grades, 2):
-            self._repeats.update([(first, second), (second, first)])  # samples have no order
-        if len(grades) > 1:
-            self._repeated += 1
-            self._unanimous += len(set(grades)) == 1
-
-    def _compare_members(self, votes: Mapping[str, Sequence[int | None]]) -> None:
-        for name, grades in votes.items():
-            self._votes.setdefault(name, Counter()).update(grades)
-        for first, second in combinations(votes, 2):
-            pairs = self._pairs.setdefault((first, second), Counter())
-            pairs.update(zip(votes[first], votes[second], strict=True))
-
-    def summary(self) -> Mapping[str, Any]:
-        found: dict[str, Any] = {}
-        if self._stop_after is not None:
-            found["depth"] = self._depth(self._stop_after)
-        if self._samples > 1:
-            found["samples"] = self._self_consistency()
-        if self._votes:
-            found["panel"] = self._panel()
-        return found
-
-    def _depth(self, stop_after: int) -> dict[str, Any]:
-        return {
-            "stop_after": stop_after,
-            "asked": self._asked * self._samples,
-            "saved": self._skipped * self._samples,
-            "stopped": len(self._stopped),
-        }
-
-    def _self_consistency(self) -> dict[str, Any]:
-        found = count_pairs(self._repeats)
-        return {
-            "asked": self._samples,
-            "passages": self._repeated,
-            "unanimous": _rounded(self._unanimous / self._repeated) if self._repeated else None,
-            "exact": _rounded(found.observed),
-            "kappa": _rounded(found.kappa("quadratic")),
-        }
-
-    def _panel(self) -> dict[str, Any]:
-        members, warnings = {}, []
-        for name, votes in self._votes.items():
-            asked, missing = votes.total(), votes[None]
-            total = sum(grade * count for grade, count in votes.items() if grade is not None)
-            mean = _rounded(total / (asked - missing)) if asked > missing else None
-            members[name] = {"mean": mean, "given": asked - missing, "missing": missing}
-            if missing > SILENT * asked:
-                warnings.append(f"{name} gave no grade {missing:,} of {asked:,} times")
-        return {
-            "members": members,
-            "agreement": [_agreement(names, pairs) for names, pairs in self._pairs.items()],
-            "warnings": warnings,
-        }
-
-
-def _agreement(names: tuple[str, str], pairs: Pairs) -> dict[str, Any]:
-    """How far two members agree on the passages that both graded."""
-    found = count_pairs(pairs)
-    return {
-        "judges": list(names),
-        "pairs": found.total,
-        "exact": _rounded(found.observed),
-        "kappa": _rounded(found.kappa("quadratic")),
-    }
-
-
-def _rounded(value: float) -> float | None:
-    """Four digits, as manifests keep rates; None where it is not defined."""
-    return None if math.isnan(value) else round(value, 4)
 
 
 STAGE = Judge()

@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from raggs import ranking
 from raggs.adapter import NameOf
-from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankRecord, Record
+from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankingRecord, RankRecord, Record
 from raggs.hashing import hash_value
 from raggs.judges.base import Judge
 from raggs.ranking import Ranker, engine_options, make_ranker
-from raggs.ranking.health import FINDINGS, HealthCounts
 from raggs.seeds import derive_seed
 from raggs.settings import PromptName, Settings, causes_of
-from raggs.stages.base import Journal, Services, Stage, Tally, Work, run_ordered
+from raggs.stages.base import Journal, Services, Stage, Work, run_ordered
+from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, rank_records
 
 
@@ -89,37 +89,11 @@ def engine_version(engine: str) -> str:
     return ranking.REGISTRY.edition(engine)
 
 
-class Batches(Tally):
-    """The judge's health by the batches that it ordered, and by what the engine found out about it."""
-
-    def __init__(self) -> None:
-        self._counts = HealthCounts()
-        self._qid = ""
-        self._batches: list[tuple[Sequence[str], Sequence[str] | None]] = []
-
-    def see(self, record: Record) -> None:
-        if isinstance(record, RankRecord) and record.rank == 1:
-            self._counts.find({name: getattr(record, name) for name in FINDINGS})
-        if not isinstance(record, JournalRecord):
-            return
-        if record.qid != self._qid:
-            self._end_query()
-            self._qid = record.qid
-        self._batches.append((record.shown, record.order))
-
-    def summary(self) -> Mapping[str, Any]:
-        self._end_query()
-        return self._counts.health().summary()
-
-    def _end_query(self) -> None:
-        self._counts.add(self._batches)
-        self._batches = []
-
-
 class Rank(Stage[RankConfig]):
     NAME = "rank"
-    VERSION = 2
+    VERSION = 3
     READS = ("merge", "prune")
+    BESIDE: ClassVar = {"rank.queries": RankingRecord}
     JOURNAL = "rank.journal"
     Config = RankConfig
     RECORD = RankRecord
@@ -131,15 +105,15 @@ class Rank(Stage[RankConfig]):
             "judge": services.causes("judge", "order"),
         }
 
-    def tally(self, config: RankConfig) -> Tally:
-        return Batches()
+    def statistics(self, config: RankConfig) -> RankStatistics:
+        return RankStatistics()
 
-    def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[RankRecord]:
+    def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[Record]:
         total = len(services.queries)
         engine, answering = engine_version(config.engine), services.causes("judge", "order")
         turn = asyncio.Lock()
 
-        async def rank(item: tuple[KeptPool, Mapping[str, Passage]]) -> list[RankRecord]:
+        async def rank(item: tuple[KeptPool, Mapping[str, Passage]]) -> list[Record]:
             pool, passages = item
             course = config.course(pool)
             if course is None:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from raggs.artifacts import JournalRecord, PruneRecord, RankRecord
+from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
 from raggs.ranking import Lock, Ranker, Ranking
 
 
@@ -137,10 +137,24 @@ def replay(course: Course | None, answers: Answers) -> Replay:
     return Replay(course.ranking(), f"{extra} entries beyond the end" if extra else None)
 
 
-def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[RankRecord]:
-    """The ranking as records; near-duplicates follow their representative and share its numbers."""
-    if ranking is None:
-        return
+def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
+    """A ranking as records: one of the query, and one of each passage, best first; none for an empty pool."""
+    if ranking is not None:
+        yield RankingRecord(
+            qid=pool.qid,
+            calls=ranking.calls,
+            skipped=ranking.skipped,
+            stop_reason=ranking.stop_reason or "",
+            expected_inversions=ranking.expected_inversions,
+            sharpness=ranking.sharpness,
+            echo=ranking.echo,
+            position_bias=ranking.position_bias,
+        )
+        yield from _places(pool, ranking)
+
+
+def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
+    """Near-duplicates follow their representative and share its numbers."""
     grades = dict(zip(pool.ids, pool.grades, strict=True))
     below, above = _neighbours(ranking.locks)
     rank = 0
@@ -162,10 +176,6 @@ def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[RankRecord
                 locks_out=tuple(sorted(below.get(doc_id, ()))),
                 locks_in=tuple(sorted(above.get(doc_id, ()))),
                 duplicate_of=None if member == doc_id else doc_id,
-                expected_inversions=ranking.expected_inversions,
-                sharpness=ranking.sharpness,
-                echo=ranking.echo,
-                position_bias=ranking.position_bias,
             )
 
 

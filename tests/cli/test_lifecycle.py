@@ -345,11 +345,11 @@ def test_a_run_of_another_version_is_called_that_and_not_a_lie(
 
 
 def test_audit_names_a_difference_of_bytes_between_equal_numbers(project: Project) -> None:
-    path = project.run / "rank.jsonl"
+    path = project.run / "rank.queries.jsonl"
     path.write_text(
         path.read_text().replace('"echo":0.0,', '"echo":-0.0,', 1).replace('"echo":0.0}', '"echo":-0.0}', 1)
     )
     manifest, output = project.manifest(), path.read_bytes()
-    manifest["stages"]["rank"]["outputs"]["rank.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
+    manifest["stages"]["rank"]["outputs"]["rank.queries.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
     (project.run / "manifest.json").write_text(json.dumps(manifest))
     assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.judging import query
 
 from raggs.artifacts import JudgeRecord, MergeRecord
+from raggs.health import PairAgreement
 from raggs.judges.base import Judgment
 from raggs.stages.base import Work
 from raggs.stages.judge import LOW, STAGE, JudgeConfig, combine
@@ -71,10 +72,10 @@ def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[Judg
             queries={record.qid: query(record.qid) for record in records},
         )
         found = list(STAGE.run(Work({"merge": lambda: iter(records)}), config_, services))
-    tally = STAGE.tally(config_)
+    statistics = STAGE.statistics(config_)
     for record in found:
-        tally.see(record)
-    return found, who, tally.summary()
+        statistics.see(record)
+    return found, who, statistics.health()
 
 
 def depth(grades: Grades, stop_after: int) -> int:
@@ -116,7 +117,7 @@ def test_a_walk_asks_exactly_what_one_by_one_would_whatever_the_timing(
             assert (record.grade, record.grades, record.error, record.judge) == (None, (), None, "")
             assert record.skipped == f"not judged, after {stop_after} grades of 2 or less in a row"
             assert not record.failed
-    assert health["depth"] == {
+    assert health.depth.model_dump() == {
         "stop_after": stop_after,
         "asked": len(asked),
         "saved": len(found) - len(asked),
@@ -128,7 +129,7 @@ def test_by_default_all_of_a_pool_is_asked_at_once_and_no_health_is_told() -> No
     found, who, health = judged([pool("q1", ["1"] * 40, [1] * 40)])
     assert all(record.grade == 1 for record in found)
     assert who.most == 40
-    assert health == {}
+    assert health is None
 
 
 def test_a_walk_asks_as_many_at_once_as_must_be_asked() -> None:
@@ -153,27 +154,27 @@ def test_near_duplicates_are_no_steps_and_share_what_became_of_their_representat
     lost[2] = lost[2].model_copy(update={"duplicate_of": "d1"})
     skipped, _, health = judged([lost], stop_after=1)
     assert [bool(record.skipped) for record in skipped] == [False, True, True]
-    assert health["depth"]["saved"] == 1
+    assert health.depth.saved == 1
 
 
 def test_samples_count_in_what_a_walk_saved() -> None:
     _, who, health = judged([pool("q1", ["1"] * 10, [0] * 10)], stop_after=4, samples=3)
     assert len(who.asked) == 12
-    assert (health["depth"]["asked"], health["depth"]["saved"]) == (12, 18)
+    assert (health.depth.asked, health.depth.saved) == (12, 18)
 
 
 def test_self_consistency_is_told() -> None:
     found, _, health = judged([pool("q1", ["3 3 3", "2 4 4", "1 - 1", "- - 5"], [0] * 4)], samples=3)
     assert [record.grade for record in found] == [3, 4, 1, None]
     assert [record.grades for record in found] == [(3, 3, 3), (2, 4, 4), (1, None, 1), (None, None, 5)]
-    told = health["samples"]
+    told = health.samples
     # Of the three passages with two grades or more, two are unanimous; of their 3 + 3 + 1 pairs, 3 + 1 + 1 are equal.
-    assert (told["asked"], told["passages"]) == (3, 3)
-    assert told["unanimous"] == pytest.approx(2 / 3, abs=1e-4)
-    assert told["exact"] == pytest.approx(5 / 7, abs=1e-4)
+    assert (told.asked, told.passages) == (3, 3)
+    assert told.unanimous == pytest.approx(2 / 3, abs=1e-4)
+    assert told.exact == pytest.approx(5 / 7, abs=1e-4)
     # Squared disagreement 16 over 14 ordered pairs; by chance, grades 1 2 3 4 come 2 2 6 4 times of 14 on either side.
     by_chance = 2 * (2 * 2 * 1 + 2 * 6 * 4 + 2 * 4 * 9 + 2 * 6 * 1 + 2 * 4 * 4 + 6 * 4 * 1) / 14
-    assert told["kappa"] == pytest.approx(1 - 16 / by_chance, abs=1e-4)
+    assert told.kappa == pytest.approx(1 - 16 / by_chance, abs=1e-4)
 
 
 def panel(first: int | None, second: int | None) -> Judgment:
@@ -187,25 +188,25 @@ def panel(first: int | None, second: int | None) -> Judgment:
 
 def test_votes_are_kept_by_member_and_their_agreement_is_told() -> None:
     [merged] = pool("q1", ["?"], [0])
-    tally = STAGE.tally(JudgeConfig(judge=NUGGETS, samples=2))
+    statistics = STAGE.statistics(JudgeConfig(judge=NUGGETS, samples=2))
     record = combine(merged, [panel(2, 4), panel(3, None)], "panel a + b")
     assert (record.grade, record.grades) == (2, (2, 3))
     assert record.votes == {"a": (2, 3), "b": (4, None)}
     assert (record.error, record.failed) == ("b is busy", False)
-    tally.see(record)
-    tally.see(combine(merged, [panel(5, 5), panel(5, 5)], "panel a + b"))
-    told = tally.summary()["panel"]
-    assert told["members"] == {
+    statistics.see(record)
+    statistics.see(combine(merged, [panel(5, 5), panel(5, 5)], "panel a + b"))
+    told = statistics.health().panel
+    assert {name: member.model_dump() for name, member in told.members.items()} == {
         "a": {"mean": 3.75, "given": 4, "missing": 0},
         "b": {"mean": pytest.approx(14 / 3, abs=1e-4), "given": 3, "missing": 1},
     }
     # Squared disagreement 4 / 3; by chance, 2 5 5 against 4 5 5: (4 + 2 * 9 + 2 * 1) / 9 = 24 / 9.
-    assert told["agreement"] == [{"judges": ["a", "b"], "pairs": 3, "exact": 0.6667, "kappa": 0.5}]
-    assert told["warnings"] == ["b gave no grade 1 of 4 times"]
+    assert told.agreement == (PairAgreement(judges=("a", "b"), pairs=3, exact=0.6667, kappa=0.5),)
+    assert told.warnings == ("b gave no grade 1 of 4 times",)
 
 
 def test_what_two_members_never_disagree_on_is_no_kappa() -> None:
     [merged] = pool("q1", ["?"], [0])
-    tally = STAGE.tally(JudgeConfig(judge=NUGGETS))
-    tally.see(combine(merged, [panel(3, 3)], "panel a + b"))
-    assert tally.summary()["panel"]["agreement"] == [{"judges": ["a", "b"], "pairs": 1, "exact": 1.0, "kappa": None}]
+    statistics = STAGE.statistics(JudgeConfig(judge=NUGGETS))
+    statistics.see(combine(merged, [panel(3, 3)], "panel a + b"))
+    assert statistics.health().panel.agreement == (PairAgreement(judges=("a", "b"), pairs=1, exact=1.0, kappa=None),)

@@ -60,7 +60,8 @@ def test_an_empty_pool_has_no_ranking_and_no_entries(played):
 
 
 def test_near_duplicates_follow_their_representative(played):
-    records = list(rank_records(POOL, played[1]))
+    about, *records = rank_records(POOL, played[1])
+    assert (about.qid, about.calls, about.skipped, about.stop_reason) == ("q1", 7, 3, "cap")
     assert [record.rank for record in records] == list(range(1, 14))
     at = next(number for number, record in enumerate(records) if record.doc_id == "twin")
     assert records[at].duplicate_of == records[at - 1].doc_id == WORLD.ids[0]

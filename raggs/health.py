@@ -1,0 +1,105 @@
+"""How far a run's judge can be trusted: what the locks of the judge and the rank stage keep of it.
+
+Figures and warnings only; `raggs.manifests.words` puts them into sentences. Rates and means have four digits. What
+could not be told is None: nothing was rated, or the engine does not estimate it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from pydantic import Field
+
+from raggs.artifacts import Frozen
+
+ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
+
+
+class Rate(Frozen):
+    """Some of a total, with Wilson's score interval at 95 %."""
+
+    rate: float | None = Field(description="null where there was nothing to rate")
+    interval: tuple[float, float]
+    count: int = Field(ge=0)
+    total: int = Field(ge=0)
+
+
+class Depth(Frozen):
+    """How much of the pools was judged, where the walk down a pool may end early."""
+
+    stop_after: int = Field(ge=1, description="low grades in a row that end a walk")
+    asked: int = Field(ge=0, description="judgments")
+    saved: int = Field(ge=0, description="judgments not asked for")
+    stopped: int = Field(ge=0, description="queries whose walk ended early")
+
+
+class Samples(Frozen):
+    """How far the judge agrees with itself when it is asked more than once."""
+
+    asked: int = Field(ge=1, description="grades of each passage")
+    passages: int = Field(ge=0, description="with more than one grade")
+    unanimous: float | None = Field(description="share of these with one and the same grade")
+    exact: float | None = Field(description="share of pairs of grades that are equal")
+    kappa: float | None = Field(description="of the pairs, with quadratic weights")
+
+
+class Member(Frozen):
+    """One member of a panel."""
+
+    mean: float | None = Field(description="of its grades")
+    given: int = Field(ge=0)
+    missing: int = Field(ge=0)
+
+
+class PairAgreement(Frozen):
+    """How far two members of a panel agree on the passages that both graded."""
+
+    judges: tuple[str, str]
+    pairs: int = Field(ge=0)
+    exact: float | None
+    kappa: float | None = Field(description="with quadratic weights")
+
+
+class Panel(Frozen):
+    """How the members of a panel grade, each and among themselves."""
+
+    members: Mapping[str, Member]
+    agreement: tuple[PairAgreement, ...]
+    warnings: tuple[str, ...]
+
+
+class JudgeHealth(Frozen):
+    """Of the judge stage, its depth, its repeats and its panel; null what was not asked for."""
+
+    depth: Depth | None = None
+    samples: Samples | None = None
+    panel: Panel | None = None
+
+
+class RankHealth(Frozen):
+    """Of the rank stage, rates over all batches that the judge ordered, and means over the queries."""
+
+    first: Rate = Field(description="batches won by the passage shown first, of those ordered")
+    flips: Rate = Field(description="pairs that changed places when the same passages were shown again")
+    cycles: Rate = Field(description="triples that go round, of those whose pairs all have a majority")
+    invalid: Rate = Field(description="batches without an order, of those asked")
+    fair_first: float | None = Field(description="the rate that a fair judge would have at `first`")
+    sharpness: float | None = Field(None, description="of the judge, as the engine estimates it")
+    echo: float | None = Field(None, description="correlation of the judge's errors when it meets a pair again")
+    position_bias: float | None = Field(None, description="gain by being shown first rather than last, in grades")
+    expected_inversions: float | None = Field(None, description="wrongly ordered pairs expected inside the top")
+    warnings: tuple[str, ...] = Field((), description="what a person should look into")
+
+
+Health = JudgeHealth | RankHealth
+
+
+def grade_apart(sharpness: float) -> float:
+    """The chance that a judge of this sharpness puts the better of two passages that lie one grade apart first."""
+    return 1.0 / (1.0 + math.exp(-sharpness))
+
+
+def rounded(value: float | None) -> float | None:
+    """Four digits, as manifests keep rates; None where it is not defined."""
+    return None if value is None or math.isnan(value) else round(value, 4)

@@ -1,0 +1,188 @@
+"""What a run's figures say, in sentences for people: of the judge's health, and of one query's order.
+
+Computes nothing and shows nothing: the command line prints these lines, and so may a report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from raggs.health import ECHO, Depth, Health, JudgeHealth, PairAgreement, Panel, RankHealth, Samples, grade_apart
+from raggs.text import plural
+
+if TYPE_CHECKING:
+    from raggs.manifests.explain import Explanation
+    from raggs.ranking import Lock
+
+TOLD_BIAS = 0.1  # grades; less is not worth a word
+SHOWN_LOCKS = 20
+SHOWN_DOUBTS = 5
+SURE = 0.95
+STOPS = {
+    "cap": "the calls allowed were used up; a higher rank.max_calls would make it surer",
+    "few inversions expected": "so few wrongly ordered pairs are expected in the top that more calls were not worth it",
+    "stable": "the top stayed the same for long enough",
+    "everything is settled": "each place of the top is locked",
+    "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
+    "nothing to judge": "a pool of one needs no judge",
+}
+
+
+class Line(NamedTuple):
+    """A sentence, and whether it is a warning."""
+
+    text: str
+    warning: bool = False
+
+
+# --- the judge ------------------------------------------------------------------------------------------------
+
+
+def health_lines(health: Health | None) -> Iterator[Line]:
+    """What there is to tell of a stage's health."""
+    if isinstance(health, JudgeHealth):
+        yield from _depth(health.depth)
+        yield from _samples(health.samples)
+        yield from _panel(health.panel)
+    elif isinstance(health, RankHealth) and health.first.total:
+        yield from _orders(health)
+
+
+def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
+    """What an engine found out about a judge; nothing of a position bias that is not worth a word."""
+    better = f"{grade_apart(sharpness):.0%}"
+    words = [f"sharpness {sharpness:.1f} (of two passages a grade apart it prefers the better {better})"]
+    if echo is not None:
+        meaning = "it repeats its own errors" if echo > ECHO else "asking again is a fresh opinion"
+        words.append(f"echo {echo:.2f} ({meaning})")
+    if bias is not None and abs(bias) >= TOLD_BIAS:
+        place = "first" if bias > 0 else "last"
+        words.append(f"a passage gains {abs(bias):.1f} grades by being shown {place} (the order is free of it)")
+    return ", ".join(words)
+
+
+def _depth(depth: Depth | None) -> Iterator[Line]:
+    if depth is None:
+        return
+    total = depth.asked + depth.saved
+    share = depth.saved / total if total else 0.0
+    yield Line(
+        f"depth: {depth.saved:,} of {plural(total, 'judgment')} saved ({share:.0%}), "
+        f"{plural(depth.stopped, 'query')} stopped early"
+    )
+
+
+def _samples(samples: Samples | None) -> Iterator[Line]:
+    if samples is not None and samples.passages:
+        agree = _agreement(samples)
+        yield Line(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+
+
+def _panel(panel: Panel | None) -> Iterator[Line]:
+    if panel is None:
+        return
+    for name, member in panel.members.items():
+        if member.mean is not None:
+            yield Line(f"panel: {name} gave {plural(member.given, 'grade')}, on average {member.mean:.2f}")
+    for pair in panel.agreement:
+        if pair.pairs:
+            yield Line(f"panel: {' and '.join(pair.judges)} {_agreement(pair)}")
+    yield from (Line(f"warning: {warning}", True) for warning in panel.warnings)
+
+
+def _agreement(found: Samples | PairAgreement) -> str:
+    kappa = "" if found.kappa is None else f" (quadratic kappa {found.kappa:.2f})"
+    return f"agree {found.exact:.0%}{kappa}"
+
+
+def _orders(health: RankHealth) -> Iterator[Line]:
+    flips, cycles, invalid = health.flips, health.cycles, health.invalid
+    parts = [f"first shown wins {health.first.rate:.0%} (fair: {health.fair_first:.0%})"]
+    if flips.total:
+        parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs flip when asked again (a coin: 50%)")
+    if cycles.total:
+        parts.append(f"{cycles.rate:.0%} of triples go round in a circle")
+    parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without an order")
+    yield Line(f"judge: {', '.join(parts)}")
+    if health.sharpness is not None:
+        yield Line(f"judge: {judge_words(health.sharpness, health.echo, health.position_bias)}")
+    if (inversions := health.expected_inversions) is not None:
+        yield Line(f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average")
+    yield from (Line(f"warning: {warning}", True) for warning in health.warnings)
+
+
+# --- one query's order ----------------------------------------------------------------------------------------
+
+
+def order_lines(found: Explanation) -> Iterator[str]:
+    """Why nothing more was asked, what the engine makes of the judge, what remains unsure, and the locks."""
+    yield from _ending(found)
+    yield from _doubts(found)
+    yield from _locks(found)
+
+
+def against_next(found: Explanation, place: int) -> str:
+    """Confidence that a passage stands above the next one, and the batches that said so or the contrary."""
+    order = found.ranking.order
+    if place + 1 == len(order):
+        return ""
+    first, second = order[place], order[place + 1]
+    ahead, behind = found.wins.get((first, second), 0), found.wins.get((second, first), 0)
+    return f"{found.ranking.position_confidence[place]:.0%} ({ahead}:{behind})"
+
+
+def _ending(found: Explanation) -> Iterator[str]:
+    """Why nothing more was asked, and what the engine makes of the judge."""
+    ranking, config = found.ranking, found.config
+    yield (
+        f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed, of at most {config.max_calls}; "
+        f"stopped: {ranking.stop_reason}"
+    )
+    if ranking.stop_reason in STOPS:
+        yield f"  {STOPS[ranking.stop_reason]}"
+    if ranking.sharpness is not None:
+        yield f"judge on this query: {judge_words(ranking.sharpness, ranking.echo, ranking.position_bias)}"
+
+
+def _doubts(found: Explanation) -> Iterator[str]:
+    """What remains unsure: the closest neighbours of the top, and who may belong to it or not."""
+    ranking, top = found.ranking, found.config.top
+    yield f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
+    pairs = list(zip(ranking.position_confidence, pairwise(ranking.order), strict=False))[:top]
+    open_pairs = sorted((chance, pair) for chance, pair in pairs if chance < SURE)
+    if open_pairs:
+        yield f"least sure of the top {top}, by the chance that the first is better:"
+    for chance, (first, second) in open_pairs[:SHOWN_DOUBTS]:
+        yield f"  {chance:.0%} {first} above {second}"
+    edge = [
+        f"{doc_id} {chance:.0%}"
+        for doc_id, chance in zip(ranking.order, ranking.membership, strict=True)
+        if 1 - SURE < chance < SURE
+    ]
+    if edge:
+        more = f" … and {len(edge) - 2 * SHOWN_DOUBTS} more" if len(edge) > 2 * SHOWN_DOUBTS else ""
+        yield f"in the top {top} or not: {', '.join(edge[: 2 * SHOWN_DOUBTS])}{more}"
+
+
+def _locks(found: Explanation) -> Iterator[str]:
+    """The settled pairs in the order in which they were made, and those that were taken back."""
+    ranking = found.ranking
+    neighbours = set(pairwise(ranking.order))
+    between = sum((lock.winner, lock.loser) in neighbours for lock in ranking.locks)
+    yield (
+        f"{plural(len(ranking.locks), 'lock')} ({between} between neighbours), {len(ranking.released)} released; "
+        "z: standard errors between the two when it was made"
+    )
+    for lock in ranking.locks[:SHOWN_LOCKS]:
+        yield f"  {_lock(lock)}"
+    if len(ranking.locks) > SHOWN_LOCKS:
+        yield f"  … and {plural(len(ranking.locks) - SHOWN_LOCKS, 'more lock')}; all of them with --json"
+    for lock in ranking.released[:SHOWN_LOCKS]:
+        yield f"  released, later answers said otherwise: {_lock(lock)}"
+
+
+def _lock(lock: Lock) -> str:
+    evidence = f"won {plural(lock.evidence, 'batch')}" if lock.evidence else "by way of others"
+    return f"call {lock.call}: {lock.winner} above {lock.loser} (z {lock.z:.1f}, {evidence})"

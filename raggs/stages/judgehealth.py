@@ -1,0 +1,112 @@
+"""How deep the judge went, how far it agrees with itself, and how far the members of a panel agree."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+
+from raggs.agreement import count_pairs
+from raggs.artifacts import JudgeRecord, Record
+from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded
+from raggs.stages.base import Statistics
+
+SILENT = 0.05  # a larger share of failures is worth a warning
+
+Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
+
+
+class JudgeStatistics(Statistics):
+    """Counted while the records of one run of the stage pass.
+
+    Args:
+        samples: grades that are asked of each passage.
+        stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
+    """
+
+    def __init__(self, samples: int, stop_after: int | None) -> None:
+        self._samples, self._stop_after = samples, stop_after
+        self._asked = self._skipped = 0
+        self._stopped: set[str] = set()
+        self._unanimous = self._repeated = 0
+        self._repeats: Pairs = Counter()
+        self._votes: dict[str, Counter[int | None]] = {}
+        self._pairs: dict[tuple[str, str], Pairs] = {}
+
+    def see(self, record: Record) -> None:
+        """Take notice of one judged passage; near-duplicates are not."""
+        if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
+            return
+        if record.skipped is not None:
+            self._skipped += 1
+            self._stopped.add(record.qid)
+            return
+        self._asked += 1
+        self._compare_samples([grade for grade in record.grades if grade is not None])
+        self._compare_members(record.votes)
+
+    def _compare_samples(self, grades: Sequence[int]) -> None:
+        for first, second in combinations(grades, 2):
+            self._repeats.update([(first, second), (second, first)])  # samples have no order
+        if len(grades) > 1:
+            self._repeated += 1
+            self._unanimous += len(set(grades)) == 1
+
+    def _compare_members(self, votes: Mapping[str, Sequence[int | None]]) -> None:
+        for name, grades in votes.items():
+            self._votes.setdefault(name, Counter()).update(grades)
+        for first, second in combinations(votes, 2):
+            pairs = self._pairs.setdefault((first, second), Counter())
+            pairs.update(zip(votes[first], votes[second], strict=True))
+
+    def health(self) -> JudgeHealth | None:
+        """Over the records so far; None where neither depth nor repeats nor a panel were asked for."""
+        found = JudgeHealth(
+            depth=None if self._stop_after is None else self._depth(self._stop_after),
+            samples=self._self_consistency() if self._samples > 1 else None,
+            panel=self._panel() if self._votes else None,
+        )
+        return None if found == JudgeHealth() else found
+
+    def _depth(self, stop_after: int) -> Depth:
+        return Depth(
+            stop_after=stop_after,
+            asked=self._asked * self._samples,
+            saved=self._skipped * self._samples,
+            stopped=len(self._stopped),
+        )
+
+    def _self_consistency(self) -> Samples:
+        found = count_pairs(self._repeats)
+        return Samples(
+            asked=self._samples,
+            passages=self._repeated,
+            unanimous=rounded(self._unanimous / self._repeated) if self._repeated else None,
+            exact=rounded(found.observed),
+            kappa=rounded(found.kappa("quadratic")),
+        )
+
+    def _panel(self) -> Panel:
+        silent = [(name, votes[None], votes.total()) for name, votes in self._votes.items()]
+        return Panel(
+            members={name: _member(votes) for name, votes in self._votes.items()},
+            agreement=tuple(_agreement(names, pairs) for names, pairs in self._pairs.items()),
+            warnings=tuple(
+                f"{name} gave no grade {missing:,} of {asked:,} times"
+                for name, missing, asked in silent
+                if missing > SILENT * asked
+            ),
+        )
+
+
+def _member(votes: Counter[int | None]) -> Member:
+    given = votes.total() - votes[None]
+    total = sum(grade * count for grade, count in votes.items() if grade is not None)
+    return Member(mean=rounded(total / given) if given else None, given=given, missing=votes[None])
+
+
+def _agreement(names: tuple[str, str], pairs: Pairs) -> PairAgreement:
+    found = count_pairs(pairs)
+    return PairAgreement(
+        judges=names, pairs=found.total, exact=rounded(found.observed), kappa=rounded(found.kappa("quadratic"))
+    )
