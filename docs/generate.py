@@ -107,7 +107,15 @@ def _kind(field: dict[str, Any]) -> str:
     if kind == "object" and isinstance(field.get("additionalProperties"), dict):
         return f"map to {_kind(field['additionalProperties'])}"
     low, high = field.get("minimum"), field.get("maximum")
-    bounds = f" {low}..{high}" if high is not None else f" ≥ {low}" if low is not None else ""
+    bounds = (
+        f" {low}"
+        if low is not None and low == high
+        else f" {low}..{high}"
+        if high is not None
+        else f" ≥ {low}"
+        if low is not None
+        else ""
+    )
     return kind + bounds
 
 
