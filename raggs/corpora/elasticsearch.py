@@ -34,10 +34,12 @@ class ElasticsearchCorpus(Corpus):
         return config if isinstance(config, cls.Config) else None
 
     def source_hash(self) -> str:
+        """Over the index's state on the server, which any write changes."""
         with closing(self.remote()) as index:
             return index.content_hash
 
     def passages(self) -> Iterator[Passage]:
+        """See `Corpus.passages`; all documents as of one moment."""
         self.left_out.clear()
         with closing(self.remote()) as index:
             for number, (doc_id, passage) in enumerate(index.scan(), start=1):

@@ -47,9 +47,11 @@ class FolderCorpus(Corpus):
     config: FolderConfig
 
     def source_hash(self) -> str:
+        """Over the files that count: their paths below the folder and their bytes."""
         return hash_value([[file_id(name), hash_source(path)] for name, path in self._files()])
 
     def passages(self) -> Iterator[Passage]:
+        """See `Corpus.passages`; file after file by path, each with its span."""
         self.left_out.clear()
         for name, path in self._files():
             text, source = read_text(path), file_id(name)

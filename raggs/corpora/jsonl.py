@@ -36,9 +36,11 @@ class JsonlCorpus(Corpus):
     config: JsonlConfig
 
     def source_hash(self) -> str:
+        """Over the bytes of the file."""
         return hash_source(self.config.path)
 
     def passages(self) -> Iterator[Passage]:
+        """See `Corpus.passages`; in the order of the lines."""
         self.left_out.clear()
         for number, row in read_objects(self.config.path):
             doc_id, title, text = self._fields(row, number)

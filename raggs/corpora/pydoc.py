@@ -31,9 +31,11 @@ class PydocCorpus(Corpus):
     config: PydocConfig
 
     def source_hash(self) -> str:
+        """Over the texts of all topics, whatever the version of Python."""
         return hash_value(_topics())
 
     def passages(self) -> Iterator[Passage]:
+        """See `Corpus.passages`; topic after topic by name, each with its span."""
         for topic, text in sorted(_topics().items()):
             title = heading_of(text) or topic
             for number, chunk in enumerate(pack_paragraphs(text, self.config.max_words), start=1):

@@ -45,9 +45,15 @@ class ReferenceJudge(Judge):
 
     @property
     def name(self) -> str:
+        """See `Judge.name`."""
         return "reference"
 
     def check(self, queries: Iterable[Query]) -> None:
+        """Find questions without words to look for.
+
+        Raises:
+            DataError: a question has no reference excerpt, or only such without a word.
+        """
         for query in queries:
             if not any(WORD.search(reference.text) for reference in query.references):
                 message = f"query {query.qid} has no reference excerpt, which judge reference needs"

@@ -24,6 +24,7 @@ class OpenedRun:
 
     @property
     def folder(self) -> Path:
+        """The run directory."""
         return self.store.folder
 
     def records(self, artifact: str) -> Iterator[Record]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from support.elastic import fill, fresh_name, scripted, write
 
+from raggs.artifacts import Span
 from raggs.elastic.index import TEXTS, VECTORS, Index
 from raggs.elastic.passages import IndexPassages, pick
 from raggs.elastic.server import Server
@@ -99,6 +100,16 @@ def test_an_alias_stands_for_its_index(elastic_url, name):
 
 
 # --- passages ---
+
+
+def test_a_span_is_an_object_of_three_or_none_and_a_wrong_one_is_named(elastic_url):
+    where = {"source": "a.md", "start": 2, "end": 9}
+    wrong = {"text": "x", "span": {**where, "end": 1}}
+    name = fill(elastic_url, {"a": {"text": "x", "span": where}, "b": {"text": "x", "span": {"page": 2}}, "c": wrong})
+    found = opened(elastic_url, name).get(["a", "b"])
+    assert (found["a"].span, found["b"].span) == (Span(**where), None)
+    with pytest.raises(DataError, match=r"document 'c' is no passage \(.*a span from 2 to 1 holds nothing"):
+        opened(elastic_url, name).get(["c"])
 
 
 def test_passages_by_id_in_the_order_asked_for(elastic_url, name):
