@@ -165,10 +165,11 @@ def evaluate(request: EvalRequest) -> EvalResult:
 
 def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
     ends = request.scale.ends
-    golden = _on_scale(open_golden(subject.golden).judgments(None if ends is None else Scale.of(*ends)), request.scale)
-    usual = _Usual(GRADED if golden.qrels.scale.golden else OTHERS, DEFAULT_CUTOFF, always=False)
+    known = open_golden(subject.golden).judgments(None if ends is None else Scale.of(*ends))
+    judgments = _on_scale(known, request.scale)
+    usual = _Usual(GRADED if judgments.qrels.scale.golden else OTHERS, DEFAULT_CUTOFF, always=False)
     scoring, analyses = _scoring(request, usual), _analyses(request.analyses)
-    return make_report(golden, list(open_systems(list(subject.runs))), scoring, analyses)
+    return make_report(judgments, list(open_systems(list(subject.runs))), scoring, analyses)
 
 
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
@@ -178,24 +179,24 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
     read = open_samples(subject.samples, subject.outputs)
     names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES
     scoring = replace(_scoring(request, _Usual(names, DEFAULT_K, always=True)), answer_rank=read.answer_rank or None)
-    golden, analyses = _on_scale(read.golden, request.scale), _analyses(request.analyses)
+    judgments, analyses = _on_scale(read.judgments, request.scale), _analyses(request.analyses)
     if not any(read.cutoffs):
-        return make_report(golden, [read.system], scoring, analyses)
-    return merged_by_cutoff(golden, read.system, scoring, read.cutoffs, analyses)
+        return make_report(judgments, [read.system], scoring, analyses)
+    return merged_by_cutoff(judgments, read.system, scoring, read.cutoffs, analyses)
 
 
-def _on_scale(golden: Judgments, asked: ScaleRequest) -> Judgments:
-    """The golden set with the relevance and the gains that were asked for."""
-    scale = golden.qrels.scale
+def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
+    """The judgments with the relevance and the gains that were asked for."""
+    scale = judgments.qrels.scale
     if asked.relevant is None and not asked.gains:
-        return golden
+        return judgments
     gains = dict(zip(scale.grades().tolist(), scale.gains, strict=True))
     for grade in asked.gains:
         if grade not in gains:
             raise UsageError(f"--gains: {grade} is no grade", remedy=f"grades are {scale.low} to {scale.high}")
     relevant = scale.relevant if asked.relevant is None else asked.relevant
     tuned = Scale.of(scale.low, scale.high, relevant, {**gains, **asked.gains})
-    return replace(golden, qrels=replace(golden.qrels, scale=tuned))
+    return replace(judgments, qrels=replace(judgments.qrels, scale=tuned))
 
 
 def _analyses(asked: AnalysisRequest) -> list[Analysis]:

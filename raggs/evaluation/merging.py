@@ -22,7 +22,7 @@ from raggs.metrics.stats import bootstrap_means
 
 
 def merged_by_cutoff(
-    golden: Judgments,
+    judgments: Judgments,
     system: System,
     scoring: Scoring,
     cutoffs: Mapping[int | None, frozenset[str]],
@@ -33,7 +33,7 @@ def merged_by_cutoff(
     The measures are then called ``name@k`` with the letter k, for cutoffs differ.
 
     Args:
-        golden: the samples' expected passages.
+        judgments: the samples' expected passages.
         system: what was returned.
         scoring: how to score those without a cutoff of their own.
         cutoffs: the samples by their own cutoff; those without one by None.
@@ -46,7 +46,7 @@ def merged_by_cutoff(
     for named in scoring.measures:  # of several cutoffs of a measure the first is that of samples without their own
         labels.setdefault(_label(named), named)
     values: dict[str, dict[str, float | None]] = {}
-    whole, hits = make_report(golden, [system], scoring, analyses), hits_of(golden, system, scoring)
+    whole, hits = make_report(judgments, [system], scoring, analyses), hits_of(judgments, system, scoring)
     for own, names in cutoffs.items():
         moved = {label: _moved(named, own) for label, named in labels.items()}
         found = measure_hits(hits, list(moved.values())).per_query

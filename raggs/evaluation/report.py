@@ -16,7 +16,7 @@ from raggs.text import plural
 
 
 def make_report(
-    golden: Judgments, systems: Sequence[System], scoring: Scoring, analyses: Sequence[Analysis] = ()
+    judgments: Judgments, systems: Sequence[System], scoring: Scoring, analyses: Sequence[Analysis] = ()
 ) -> Report:
     """Score every system and ask each analysis.
 
@@ -25,8 +25,8 @@ def make_report(
         UsageError: an analysis lacks what it needs.
     """
     for analysis in analyses:
-        analysis.check(golden, [system.name for system in systems])
-    study = study_systems(golden, systems, scoring)
+        analysis.check(judgments, [system.name for system in systems])
+    study = study_systems(judgments, systems, scoring)
     report = _scores(study, systems)
     for analysis in analyses:
         report = analysis.extend(report, study)
@@ -38,7 +38,7 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
     scoring = study.scoring
     parts = tuple(_system(study, system) for system in systems)
     return Report(
-        golden=_golden(study.golden),
+        golden=_golden(study.judgments),
         measures=tuple(named.name for named in scoring.measures),
         higher_is_better={named.name: named.higher for named in scoring.measures},
         ties=scoring.ties,
@@ -52,17 +52,17 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
     )
 
 
-def _golden(golden: Judgments) -> GoldenPart:
-    scale = golden.qrels.scale
+def _golden(judgments: Judgments) -> GoldenPart:
+    scale = judgments.qrels.scale
     return GoldenPart(
-        source=golden.source,
-        queries=len(golden.qrels.qids),
-        judgments=int((golden.qrels.grade >= 0).sum()),
+        source=judgments.source,
+        queries=len(judgments.qrels.qids),
+        judgments=int((judgments.qrels.grade >= 0).sum()),
         lowest=scale.low,
         highest=scale.high,
         relevant=scale.relevant,
         gains=scale.gains,
-        digest=golden.digest,
+        digest=judgments.digest,
     )
 
 

@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -44,13 +43,13 @@ class Samples:
     """Samples and outputs, ready to be evaluated.
 
     Attributes:
-        golden: the expected passages.
+        judgments: the expected passages.
         system: what was returned.
         cutoffs: the samples by their own cutoff; those without one by None.
         answer_rank: by sample, where the expected answer first stands; empty where no sample has one.
     """
 
-    golden: Judgments
+    judgments: Judgments
     system: System
     cutoffs: Mapping[int | None, frozenset[str]]
     answer_rank: Mapping[str, float]
@@ -86,9 +85,9 @@ def open_samples(samples: Path, outputs: Path) -> Samples:
     cutoffs: dict[int | None, set[str]] = {}
     for name, sample in wanted.items():
         cutoffs.setdefault(sample.k, set()).add(name)
-    golden = Judgments(str(samples), _qrels(wanted))
+    judgments = Judgments(str(samples), _qrels(wanted))
     frozen = {k: frozenset(names) for k, names in cutoffs.items()}
-    return Samples(golden, System(outputs.stem, str(outputs), Run.of(lists)), frozen, ranks)
+    return Samples(judgments, System(outputs.stem, str(outputs), Run.of(lists)), frozen, ranks)
 
 
 def _qrels(samples: Mapping[str, Sample]) -> Qrels:
@@ -106,8 +105,7 @@ def _qrels(samples: Mapping[str, Sample]) -> Qrels:
 def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
     seen = set()
     for place, entry in enumerate(_entries(path), start=1):
-        name = _id(entry.get("id") if isinstance(entry, dict) else None)
-        if name is None:
+        if not isinstance(entry, dict) or (name := _id(entry.get("id"))) is None:
             raise DataError(f"sample {place} has no id", where=path, remedy="write id: q-1")
         check_ids(path, None, name)
         if name in seen:
@@ -120,7 +118,7 @@ def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
         yield name, Sample(_gains(path, name, entry.get("expected_output")), _cutoff(path, name, meta), answer)
 
 
-def _entries(path: Path) -> list[Any]:
+def _entries(path: Path) -> list[object]:
     try:
         text = path.read_text(encoding="utf-8-sig")
         found = _json(text) or yaml.safe_load(text)
@@ -144,15 +142,16 @@ def _entries(path: Path) -> list[Any]:
     return entries
 
 
-def _json(text: str) -> Any:
+def _json(text: str) -> object:
     """The value of a JSON text, None where it is none: to YAML, 1e-05 would be a word."""
     try:
-        return json.loads(text)
+        value: object = json.loads(text)
     except ValueError:
         return None
+    return value
 
 
-def _gains(path: Path, name: str, expected: Any) -> dict[str, float]:
+def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
     remedy = "write expected_output: [doc-3, doc-9] or {doc-3: 3, doc-9: 1}"
     if not isinstance(expected, list | dict) or not expected:
         raise DataError(f"sample {name} expects no passage", where=path, remedy=remedy)
@@ -171,12 +170,12 @@ def _gains(path: Path, name: str, expected: Any) -> dict[str, float]:
     return gains
 
 
-def _id(value: Any) -> str | None:
+def _id(value: object) -> str | None:
     """An id as text; None where YAML made something else of it, whose spelling is lost."""
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None
 
 
-def _answer(path: Path, name: str, answer: Any) -> str | None:
+def _answer(path: Path, name: str, answer: object) -> str | None:
     if answer is None:
         return None
     if not isinstance(answer, str | int | float) or isinstance(answer, bool):
@@ -186,7 +185,7 @@ def _answer(path: Path, name: str, answer: Any) -> str | None:
     return str(answer)
 
 
-def _cutoff(path: Path, name: str, meta: Mapping[str, Any]) -> int | None:
+def _cutoff(path: Path, name: str, meta: Mapping[str, object]) -> int | None:
     k = meta.get("k")
     if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
         raise DataError(f"sample {name}: k is {k!r}", where=path, remedy="k is a whole number >= 1")
@@ -201,7 +200,7 @@ def _outputs(path: Path) -> Iterator[tuple[int, str, list[tuple[str, str]]]]:
         yield line, name, _retrieved(path, line, output)
 
 
-def _retrieved(path: Path, line: int, output: Any) -> list[tuple[str, str]]:
+def _retrieved(path: Path, line: int, output: object) -> list[tuple[str, str]]:
     if isinstance(output, str):
         try:
             output = json.loads(output)
@@ -213,7 +212,7 @@ def _retrieved(path: Path, line: int, output: Any) -> list[tuple[str, str]]:
     return [_item(path, line, item) for item in items]
 
 
-def _item(path: Path, line: int, item: Any) -> tuple[str, str]:
+def _item(path: Path, line: int, item: object) -> tuple[str, str]:
     doc_id = _id(item.get("id") if isinstance(item, dict) else item)
     if doc_id is None:
         raise DataError(f"{json.dumps(item)} is no passage", where=path, line=line, remedy=FORM)

@@ -53,13 +53,13 @@ class Study:
     """Systems that were scored against a golden set.
 
     Attributes:
-        golden: the golden set.
+        judgments: what is scored against.
         scoring: how they were scored.
         hits: by system, where it put the judged passages.
         values: by system, its values of every measure.
     """
 
-    golden: Judgments
+    judgments: Judgments
     scoring: Scoring
     hits: Mapping[str, Hits]
     values: Mapping[str, Evaluation]
@@ -72,42 +72,42 @@ class Study:
     @property
     def graded(self) -> bool:
         """Whether the grades are 1 to 5, which RA-nWG and its kin need."""
-        return self.golden.qrels.scale.golden
+        return self.judgments.qrels.scale.golden
 
 
-def study_systems(golden: Judgments, systems: Sequence[System], scoring: Scoring) -> Study:
+def study_systems(judgments: Judgments, systems: Sequence[System], scoring: Scoring) -> Study:
     """Score every system.
 
     Raises:
         DataError: no query in common, or a measure that the labels do not allow.
     """
-    hits = {system.name: hits_of(golden, system, scoring) for system in systems}
+    hits = {system.name: hits_of(judgments, system, scoring) for system in systems}
     values = {
         name: measure_hits(table, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
         for name, table in hits.items()
     }
-    return Study(golden, scoring, hits, values)
+    return Study(judgments, scoring, hits, values)
 
 
-def hits_of(golden: Judgments, system: System, scoring: Scoring) -> Hits:
+def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
     """Where a system put the judged passages, with all that `scoring` says of its lists.
 
     Raises:
         DataError: no query in common.
     """
-    hits = find_hits(golden.qrels, system.run, scoring.ties)
+    hits = find_hits(judgments.qrels, system.run, scoring.ties)
     if not hits.returned.any():
         raise DataError(
-            f"has none of the queries of {golden.source}: it has {_some(system.run.qids)}, wanted are "
-            f"{_some(golden.qrels.qids)}",
+            f"has none of the queries of {judgments.source}: it has {_some(system.run.qids)}, wanted are "
+            f"{_some(judgments.qrels.qids)}",
             where=system.source,
             remedy="make both name queries in the same way",
         )
-    facets = {**golden.facets, **scoring.facets}
+    facets = {**judgments.facets, **scoring.facets}
     if facets:
-        hits = replace(hits, facet=golden.qrels.facets(facets))
+        hits = replace(hits, facet=judgments.qrels.facets(facets))
     if scoring.answer_rank is not None:
-        ranks = [scoring.answer_rank.get(qid, math.nan) for qid in golden.qrels.qids]
+        ranks = [scoring.answer_rank.get(qid, math.nan) for qid in judgments.qrels.qids]
         hits = replace(hits, answer_rank=np.array(ranks))
     return hits.condensed() if scoring.condensed else hits
 

@@ -31,7 +31,7 @@ def test_any_gains_give_the_ndcg_of_its_formula(tmp_path_factory, gains, ranked,
     worth = [1 / math.log2(place + 2) for place in range(k)]
     best = sum(gain * w for gain, w in zip(sorted(gains.values(), reverse=True), worth, strict=False))
     got = sum(gains.get(name, 0.0) * w for name, w in zip(ranked, worth, strict=False))
-    found = evaluate(read.golden.qrels, read.system.run, [f"ndcg@{k}", f"hit@{k}"])
+    found = evaluate(read.judgments.qrels, read.system.run, [f"ndcg@{k}", f"hit@{k}"])
     assert found.mean[f"ndcg@{k}"] == pytest.approx(got / best if best > 0 else 0.0)
     assert found.mean[f"hit@{k}"] == float(any(gains.get(name, 0) > 0 for name in ranked[:k]))
 
@@ -56,7 +56,7 @@ def test_cutoffs_and_answers_of_each_sample(tmp_path):
     assert read.cutoffs == {3: {"s1"}, None: {"2", "s3", "s4"}}
     assert read.answer_rank == {"s1": 2.0, "2": 2.0, "s3": math.inf}
     assert read.system.name == "outputs"
-    assert evaluate(read.golden.qrels, read.system.run, ["mrr"]).per_query["mrr"] == {
+    assert evaluate(read.judgments.qrels, read.system.run, ["mrr"]).per_query["mrr"] == {
         "2": 1.0, "s1": 0.5, "s3": 0.0, "s4": 0.0,
     }  # fmt: skip
 
@@ -66,12 +66,12 @@ def test_yaml_comments_anchors_and_a_byte_order_mark(tmp_path):
     (tmp_path / "s.yaml").write_text(f"\ufeff# ours\n{text}", encoding="utf-8")
     (tmp_path / "o.jsonl").write_text('{"id": "s1", "output": ["b"]}\n')
     read = open_samples(tmp_path / "s.yaml", tmp_path / "o.jsonl")
-    assert read.golden.qrels.counts.tolist() == [[0, 2], [0, 2]]
+    assert read.judgments.qrels.counts.tolist() == [[0, 2], [0, 2]]
 
 
 def test_gains_of_0_are_judged_and_worth_nothing(tmp_path):
     read = opened(tmp_path, [{"id": "s1", "expected_output": {"a": 0, "b": 0}}], [{"id": "s1", "output": ["a"]}])
-    found = evaluate(read.golden.qrels, read.system.run, ["ndcg@5", "recall@5", "holes@5"])
+    found = evaluate(read.judgments.qrels, read.system.run, ["ndcg@5", "recall@5", "holes@5"])
     assert list(found.mean.values()) == [0.0, 0.0, 0.0]
 
 

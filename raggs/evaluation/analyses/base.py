@@ -22,11 +22,11 @@ P = TypeVar("P", bound=Part)
 class Analysis(ABC):
     """A question about the systems. The first line of its docstring says which."""
 
-    def check(self, golden: Judgments, systems: Sequence[str]) -> None:  # noqa: B027 - most analyses need nothing
+    def check(self, judgments: Judgments, systems: Sequence[str]) -> None:  # noqa: B027 - most analyses need nothing
         """Refuse what the analysis cannot be done on, before anything is scored.
 
         Args:
-            golden: what is scored against.
+            judgments: what is scored against.
             systems: their names.
 
         Raises:

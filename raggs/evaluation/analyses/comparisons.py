@@ -33,7 +33,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
     HEAD = ("system", "measure", "difference", "interval", "p (Holm)", "effect", "w/t/l", "verdict")
     PART = ComparisonPart
 
-    def check(self, golden: Judgments, systems: Sequence[str]) -> None:
+    def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
         """Refuse a baseline that is no system.
 
         Raises:

@@ -15,24 +15,24 @@ from raggs.metrics.uncertainty import Doubt, with_doubt
 class LabelDoubt(Analysis):
     """Intervals widened by the doubt about the labels; needs a golden set that knows it."""
 
-    def check(self, golden: Judgments, systems: Sequence[str]) -> None:
+    def check(self, judgments: Judgments, systems: Sequence[str]) -> None:
         """Refuse judgments whose doubt is not known.
 
         Raises:
             UsageError: they are.
         """
-        if golden.doubt is None:
+        if judgments.doubt is None:
             raise UsageError(
-                f"{golden.source} says nothing of the doubt about its labels",
+                f"{judgments.source} says nothing of the doubt about its labels",
                 remedy="--uncertainty needs --golden RUN_DIRECTORY",
             )
 
     def extend(self, report: Report, study: Study) -> Report:
         """Into `low` and `high` of each score."""
-        if study.golden.doubt is None:
+        if study.judgments.doubt is None:
             return report
         changes = {
-            system.name: {"scores": _widened(system.name, system.scores.values(), study, study.golden.doubt)}
+            system.name: {"scores": _widened(system.name, system.scores.values(), study, study.judgments.doubt)}
             for system in report.systems
         }
         return report.with_systems(changes).model_copy(update={"label_uncertainty": True})

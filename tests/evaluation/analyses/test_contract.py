@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 from support.project import raggs
@@ -51,8 +52,10 @@ def test_a_report_without_it_says_nothing_of_it(name):
     assert analysis.legend(reported()) is None
 
 
-def test_usual_ones_are_registered():
+def test_usual_ones_are_registered_and_all_are_described():
     assert set(USUAL) < set(REGISTRY.builtin)
+    table = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert [name for name in REGISTRY.builtin if f"| `{name}` |" not in table] == []
 
 
 LENGTHS = '''
