@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from raggs.exporters.base import Exporter
-from raggs.exporters.files import json_line, write_lines, write_meta
+from raggs.exporters.files import object_writer, write_lines, write_meta, write_objects
 from raggs.golden.base import GoldenSet
 
 
@@ -28,7 +28,9 @@ class BeirExporter(Exporter):
         sidecar = folder / "meta.json"
         rows = {
             "corpus.jsonl": write_lines(corpus, _corpus(golden)),
-            "queries.jsonl": write_lines(queries, _queries(golden)),
+            "queries.jsonl": write_objects(
+                queries, ({"_id": query.qid, "text": query.text} for query in golden.queries())
+            ),
             "qrels/test.tsv": write_lines(qrels, _qrels(golden)) - 1,
         }
         write_meta(sidecar, golden, {"files": {name: {"rows": count} for name, count in rows.items()}})
@@ -38,19 +40,14 @@ class BeirExporter(Exporter):
 def _corpus(golden: GoldenSet) -> Iterator[str]:
     """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
     places: dict[str, int] = {}
-    with tempfile.TemporaryFile() as spill:
+    with tempfile.TemporaryFile() as spill, object_writer(spill) as writer:
         for passage in (passage for query in golden.by_query("pool") for passage in query.pool):
             if passage.doc_id not in places:
                 places[passage.doc_id] = spill.tell()
-                spill.write(json_line(_id=passage.doc_id, title=passage.title, text=passage.text).encode() + b"\n")
+                writer.write({"_id": passage.doc_id, "title": passage.title, "text": passage.text})
         for doc_id in sorted(places):
             spill.seek(places[doc_id])
             yield spill.readline()[:-1].decode()
-
-
-def _queries(golden: GoldenSet) -> Iterator[str]:
-    for query in golden.queries():
-        yield json_line(_id=query.qid, text=query.text)
 
 
 def _qrels(golden: GoldenSet) -> Iterator[str]:

@@ -7,8 +7,12 @@ provenance stands in a `.meta.json` beside it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+import jsonlines
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.atomic import atomic_writer, disk, remove_leftovers
@@ -33,14 +37,42 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
         ProviderError: the disk refuses.
     """
     count = 0
+    with _whole(path) as file:
+        for line in lines:
+            file.write(line.encode() + b"\n")
+            count += 1
+    return count
+
+
+def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
+    """Write one JSON object a line to `path`, as `write_lines` writes lines, and count them.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    count = 0
+    with _whole(path) as file, object_writer(file) as writer:
+        for count, each in enumerate(objects, start=1):  # noqa: B007 - how many there were
+            writer.write(each)
+    return count
+
+
+def object_writer(file: IO[bytes]) -> jsonlines.Writer:
+    """Writes objects to an open file, keys in the order given, also for readers that split at Unicode's line ends."""
+    return jsonlines.Writer(file, dumps=_dump)
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[IO[bytes]]:
     with disk(path, "export to another folder"):
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(path.parent, path.name)  # of an export that was killed
         with atomic_writer(path) as file:
-            for line in lines:
-                file.write(line.encode() + b"\n")
-                count += 1
-    return count
+            yield file
 
 
 def write_meta(path: Path, golden: GoldenSet, facts: Mapping[str, object]) -> None:
@@ -48,8 +80,3 @@ def write_meta(path: Path, golden: GoldenSet, facts: Mapping[str, object]) -> No
     provenance = golden.provenance and golden.provenance.model_dump(mode="json")
     meta = {"name": golden.name, **facts, "grades": SCALE, "provenance": provenance}
     write_lines(path, [json.dumps(meta, indent=2, ensure_ascii=False)])
-
-
-def json_line(**fields: object) -> str:
-    """One JSON object on one line, fields in the order given, also for readers that split at Unicode's line ends."""
-    return json.dumps(fields, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)

@@ -8,7 +8,7 @@ from pathlib import Path
 from raggs.artifacts import Passage, RankRecord
 from raggs.errors import DataError
 from raggs.exporters.base import Exporter
-from raggs.exporters.files import json_line, write_lines, write_meta
+from raggs.exporters.files import write_meta, write_objects
 from raggs.golden.base import GoldenQuery, GoldenSet
 
 
@@ -27,32 +27,32 @@ class JsonlExporter(Exporter):
             ProviderError: the folder cannot be written.
         """
         path, sidecar = folder / "golden.jsonl", folder / "golden.jsonl.meta.json"
-        rows = write_lines(path, _lines(golden))
+        rows = write_objects(path, _objects(golden))
         write_meta(sidecar, golden, {"files": {path.name: {"rows": rows}}, "top": golden.top})
         return [path, sidecar]
 
 
-def _lines(golden: GoldenSet) -> Iterator[str]:
+def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
     """The ranked top of each query, one query in memory at a time."""
     for query in golden.by_query("pool", "order"):
         texts = {passage.doc_id: passage for passage in query.pool}
         for record in query.order:
             if record.rank <= golden.top:
-                yield _line(query, record, texts.get(record.doc_id))
+                yield _object(query, record, texts.get(record.doc_id))
 
 
-def _line(golden: GoldenQuery, record: RankRecord, passage: Passage | None) -> str:
+def _object(golden: GoldenQuery, record: RankRecord, passage: Passage | None) -> dict[str, object]:
     if passage is None or golden.query is None:
         lost = f"passage {record.doc_id} of query {record.qid} is ranked but not in the pool"
         raise DataError(lost, remedy="run raggs audit on the run")
-    return json_line(
-        qid=record.qid,
-        query=golden.query.text,
-        rank=record.rank,
-        doc_id=record.doc_id,
-        grade=record.grade,
-        score=record.score,
-        confidence=record.confidence,
-        title=passage.title,
-        text=passage.text,
-    )
+    return {
+        "qid": record.qid,
+        "query": golden.query.text,
+        "rank": record.rank,
+        "doc_id": record.doc_id,
+        "grade": record.grade,
+        "score": record.score,
+        "confidence": record.confidence,
+        "title": passage.title,
+        "text": passage.text,
+    }
