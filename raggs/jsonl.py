@@ -206,10 +206,12 @@ class Appender:
         self._file = path.open("ab")
 
     def append(self, record: BaseModel) -> None:
+        """Write one line and hand it to the operating system."""
         self._file.write(dump_line(record))
         self._file.flush()
 
     def close(self) -> None:
+        """Close the file. May be called twice."""
         self._file.close()
 
     def __enter__(self) -> Appender:

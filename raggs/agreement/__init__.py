@@ -2,6 +2,8 @@
 
 Pure: orders of identifiers and arrays of labels in, frozen results out; seeded where a result has a bootstrap
 interval. What is undefined is NaN, never a number that looks like an answer, and what was left out is counted.
+
+Imports: leaves.
 """
 
 from raggs.agreement.answers import AccuracyGivenHit, accuracy_given_hit, wilson

@@ -65,6 +65,7 @@ class Confusion:
 
     @property
     def total(self) -> int:
+        """Units that both judges labelled."""
         return sum(map(sum, self.counts))
 
     @property
@@ -223,6 +224,11 @@ def _difference(totals: Floats, values: Floats, level: Level) -> Floats:
 
 
 def paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]:
+    """Two arrays of shape (units,) as float64.
+
+    Raises:
+        ValueError: their shapes differ, or are not one-dimensional.
+    """
     ours, theirs = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if ours.ndim != 1 or ours.shape != theirs.shape:
         raise ValueError(f"two arrays over the same units are needed, got the shapes {ours.shape}, {theirs.shape}")
@@ -253,5 +259,10 @@ def _agreement(
 
 
 def check_confidence(confidence: float, draws: int) -> None:
+    """Refuse what no bootstrap can use.
+
+    Raises:
+        ValueError: `confidence` is not inside 0..1, or `draws` is below 1.
+    """
     if not (0 < confidence < 1 and draws >= 1):
         raise ValueError(f"0 < confidence < 1 <= draws does not hold for confidence={confidence}, draws={draws}")

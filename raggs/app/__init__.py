@@ -1,1 +1,4 @@
-"""What raggs can do, one file a use case: a typed request in, a typed result out. May import every floor but cli."""
+"""What raggs can do, one file a use case: a typed request in, a typed result out. May import every floor but cli.
+
+Imports: evaluation, golden, metrics, leaves.
+"""

@@ -1,1 +1,4 @@
-"""Texts cut into passages, with exact places. Pure: text in, slices out."""
+"""Texts cut into passages, with exact places. Pure: text in, slices out.
+
+Imports: nothing.
+"""

@@ -1,6 +1,8 @@
 """The command line: arguments in, calls into the library, results on the screen. No logic of its own.
 
 The only place that catches `RaggsError`: one sentence to stderr and the exit code of its class.
+
+Imports: app, config, evaluation, pipeline, manifests, stages, metrics, leaves.
 """
 
 from __future__ import annotations

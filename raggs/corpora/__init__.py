@@ -1,4 +1,7 @@
-"""Corpora by name: one file and one line each (see `base.Corpus`)."""
+"""Corpora by name: one file and one line each (see `base.Corpus`).
+
+Imports: tools, leaves.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Elasticsearch: connection, errors, reading, searching and loading, for whoever keeps passages there."""
+"""Elasticsearch: connection, errors, reading, searching and loading, for whoever keeps passages there.
+
+Imports: leaves.
+"""

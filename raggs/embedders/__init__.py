@@ -1,4 +1,7 @@
-"""Embedders by name: one file and one line each (see `base.Embedder`)."""
+"""Embedders by name: one file and one line each (see `base.Embedder`).
+
+Imports: llm, leaves.
+"""
 
 from __future__ import annotations
 

@@ -43,13 +43,16 @@ class WordLlamaEmbedder(Embedder):
 
     @property
     def identity(self) -> str:
+        """wordllama's version, its weights and the length of its vectors."""
         return f"wordllama/{installed('wordllama')}/{WEIGHTS}_{self.dims}"
 
     @property
     def dims(self) -> int:
+        """As set: the first so many dimensions of the weights."""
         return self.config.dims
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        """Shape (texts, dims): the sum of a text's token vectors at unit length; zeros where it has none."""
         import numpy as np
 
         self._load()

@@ -1,4 +1,7 @@
-"""Ways to execute a stage by name: one file and one line each (see `base.Execution`)."""
+"""Ways to execute a stage by name: one file and one line each (see `base.Execution`).
+
+Imports: manifests, stages, judges, indexes, elastic, leaves.
+"""
 
 from __future__ import annotations
 

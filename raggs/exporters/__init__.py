@@ -1,4 +1,7 @@
-"""Exporters by name: one file and one line each (see `base.Exporter`)."""
+"""Exporters by name: one file and one line each (see `base.Exporter`).
+
+Imports: golden, leaves.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Pure: ranks and scores in, a fused list out. A method gives each list's hits their points (see `base.Fusion`); what a
 passage gets is the weighted sum over the lists. Equal inputs give equal bytes: lists are added up in the order of their
 names, ties go to the smaller doc_id.
+
+Imports: leaves.
 """
 
 from __future__ import annotations

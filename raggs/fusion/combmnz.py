@@ -9,4 +9,5 @@ class CombMnz(CombSum):
     """CombSUM times the number of lists that found the passage."""
 
     def total(self, points: float, lists: int) -> float:
+        """The sum, once for each list that found the passage."""
         return points * lists

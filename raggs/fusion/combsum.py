@@ -15,6 +15,7 @@ class CombSum(Fusion):
     """The sum of scores, each list scaled to 0..1."""
 
     def points(self, hits: Hits) -> list[float]:
+        """Scores min-max normalised within the list; 1 each where all are equal."""
         if not hits:
             return []
         scores = [score for _, score in hits]

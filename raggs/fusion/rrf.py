@@ -18,4 +18,5 @@ class Rrf(Fusion):
         self.k = k
 
     def points(self, hits: Hits) -> list[float]:
+        """1 / (k + rank), ranks from 1."""
         return [1 / (self.k + rank) for rank in range(1, len(hits) + 1)]

@@ -45,14 +45,17 @@ class Header:
 
     @property
     def complete(self) -> bool:
+        """Whether every shard is on the disk."""
         return len(self.sums) >= -(-self.rows // self.shard)
 
     @property
     def rows_done(self) -> int:
+        """Rows of the shards that are on the disk."""
         return min(len(self.sums) * self.shard, self.rows)
 
     @property
     def bytes_done(self) -> int:
+        """Bytes of those rows."""
         return self.rows_done * self.dims * 4
 
 

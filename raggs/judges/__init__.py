@@ -1,4 +1,7 @@
-"""Judges by name: one file and one line each (see `base.Judge`)."""
+"""Judges by name: one file and one line each (see `base.Judge`).
+
+Imports: prompts, fusion, llm, leaves.
+"""
 
 from __future__ import annotations
 

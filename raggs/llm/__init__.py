@@ -15,6 +15,8 @@ The openai package is not called: it stands beneath litellm, whose exceptions de
 requests of the protocol it would be a third way to the same servers, with retries, time-outs and clients of its own.
 
 litellm, aiohttp and diskcache are imported at the first call that needs them. May import leaves alone.
+
+Imports: leaves.
 """
 
 from __future__ import annotations

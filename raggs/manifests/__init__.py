@@ -1,1 +1,4 @@
-"""Runs on disk: manifest, locks, reasons, audit."""
+"""Runs on disk: manifest, locks, reasons, audit.
+
+Imports: stages, judges, ranking, llm, leaves.
+"""

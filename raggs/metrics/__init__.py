@@ -1,4 +1,7 @@
-"""Every number that judges retrieval: pure mathematics, columns in and frozen results out."""
+"""Every number that judges retrieval: pure mathematics, columns in and frozen results out.
+
+Imports: leaves.
+"""
 
 from __future__ import annotations
 

@@ -70,6 +70,7 @@ class Scale:
 
     @property
     def size(self) -> int:
+        """How many grades there are."""
         return self.high - self.low + 1
 
     @property

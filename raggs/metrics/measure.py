@@ -131,9 +131,11 @@ class Linear(Measure):
         """Shape (queries,) or a number: what the sum is divided by."""
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): the weighed sum over the ranks as they stand, over its norm."""
         return self._of(hits, w.worth_at(hits, self.cutoff, self._discount))
 
     def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): the same with the mean worth of the places that tied passages share."""
         return self._of(hits, w.mean_worth(hits, self.cutoff, self._discount))
 
     @property

@@ -5,6 +5,8 @@ and is never sent; then come the parts `# system` (may be missing) and `# user`,
 `{{query}}`. A published version never changes: a better prompt is `grade@2`.
 
 Values are put in once and never looked at again, so a passage with a placeholder in its text stays as it is.
+
+Imports: leaves.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 Pure: grades and fused ranks in, one decision for each passage out. Ranking is paid by the passage, and what
 the judge found useless needs no exact place; but a grade is coarse, so passages of equal grade stay or go
 together, except in the last bucket, which the retrievers' fused rank may cut.
+
+Imports: nothing.
 """
 
 from __future__ import annotations

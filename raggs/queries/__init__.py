@@ -1,4 +1,7 @@
-"""Query readers by name: one file and one line each (see `base.QueryReader`)."""
+"""Query readers by name: one file and one line each (see `base.QueryReader`).
+
+Imports: leaves.
+"""
 
 from __future__ import annotations
 

@@ -37,6 +37,11 @@ class CsvQueries(QueryReader):
     config: CsvQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
+        """Row by row, each with the number of its first line.
+
+        Raises:
+            DataError: the table is not valid CSV, or a row does not fit its header.
+        """
         # A row may span lines (a quoted line break), so its number is that of its first line.
         text = io.StringIO(read_text(self.config.path), newline="")
         reader = csv.reader(text, delimiter=self.config.delimiter, strict=True)

@@ -25,5 +25,10 @@ class JsonlQueries(QueryReader):
     config: JsonlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
+        """Line by line, each with its number.
+
+        Raises:
+            DataError: a line is no JSON object, or no query.
+        """
         for number, row in read_objects(self.config.path):
             yield number, query_of(row, self.config.path, number)

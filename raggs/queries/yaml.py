@@ -36,6 +36,11 @@ class YamlQueries(QueryReader):
     config: YamlQueriesConfig
 
     def queries(self) -> Iterator[tuple[int, Query]]:
+        """Entry by entry, each with the number of its first line.
+
+        Raises:
+            DataError: the file is not valid YAML, or an entry is no query.
+        """
         loader = _Loader(read_text(self.config.path))
         try:
             for node in self._entries(loader.get_single_node()):

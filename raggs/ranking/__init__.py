@@ -11,6 +11,8 @@ observed, so replaying the same observations rebuilds it bit for bit.
     ranking = ranker.ranking()
 
 Importing this module is cheap: numpy, scipy and networkx arrive with the first engine.
+
+Imports: leaves.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""Files that others write, read into columns: runs and judgments in the formats of the field."""
+"""Files that others write, read into columns: runs and judgments in the formats of the field.
+
+Imports: metrics, leaves.
+"""

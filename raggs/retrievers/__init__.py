@@ -1,4 +1,7 @@
-"""Retrievers by name: one file and one line each (see `base.Retriever`)."""
+"""Retrievers by name: one file and one line each (see `base.Retriever`).
+
+Imports: indexes, elastic, fusion, leaves.
+"""
 
 from __future__ import annotations
 

@@ -48,6 +48,7 @@ class Bm25Retriever(Retriever):
         return open_lexical(self.context.cache, self.context.store, parameters, self.context.progress)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        """Query by query over the index, which is built or opened at the first."""
         for query in queries:
             positions, scores = self._index.search(query.bm25_text, query.language, self.config.k)
             ids = self.context.store.ids_at(positions.tolist())

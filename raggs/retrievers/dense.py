@@ -37,6 +37,7 @@ class DenseRetriever(Retriever):
         )
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        """All queries at once over the map of vectors, which is built or opened at the first call."""
         import numpy as np
 
         if not self.context.embedder:

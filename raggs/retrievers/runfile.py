@@ -52,6 +52,7 @@ class RunFileRetriever(Retriever):
         }
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
+        """The file's rows for each query, ties by doc_id, cut to `k`."""
         for query in queries:
             yield self._hits.get(query.qid, [])
 

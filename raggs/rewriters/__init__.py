@@ -1,4 +1,7 @@
-"""Rewriters by name: one file and one line each (see `base.Rewriter`)."""
+"""Rewriters by name: one file and one line each (see `base.Rewriter`).
+
+Imports: prompts, llm, leaves.
+"""
 
 from __future__ import annotations
 

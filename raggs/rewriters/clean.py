@@ -124,6 +124,7 @@ class CleanRewriter(Rewriter):
         type: Literal["clean"] = "clean"
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
+        """The question without polite phrases, in its own words."""
         return strip_politeness(text)
 
 

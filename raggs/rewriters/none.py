@@ -16,4 +16,5 @@ class NoRewriter(Rewriter):
         type: Literal["none"] = "none"
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
+        """The question as it is."""
         return text

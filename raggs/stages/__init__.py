@@ -1,4 +1,7 @@
-"""The six stages in their order. Each is one file; none knows another."""
+"""The six stages in their order. Each is one file; none knows another.
+
+Imports: adapters, libraries, llm, leaves.
+"""
 
 from __future__ import annotations
 

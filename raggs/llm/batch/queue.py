@@ -293,6 +293,5 @@ def _stopping(error: Fault | RaggsError) -> Fault:
         return Fault(Rule(Treatment.STOP, type(error), error.message), error)
     if error.treatment is Treatment.STOP or error.rule is UNANSWERED:
         return error
-    told = error.error
-    stop = error.rule._replace(treatment=Treatment.STOP)
+    told, stop = error.error, error.rule._replace(treatment=Treatment.STOP)
     return Fault(stop, type(told)(told.message, where=told.where, remedy=told.remedy or KEPT))

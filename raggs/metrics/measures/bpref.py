@@ -20,6 +20,7 @@ class Bpref(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): a relevant passage loses by judged others above it; 0 where none is relevant."""
         table = self.table(hits.qrels)
         relevant, judged = w.number_of(hits.qrels, table), hits.qrels.counts.sum(axis=1)
         order = np.lexsort((hits.rank, hits.query))

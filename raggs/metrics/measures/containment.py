@@ -18,6 +18,11 @@ class Containment(Measure):
     TIES = False
 
     def check(self, hits: Hits) -> None:
+        """As every measure, and that texts and answers are known.
+
+        Raises:
+            DataError: they are not.
+        """
         super().check(hits)
         if hits.answer_rank is None:
             raise DataError(
@@ -26,5 +31,6 @@ class Containment(Measure):
             )
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): 1 or 0; NaN where no answer is expected."""
         rank = np.full(len(hits.length), np.nan) if hits.answer_rank is None else hits.answer_rank
         return np.where(np.isnan(rank), np.nan, (rank <= self.cutoff).astype(np.float64))

@@ -21,10 +21,12 @@ class Hit(Measure):
     ALIASES = ("success",)
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): 1 where the top k holds a relevant passage, else 0."""
         found = hits.total(hits.weigh(self.table(hits.qrels)) * (hits.rank <= self.cutoff))
         return (found > 0).astype(np.float64)
 
     def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): the chance that not all k places go to others."""
         return 1.0 - none_within(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)
 
 
@@ -39,4 +41,5 @@ class Found(Linear):
     PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """1: hits are counted, not shared out."""
         return w.flat(hits.length.astype(np.float64))

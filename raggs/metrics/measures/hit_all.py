@@ -21,14 +21,17 @@ class HitAll(Measure):
     GOLDEN = True
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for grades 4 and 5."""
         return w.at_least(qrels, 4)
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): 1 where all of them are in the top k, else 0; NaN where there is none."""
         table = self.table(hits.qrels)
         found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
         return self._defined(hits, (found == w.number_of(hits.qrels, table)).astype(np.float64))
 
     def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): the chance that all of them get into the top k; NaN where there is none."""
         table = self.table(hits.qrels)
         everywhere = hits.total(hits.weigh(table)) == w.number_of(hits.qrels, table)
         return self._defined(hits, everywhere * all_within(hits, hits.weigh(table) > 0, self.cutoff))

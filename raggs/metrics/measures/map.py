@@ -21,6 +21,7 @@ class Map(Measure):
     ALIASES = ("ap",)
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): the precision at each relevant rank up to k, summed, over all relevant passages."""
         good = np.flatnonzero((hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff))
         query, rank = hits.query[good], hits.rank[good]
         order = np.lexsort((rank, query))
@@ -30,6 +31,7 @@ class Map(Measure):
         return w.ratio(total, w.number_of(hits.qrels, self.table(hits.qrels)), 0.0)
 
     def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): its mean over all orders of tied passages, in closed form (McSherry and Najork 2008)."""
         table = self.table(hits.qrels)
         total = expected_precision_sum(hits, hits.weigh(table) > 0, self.cutoff)
         return w.ratio(total, w.number_of(hits.qrels, table), 0.0)

@@ -20,10 +20,12 @@ class Mrr(Measure):
     ALIASES = ("rr", "recip_rank")
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): 1 / rank of the first relevant passage in the top k; 0 without one."""
         good = (hits.weigh(self.table(hits.qrels)) > 0) & (hits.rank <= self.cutoff)
         best = np.zeros(len(hits.length))
         np.maximum.at(best, hits.query[good], 1.0 / hits.rank[good])
         return best
 
     def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): its mean over the places that the first tie with a relevant passage covers."""
         return expected_reciprocal_rank(hits, hits.weigh(self.table(hits.qrels)) > 0, self.cutoff)

@@ -22,9 +22,11 @@ class NRecall4(Linear):
     LOWEST = 4
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 from the lowest grade that counts."""
         return w.at_least(qrels, self.LOWEST)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): how many of them could stand in the top k."""
         return np.minimum(self.cutoff, w.number_of(hits.qrels, table))
 
 

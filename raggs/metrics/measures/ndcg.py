@@ -18,12 +18,15 @@ class Ndcg(Linear):
     CUTOFF = "possible"
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): the gains of the scale."""
         return np.array(qrels.scale.gains)
 
     def worth(self, ranks: Floats) -> Floats:
+        """1 / log2(rank + 1)."""
         return w.logarithmic(ranks)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the sum of the best order."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff, self.worth)
 
 
@@ -35,5 +38,6 @@ class NdcgExp(Ndcg):
     SOURCE = "Burges et al. 2005"
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 2^gain - 1."""
         found: Floats = np.exp2(super().table(qrels)) - 1.0
         return found

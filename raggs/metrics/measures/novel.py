@@ -22,6 +22,11 @@ class RaNwgNovel(RaNwg):
     TIES = False
 
     def check(self, hits: Hits) -> None:
+        """As every measure, and that the facets of passages are known.
+
+        Raises:
+            DataError: they are not.
+        """
         super().check(hits)
         if hits.facet is None:
             raise DataError(
@@ -30,6 +35,7 @@ class RaNwgNovel(RaNwg):
             )
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): ra_nwg with repeated facets at nu of their weight; no facet repeats none."""
         facet = np.full(len(hits.qrels.query), -1) if hits.facet is None else hits.facet
         worth = w.worth_at(hits, self.cutoff, w.flat) * np.where(_repeats(hits, facet[hits.item]), self["nu"], 1.0)
         return self._of(hits, worth)

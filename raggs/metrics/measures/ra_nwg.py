@@ -23,7 +23,9 @@ class RaNwg(Linear):
     UNDEFINED = math.nan
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (queries, grades): the rarer a grade among the query's labels, the more it weighs, up to its cap."""
         return w.rarity(qrels.counts, self["alpha"], self["cap4"], self["cap3"])
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the k largest weights of the pool."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff)

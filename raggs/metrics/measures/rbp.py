@@ -18,8 +18,10 @@ class Rbp(Linear):
     FIRST = "p"
 
     def worth(self, ranks: Floats) -> Floats:
+        """(1 - p) p^(rank - 1)."""
         found: Floats = (1.0 - self["p"]) * self["p"] ** (ranks - 1.0)
         return found
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """1: the worths of all ranks sum to it."""
         return w.flat(hits.length.astype(float))

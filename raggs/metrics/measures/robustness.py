@@ -22,6 +22,7 @@ class Robustness(Measure):
     TIES = False
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): 1 where recall@k reaches delta, rounding aside, else 0."""
         recall = Recall(self.k, {name: value for name, value in self.params.items() if name == "rel"}).score(hits)
         reached: Floats = (recall >= self["delta"] - EPSILON).astype(np.float64)
         return reached

@@ -20,6 +20,7 @@ class Recall(Linear):
     ALIASES = ("r",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): all relevant passages."""
         return w.number_of(hits.qrels, table)
 
 
@@ -33,6 +34,7 @@ class Precision(Linear):
     ALIASES = ("p",)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """k for every query, also where fewer were retrieved."""
         return np.full(len(hits.length), float(self.cutoff))
 
 
@@ -45,4 +47,5 @@ class F1(Linear):
     PARAMS = parameters(rel=REL)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the mean of k and the relevant passages."""
         return (self.cutoff + w.number_of(hits.qrels, table)) / 2.0

@@ -18,9 +18,11 @@ class Precision4(Linear):
     GOLDEN = True
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for grades 4 and 5."""
         return w.at_least(qrels, 4)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """k for every query, also where fewer were retrieved."""
         return np.full(len(hits.length), float(self.cutoff))
 
 
@@ -32,6 +34,7 @@ class Harm(Precision4):
     HIGHER = False
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for grades 1 and 2."""
         return 1.0 - w.at_least(qrels, 3)
 
 
@@ -44,9 +47,11 @@ class Judged(Linear):
     CUTOFF = "possible"
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): 1 for every grade."""
         return np.ones(qrels.scale.size)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the passages shown, k at most."""
         return np.minimum(self.cutoff, hits.length).astype(np.float64)
 
 
@@ -58,10 +63,13 @@ class Holes(Judged):
     HIGHER = False
 
     def score(self, hits: Hits) -> Floats:
+        """Shape (queries,): what is left of 1 by the judged share; 0 where nothing is shown."""
         return np.where(hits.length > 0, 1.0 - super().score(hits), 0.0)
 
     def expected(self, hits: Hits) -> Floats:
+        """Shape (queries,): its mean over all orders of tied passages."""
         return np.where(hits.length > 0, 1.0 - super().expected(hits), 0.0)
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
+        """Shape (queries,): most holes are fewest judged passages, and the other way round."""
         return super().extreme(hits, not most)

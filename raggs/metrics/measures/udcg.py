@@ -24,10 +24,13 @@ class Udcg(Linear):
     UNDEFINED = math.nan
 
     def table(self, qrels: Qrels) -> Floats:
+        """Shape (grades,): the utility of grades 3 to 5, minus `harm` for grades 1 and 2."""
         return np.where(w.UTILITY > 0, w.UTILITY, -self["harm"])
 
     def worth(self, ranks: Floats) -> Floats:
+        """1 / log2(rank + 1)."""
         return w.logarithmic(ranks)
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
+        """Shape (queries,): the sum of the best order of the pool."""
         return w.best_sum(table, hits.qrels.counts, self.cutoff, self.worth)
