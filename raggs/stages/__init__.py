@@ -1,6 +1,6 @@
 """The six stages in their order. Each is one file; none knows another.
 
-Imports: adapters, libraries, llm, leaves.
+Imports: adapters, libraries, llm, health, leaves.
 """
 
 from __future__ import annotations
