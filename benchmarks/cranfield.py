@@ -19,8 +19,8 @@ import ir_measures
 from ir_measures import nDCG
 
 from raggs import load_config, open_run, run
+from raggs.app.export import export_run
 from raggs.artifacts import MergeRecord, RetrieveRecord
-from raggs.config.golden import export_run
 from raggs.manifests.audit import audit
 
 CONFIG = """

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from raggs.app.catalog import MeasureEntry, measure_entries
 from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
-from raggs.config.catalog import MeasureEntry, measure_entries
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine

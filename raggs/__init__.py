@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from raggs.version import __version__
 
 if TYPE_CHECKING:
-    from raggs.config.api import run as run
+    from raggs.app.run import run as run
     from raggs.config.load import load_config as load_config
     from raggs.golden.opened import open_golden as open_golden
     from raggs.manifests.opened import open_run as open_run
@@ -27,7 +27,7 @@ _LAZY = {
     "load_config": "raggs.config.load",
     "open_golden": "raggs.golden.opened",
     "open_run": "raggs.manifests.opened",
-    "run": "raggs.config.api",
+    "run": "raggs.app.run",
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from raggs.adapter import Adapter, AdapterConfig
-from raggs.config.catalog import REGISTRIES, catalog, json_schema
+from raggs.app.catalog import REGISTRIES, catalog, json_schema
 
 METHODS = {
     "corpora": ("source_hash", "passages"),
@@ -94,7 +94,7 @@ def test_every_schema_is_an_object_with_fields(name: str) -> None:
 def test_importing_and_reading_a_configuration_loads_nothing_heavy() -> None:
     script = (
         "import sys, raggs; before = [m for m in ('pydantic', 'numpy') if m in sys.modules]\n"
-        "import raggs.cli.app, raggs.config.load, raggs.config.compose, raggs.config.catalog\n"
+        "import raggs.cli.app, raggs.config.load, raggs.app.services, raggs.app.catalog\n"
         f"print(before, [m for m in {HEAVY!r} if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from raggs.app.run import run
 from raggs.artifacts import MergeRecord, Passage, Query
 from raggs.cli.app import app
-from raggs.config.api import run
 from raggs.config.load import load_config
 from raggs.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.judges.nuggets import NuggetJudge, NuggetsConfig

@@ -1,4 +1,4 @@
-"""What raggs can do, one file a use case: a typed request in, a typed result out. May import every floor but cli.
+"""What can be done with raggs, one file a use case: plain functions from typed requests to typed results.
 
-Imports: evaluation, golden, metrics, leaves.
+The command line, Python programs and pages call nothing else. Imports: everything below; never the command line.
 """

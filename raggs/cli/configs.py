@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import typer
 
 from raggs.cli.boundary import Debug
@@ -17,24 +19,16 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
     Example:
       raggs validate --config raggs.yaml
     """
-    from raggs.config.compose import RunServices
-    from raggs.config.load import load_config
+    from raggs.app.validate import validate as inputs_of
     from raggs.manifests.store import dump_json
     from raggs.text import plural
 
-    loaded = load_config(config, overrides or ())
-    services = RunServices(loaded.run)
-    try:
-        services.check()
-        counts = {"queries": len(services.queries), "passages": len(services.passages)}
-        causes = list(services.retrievers)
-    finally:
-        services.close()
+    found = inputs_of(config, overrides or ())
     if as_json:
-        typer.echo(dump_json({"valid": True, **counts, "retrievers": causes}))
+        typer.echo(dump_json({"valid": True, **asdict(found)}))
         return
-    sizes = f"{plural(counts['queries'], 'query')}, {plural(counts['passages'], 'passage')}"
-    typer.echo(f"{config} is valid: {sizes}, retrievers {', '.join(causes)}")
+    sizes = f"{plural(found.queries, 'query')}, {plural(found.passages, 'passage')}"
+    typer.echo(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
     typer.echo(f"next: raggs run --config {config}")
 
 

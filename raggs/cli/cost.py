@@ -11,9 +11,9 @@ from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
 
 if TYPE_CHECKING:
-    from raggs.config.estimate import Estimate
+    from raggs.app.cost import RunCost
     from raggs.manifests.costs import Costs, LedgerSum
-    from raggs.manifests.opened import OpenedRun
+    from raggs.manifests.models import Estimate
 
 
 def cost(
@@ -24,26 +24,24 @@ def cost(
 ) -> None:
     """Show what a run has cost.
 
-    Every call of every invocation, by stage, model and query: paid, and saved by the cache. The estimate of the dry
-    run stands beside the stages.
+    Every call of every invocation, by stage, model and query: paid, and saved by the cache. What the dry run
+    said when the run began stands beside the stages. Only the run's own directory is read.
 
     \b
     Example:
       raggs cost runs/demo
     """
-    from raggs.manifests.costs import costs
-    from raggs.manifests.opened import open_run
+    from raggs.app.cost import cost as cost_of
     from raggs.manifests.store import dump_json
 
-    opened = open_run(run)
-    found = costs(opened.store)
-    estimates, problem = _estimates(opened)
-    if as_json:
-        told = {name: {key: _plain(entry) for key, entry in sums.items()} for name, sums in _tables(found).items()}
-        estimated = [vars(line) for line in estimates]
-        typer.echo(dump_json({"run": str(run), "total": _plain(found.total), **told, "estimates": estimated}))
+    found = cost_of(run)
+    if not as_json:
+        _print(found, top)
         return
-    _print(found, estimates, problem, top)
+    told = {name: {key: _plain(entry) for key, entry in sums.items()} for name, sums in _tables(found.spent).items()}
+    estimated = [line.model_dump() for line in found.estimates]
+    total = _plain(found.spent.total)
+    typer.echo(dump_json({"run": str(run), "total": total, **told, "estimates": estimated}))
 
 
 def _tables(found: Costs) -> dict[str, Mapping[str, LedgerSum]]:
@@ -54,32 +52,12 @@ def _plain(found: LedgerSum) -> dict[str, int | float]:
     return found.model_dump(exclude={"repaired"})  # the ledger does not know
 
 
-def _estimates(run: OpenedRun) -> tuple[list[Estimate], str]:
-    """The dry run's lines for the run's own configuration; or none, and why."""
-    from pydantic import ValidationError
-
-    from raggs.config.api import open_runner
-    from raggs.config.estimate import estimate
-    from raggs.config.models import RunConfig
-    from raggs.errors import RaggsError
-    from raggs.jsonl import first_fault
-
-    try:
-        with open_runner(RunConfig.model_validate(run.manifest.config)) as runner:
-            runner.store = run.store
-            return [line for line in estimate(runner.services.config, runner) if line.input_tokens], ""  # type: ignore[attr-defined]
-    except RaggsError as error:
-        return [], str(error)
-    except ValidationError as error:
-        return [], first_fault(error)
-
-
-def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> None:
+def _print(cost: RunCost, top: int) -> None:
     from raggs.cli.screen import open_console, table
 
-    screen = open_console()
-    expected: dict[str, list[Estimate]] = {line.stage: [] for line in estimates}
-    for line in estimates:
+    screen, found = open_console(), cost.spent
+    expected: dict[str, list[Estimate]] = {line.stage: [] for line in cost.estimates}
+    for line in cost.estimates:
         expected[line.stage].append(line)
     stages = table("stage", *COLUMNS, "est. calls", "est. USD")
     for name in dict.fromkeys((*found.stage, *expected)):
@@ -95,10 +73,9 @@ def _print(found: Costs, estimates: list[Estimate], problem: str, top: int) -> N
             screen.print(rows)
     if len(found.query) > len(queries):
         screen.print(f"… and {len(found.query) - len(queries):,} more; all of them with --json")
-    total = found.total
-    screen.print(f"\n${total.usd:,.4f} spent, ${total.saved_usd:,.4f} saved by the cache{_compared(total, estimates)}")
-    if problem:
-        screen.print(f"no estimate: {problem}", markup=False, soft_wrap=True)
+    usd = cost.estimated_usd
+    compared = "" if usd is None else f"; the dry run's estimate is ${usd:,.4f} for a run without a cache"
+    screen.print(f"\n${found.total.usd:,.4f} spent, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
 
 
 COLUMNS = ("calls", "cached", "failed", "tokens in", "tokens out", "mean s", "USD", "saved USD")
@@ -125,10 +102,3 @@ def _expected(lines: list[Estimate]) -> tuple[str, str]:
     calls = f"{'' if all(line.exact for line in lines) else '≤ '}{sum(line.calls for line in lines):,}"
     unknown = any(line.usd is None for line in lines)
     return calls, "unknown" if unknown else f"{sum(line.usd or 0.0 for line in lines):,.4f}"
-
-
-def _compared(total: LedgerSum, estimates: list[Estimate]) -> str:
-    """The estimate of one pass without a cache, beside what such a pass takes."""
-    if not estimates or any(line.usd is None for line in estimates):
-        return ""
-    return f"; the dry run's estimate is ${sum(line.usd or 0.0 for line in estimates):,.4f} for a run without a cache"

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
+from raggs.app.status import StageStatus
 from raggs.artifacts import MergeRecord
+from raggs.cli.render import unlooked
 from raggs.cli.screen import open_console, table
 from raggs.manifests.explain import Explanation
-from raggs.manifests.models import RunManifest
 from raggs.manifests.opened import OpenedRun
-from raggs.manifests.reasons import Reason
 from raggs.manifests.store import dump_json
 from raggs.manifests.words import against_next, order_lines
 from raggs.text import shorten
 
 
-def rerun(stage: str, manifest: RunManifest, reasons: Sequence[Reason], as_json: bool) -> None:
+def rerun(found: StageStatus, as_json: bool) -> None:
     """Why a stage would run again, or would not, and what its result was made from."""
-    lock = manifest.stages.get(stage)
+    lock = found.lock
     if as_json:
         components = dict(lock.components) if lock else None
-        typer.echo(
-            dump_json({"stage": stage, "reasons": [str(reason) for reason in reasons], "components": components})
-        )
+        reasons = [str(reason) for reason in found.reasons]
+        typer.echo(dump_json({"stage": found.stage, "reasons": reasons, "components": components}))
         return
     console = open_console()
-    if reasons:
-        console.print(f"{stage} would run again, because", soft_wrap=True)
-        for reason in reasons:
+    if found.reasons:
+        console.print(f"{found.stage} would run again, because", soft_wrap=True)
+        for reason in found.reasons:
             console.print(f"  {reason}", soft_wrap=True, markup=False)
+    elif found.status.compared:
+        console.print(f"{found.stage} would not run again: nothing that it depends on has changed.", soft_wrap=True)
     else:
-        console.print(f"{stage} would not run again: nothing that it depends on has changed.", soft_wrap=True)
+        console.print(f"{found.stage} would not run again by what its run's directory tells.", soft_wrap=True)
+    if not found.status.compared:
+        console.print(unlooked(found.status), soft_wrap=True, markup=False)
     if lock is not None:
         console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
         console.print(dump_json(lock.components), markup=False, soft_wrap=True)

@@ -28,8 +28,8 @@ def init(
       raggs init demo && raggs run --config demo/raggs.yaml
     """
     from raggs.atomic import write_atomic
-    from raggs.config.compose import make_folder
     from raggs.errors import UsageError
+    from raggs.workshop.folders import make_folder
 
     files = sorted(path for path in STARTER.iterdir() if path.is_file())
     taken = [file.name for file in files if (folder / file.name).exists()]
@@ -53,7 +53,7 @@ def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = F
     Example:
       raggs doctor --config raggs.yaml
     """
-    from raggs.config.doctor import examine
+    from raggs.app.doctor import examine
     from raggs.errors import PrerequisiteError
     from raggs.manifests.store import dump_json
 
@@ -76,7 +76,7 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
     Example:
       raggs cache stats --workspace runs
     """
-    from raggs.config.caches import survey
+    from raggs.app.cache import survey
     from raggs.manifests.store import dump_json
 
     found = survey(workspace)
@@ -89,7 +89,9 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
 
 def cache_clear(
     workspace: Workspace = Path("runs"),
-    what: Annotated[str, typer.Option("--what", metavar="PART", help="llm, corpora, vectors, bm25 or all.")] = "all",
+    what: Annotated[
+        str, typer.Option("--what", metavar="PART", help="llm, corpora, vectors, bm25, other or all.")
+    ] = "all",
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
@@ -101,7 +103,7 @@ def cache_clear(
     Example:
       raggs cache clear --what corpora
     """
-    from raggs.config.caches import clear
+    from raggs.app.cache import clear
     from raggs.errors import UsageError
 
     if not yes and what in ("llm", "all"):

@@ -37,21 +37,20 @@ def index(
       raggs index --config raggs.yaml
       raggs index --config raggs.yaml --set index.analyzer=english --yes
     """
+    from raggs.app.index import loads
+    from raggs.app.services import RunServices
     from raggs.cli.progress import listener
-    from raggs.config.compose import RunServices
-    from raggs.config.indexing import jobs
     from raggs.config.load import load_config
     from raggs.manifests.store import dump_json
     from raggs.pipeline.events import silent
 
     loaded = load_config(config, overrides or ())
-    services = RunServices(loaded.run)
     display = listener(quiet or as_json or dry_run)
-    services.attach(display or silent, "")
+    services = RunServices(loaded.run, display or silent)
     rows = []
     try:
-        for job in jobs(loaded.run, services):
-            row = _described(job) if dry_run else _done(job, services, display, _overwrite(job, yes))
+        for load in loads(loaded.run, services):
+            row = _described(load) if dry_run else _done(load, services, display, _overwrite(load, yes))
             rows.append(row)
             if not as_json and not quiet:
                 typer.echo(row["summary"])
@@ -63,21 +62,21 @@ def index(
         typer.echo(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
 
 
-def _overwrite(job: Any, yes: bool) -> bool:
+def _overwrite(load: Any, yes: bool) -> bool:
     """Whether an index that holds something else may go; asked where somebody can answer."""
-    if yes or job.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
-    question = f"{job.loader.place.shown} is there already, and {job.standing.detail}. Delete it and load it anew?"
+    question = f"{load.loader.place.shown} is there already, and {load.standing.detail}. Delete it and load it anew?"
     return typer.confirm(question, err=True)
 
 
-def _done(job: Any, services: Any, display: Any, overwrite: bool) -> dict[str, Any]:
-    from raggs.config.indexing import run_job
+def _done(load: Any, services: Any, display: Any, overwrite: bool) -> dict[str, Any]:
+    from raggs.app.index import run_load
     from raggs.text import plural
 
     with display or nullcontext():
-        done = run_job(job, services, overwrite)
-    place, rate = job.loader.place.shown, done.sent / max(done.seconds, 1e-9)
+        done = run_load(load, services, overwrite)
+    place, rate = load.loader.place.shown, done.sent / max(done.seconds, 1e-9)
     what = f"{plural(done.documents, 'document')}, {done.vectors:,} with vectors"
     sent = f"{done.sent:,} sent in {done.seconds:.1f} s ({rate:,.0f}/s)" if done.sent else "all there already"
     return {
@@ -90,24 +89,24 @@ def _done(job: Any, services: Any, display: Any, overwrite: bool) -> dict[str, A
     }
 
 
-def _described(job: Any) -> dict[str, Any]:
+def _described(load: Any) -> dict[str, Any]:
     from raggs.text import plural
 
-    contents, place = job.loader.contents, job.loader.place.shown
+    contents, place = load.loader.contents, load.loader.place.shown
     what = plural(contents.documents, "document")
     if contents.dims:
         what += f" with vectors of {contents.dims} dimensions ({contents.embedder})"
     doing = {
         "absent": "would be made",
-        "begun": f"has {job.standing.detail} already; the missing would be sent",
-        "other": f"is there already, and {job.standing.detail}; --yes would replace it",
-        "foreign": f"is there already, and {job.standing.detail}; it would be left alone",
-    }[job.standing.kind]
+        "begun": f"has {load.standing.detail} already; the missing would be sent",
+        "other": f"is there already, and {load.standing.detail}; --yes would replace it",
+        "foreign": f"is there already, and {load.standing.detail}; it would be left alone",
+    }[load.standing.kind]
     return {
         "index": place,
-        "standing": job.standing.kind,
+        "standing": load.standing.kind,
         "documents": contents.documents,
         "dims": contents.dims,
-        "body": job.loader.body(),
+        "body": load.loader.body(),
         "summary": f"{place} {doing}: {what}",
     }

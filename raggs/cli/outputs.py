@@ -14,7 +14,7 @@ from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
 
 if TYPE_CHECKING:
-    from raggs.config.catalog import Entry, MeasureEntry
+    from raggs.app.catalog import Entry, MeasureEntry
 
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir or jsonl; see: raggs list exporters.")
@@ -30,7 +30,7 @@ def export(run: RunFolder, out: Out, format_: Format = "trec", as_json: Json = F
       raggs export runs/demo --format trec --out golden
       raggs export runs/demo --format beir --out golden-beir
     """
-    from raggs.config.golden import export_run
+    from raggs.app.export import export_run
     from raggs.manifests.opened import open_run
     from raggs.manifests.store import dump_json
 
@@ -52,7 +52,7 @@ def list_(
       raggs list judges
       raggs list measures
     """
-    from raggs.config.catalog import catalog
+    from raggs.app.catalog import catalog
     from raggs.manifests.store import dump_json
 
     if kind == "measures":
@@ -77,7 +77,7 @@ def _plain(entries: Mapping[str, Entry]) -> dict[str, dict[str, str | bool]]:
 
 def _list_measures(as_json: bool) -> None:
     """All that is known of each measure: a row, and its formula and source below."""
-    from raggs.config.catalog import measure_entries
+    from raggs.app.catalog import measure_entries
     from raggs.manifests.store import dump_json
 
     entries = measure_entries()
@@ -124,7 +124,7 @@ def schema(
 
         found = Report.model_json_schema(mode="serialization")
     else:
-        from raggs.config.catalog import json_schema
+        from raggs.app.catalog import json_schema
 
         found = json_schema(artifact)
     typer.echo(json.dumps(found, indent=2, ensure_ascii=False))

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, 
 from rich.progress import Progress as Bars
 
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
-from raggs.stages import ORDER
+from raggs.stages import GOLDEN
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
 
@@ -148,7 +148,7 @@ class PlainProgress:
 
     @staticmethod
     def _number(stage: str) -> str:
-        return f"[{ORDER.index(stage) + 1}/{len(ORDER)}] {stage}"
+        return f"[{GOLDEN.order.index(stage) + 1}/{len(GOLDEN.order)}] {stage}"
 
     @staticmethod
     def _say(line: str) -> None:

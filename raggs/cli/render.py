@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
+from raggs.app.run import Forecast
+from raggs.app.status import Status
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.screen import open_console, table
-from raggs.config.estimate import Estimate
-from raggs.config.models import RunConfig
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
-from raggs.manifests.reasons import Reason
 from raggs.manifests.store import dump_json
 from raggs.manifests.words import health_lines
 from raggs.pipeline.runner import RunResult
-from raggs.stages import ORDER
+from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
 
 SHOWN_PASSAGES = 3
 SHOWN_FAILURES = 3
-Plan = Mapping[str, Sequence[Reason]]
 
 
 # --- raggs run ------------------------------------------------------------------------------------------------
@@ -94,7 +93,7 @@ def _texts(run: OpenedRun, show: int) -> dict[tuple[str, str], str]:
 
 def _stages(console: Console, result: RunResult) -> None:
     rows = table("stage", "what", "records", "calls", "cached", "failed", "USD")
-    for name in ORDER:
+    for name in GOLDEN.order:
         lock = result.manifest.stages.get(name)
         if lock is None:
             continue
@@ -152,7 +151,7 @@ def _rows(lock: StageLock) -> int:
 
 def _next(folder: Path, manifest: RunManifest, config: Path | str | None, failed: int) -> str:
     again = f"raggs run --config {config or 'CONFIG'}"
-    if any(name not in manifest.stages for name in ORDER):
+    if any(name not in manifest.stages for name in GOLDEN.order):
         return again
     if failed:
         return f"{again}   (tries the failed judgments again)"
@@ -162,19 +161,18 @@ def _next(folder: Path, manifest: RunManifest, config: Path | str | None, failed
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
 
 
-def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: bool) -> None:
-    running = {name for name, reasons in plan.items() if reasons}
-    lines = [line for line in lines if line.stage in running]
-    total = None if any(line.usd is None for line in lines) else sum(line.usd or 0.0 for line in lines)
+def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
+    """What a run would do, and what that would cost under a cap in USD."""
+    plan, lines, total = expected.plan, expected.running, expected.usd
     if as_json:
-        estimates = [vars(line) for line in lines]
+        estimates = [line.model_dump() for line in lines]
         reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
-        typer.echo(dump_json({"plan": reasons, "estimates": estimates, "usd": total, "max_usd": config.budget.max_usd}))
+        typer.echo(dump_json({"plan": reasons, "estimates": estimates, "usd": total, "max_usd": cap}))
         return
     console = open_console()
     for name, found in plan.items():
         console.print(f"{name:<9} {'would run: ' + str(found[0]) if found else 'unchanged'}", soft_wrap=True)
-    if not running:
+    if not any(plan.values()):
         console.print("Nothing to do.")
         return
     rows = table("stage", "calls", "tokens in", "tokens out", "USD", "by")
@@ -188,9 +186,9 @@ def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: b
             line.who,
         )
     console.print(rows)
-    cap = "no cap" if config.budget.max_usd is None else f"cap ${config.budget.max_usd:,.2f}"
+    limit = "no cap" if cap is None else f"cap ${cap:,.2f}"
     amount = "unknown: set llm.prices" if total is None else f"${total:,.4f}"
-    console.print(f"estimated cost: {amount} with every pool and ranking full ({cap})")
+    console.print(f"estimated cost: {amount} with every pool and ranking full ({limit})")
     if total:
         console.print(
             "answers in the cache cost nothing; tokens that a model spends on hidden reasoning are not counted"
@@ -200,24 +198,38 @@ def dry_run(plan: Plan, lines: Sequence[Estimate], config: RunConfig, as_json: b
 # --- raggs status ---------------------------------------------------------------------------------------------
 
 
-def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | str | None, as_json: bool) -> None:
+def status(found: Status, as_json: bool) -> None:
+    """How a run stands, and what is next."""
+    manifest, plan, folder = found.manifest, found.plan, found.run.folder
     failed = sum(lock.failed for lock in manifest.stages.values())
     if as_json:
         stages = {
             name: {
                 "done": name in manifest.stages,
-                "reasons": [str(reason) for reason in plan[name]],
+                "reasons": [str(reason) for reason in reasons],
                 "lock": manifest.stages[name].model_dump(mode="json") if name in manifest.stages else None,
             }
-            for name in ORDER
+            for name, reasons in plan.items()
         }
-        typer.echo(dump_json({"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}))
+        facts = {"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}
+        typer.echo(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
+    console.print(_standing(found))
+    _trust(console, manifest.stages)
+    config = found.config or manifest.config_file
+    if not found.compared:
+        console.print(unlooked(found), markup=False, soft_wrap=True)
+    again = f"raggs run --config {config or 'CONFIG'}"
+    command = again if any(plan.values()) else _next(folder, manifest, config, failed)
+    console.print(f"next: {command}", soft_wrap=True)
+
+
+def _standing(found: Status) -> Table:
     rows = table("stage", "state", "records", "failed", "USD", "ended")
-    for name in ORDER:
-        lock = manifest.stages.get(name)
-        state = "up to date" if not plan[name] else f"would run: {plan[name][0]}"
+    for name, reasons in found.plan.items():
+        lock = found.manifest.stages.get(name)
+        state = "up to date" if not reasons else f"would run: {reasons[0]}"
         rows.add_row(
             name,
             Text(shorten(state, 64)),
@@ -226,8 +238,12 @@ def status(folder: Path, manifest: RunManifest, plan: Plan, config: Path | str |
             f"{lock.cost.usd:,.4f}" if lock and lock.cost.calls else "",
             f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
         )
-    console.print(rows)
-    _trust(console, manifest.stages)
-    stale = any(plan.values())
-    command = f"raggs run --config {config or 'CONFIG'}" if stale else _next(folder, manifest, config, failed)
-    console.print(f"next: {command}", soft_wrap=True)
+    return rows
+
+
+def unlooked(found: Status) -> str:
+    """What was not compared, and how to do it."""
+    if found.unread:
+        return f"not compared with {found.config}: {found.unread}"
+    config = found.manifest.config_file or "CONFIG"
+    return f"corpus, questions and settings were not looked at; to compare them: raggs status RUN --config {config}"

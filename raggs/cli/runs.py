@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, MaybeConfig, Overrides, RunFolder, Yes
+
+if TYPE_CHECKING:
+    from raggs.app.run import Forecast
 
 IN_PART = 7
 
@@ -50,22 +52,25 @@ def run(
       raggs run --config raggs.yaml --dry-run
       raggs run --config raggs.yaml --from judge --set judge.samples=3
     """
+    from raggs.app.run import forecast, open_runner
     from raggs.cli import render
     from raggs.cli.progress import listener
-    from raggs.config.api import open_runner
     from raggs.config.load import load_config
     from raggs.pipeline.events import silent
     from raggs.pipeline.plan import select
+    from raggs.stages import GOLDEN
 
-    selection = select(start, stop, only, force)
+    selection = select(GOLDEN, start, stop, only, force)
     loaded = load_config(config, overrides or ())
+    cap = loaded.run.budget.max_usd
     if dry_run:
-        _dry_run(loaded, selection, run_id, as_json)
+        with open_runner(loaded, run_id=run_id) as runner:
+            render.dry_run(forecast(runner, selection), cap, as_json)
         return
     display = listener(quiet or as_json)
     with open_runner(loaded, run_id=run_id, listen=display or silent) as runner:
         if not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
-            _confirm(loaded.run, runner, selection)
+            _confirm(forecast(runner, selection), cap)
         with display or nullcontext():
             result = runner.run(selection)
     if as_json:
@@ -77,32 +82,19 @@ def run(
         raise typer.Exit(IN_PART)
 
 
-def _confirm(config: Any, runner: Any, selection: Any) -> None:
+def _confirm(expected: Forecast, cap: float | None) -> None:
     """On a terminal, tell what a paid run may cost before it costs anything."""
-    from raggs.config.estimate import estimate
     from raggs.errors import UsageError
 
-    running = [name for name, reasons in runner.plan(selection).items() if reasons]
-    paid = [line for line in estimate(config, runner) if line.stage in running and line.usd != 0]
+    paid = [line for line in expected.running if line.usd != 0]
     if not paid:
         return
     calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)
-    cap = "no cap" if config.budget.max_usd is None else f"it stops at ${config.budget.max_usd:,.2f}"
+    limit = "no cap" if cap is None else f"it stops at ${cap:,.2f}"
     if not typer.confirm(
-        f"Up to {calls:,} calls of {paid[0].who}, some ${usd:,.2f} ({cap}). Go on?", default=True, err=True
+        f"Up to {calls:,} calls of {paid[0].who}, some ${usd:,.2f} ({limit}). Go on?", default=True, err=True
     ):
         raise UsageError("nothing was run", remedy="pass --yes to run without asking")
-
-
-def _dry_run(loaded: Any, selection: Any, run_id: str | None, as_json: bool) -> None:
-    from raggs.cli import render
-    from raggs.config.api import open_runner
-    from raggs.config.estimate import estimate
-
-    with open_runner(loaded, run_id=run_id) as runner:
-        plan = runner.plan(selection)
-        lines = estimate(loaded.run, runner)
-    render.dry_run(plan, lines, loaded.run, as_json)
 
 
 def status(
@@ -110,16 +102,17 @@ def status(
 ) -> None:
     """Show where a run stands.
 
-    Each stage, what would run again and why, what it cost, and the next command.
+    Each stage, what would run again and why, what it cost, and the next command. Only the run's own directory is read;
+    with --config its inputs are compared too.
 
     \b
     Example:
       raggs status runs/demo
     """
+    from raggs.app.status import status as status_of
     from raggs.cli import render
 
-    manifest, plan = _plan(run, config, overrides)
-    render.status(run, manifest, plan, config or manifest.config_file, as_json)
+    render.status(status_of(run, config, overrides or ()), as_json)
 
 
 def why(
@@ -145,40 +138,19 @@ def why(
       raggs why runs/demo judge --config raggs.yaml
       raggs why runs/demo --query q12
     """
+    from raggs.app.status import stage_status
     from raggs.cli import explaining
     from raggs.errors import UsageError
     from raggs.manifests.explain import explain
     from raggs.manifests.opened import open_run
-    from raggs.pipeline.plan import select
 
-    if (stage is None) == (query is None):
-        raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
-    if query is not None:
+    if query is not None and stage is None:
         opened = open_run(run)
         explaining.order(opened, explain(opened, query), as_json)
-        return
-    select(only=stage)
-    manifest, plan = _plan(run, config, overrides)
-    explaining.rerun(str(stage), manifest, plan[str(stage)], as_json)
-
-
-def _plan(run: Path, config: Path | None, overrides: list[str] | None) -> tuple[Any, Any]:
-    """The manifest of a run, and why each stage would run under the given (or the last) configuration."""
-    from raggs.config.api import open_runner
-    from raggs.config.load import load_config
-    from raggs.config.models import RunConfig
-    from raggs.errors import UsageError
-    from raggs.manifests.opened import open_run
-    from raggs.manifests.store import RunStore
-    from raggs.pipeline.plan import Selection
-
-    manifest = open_run(run).manifest
-    if overrides and config is None:
-        raise UsageError("--set needs --config", remedy="name the YAML file that it overrides")
-    chosen = load_config(config, overrides or ()).run if config else RunConfig.model_validate(manifest.config)
-    with open_runner(chosen) as runner:
-        runner.store = RunStore(run)
-        return manifest, runner.plan(Selection())
+    elif stage is not None and query is None:
+        explaining.rerun(stage_status(run, stage, config, overrides or ()), as_json)
+    else:
+        raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
 
 
 def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
@@ -190,26 +162,24 @@ def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
     Example:
       raggs audit runs/demo
     """
+    from raggs.app.audit import audit as audit_of
     from raggs.errors import AuditError
-    from raggs.manifests.audit import audit as findings_of
-    from raggs.manifests.opened import open_run
     from raggs.manifests.store import dump_json
     from raggs.text import plural
 
-    opened = open_run(run)
-    findings = list(findings_of(opened))
+    found = audit_of(run)
     if as_json:
-        rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in findings]
-        typer.echo(dump_json({"run": str(run), "ok": not findings, "findings": rows}))
+        rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in found.findings]
+        typer.echo(dump_json({"run": str(run), "ok": found.ok, "findings": rows, "unchecked": list(found.unchecked)}))
     else:
-        for finding in findings:
+        for finding in found.findings:
             typer.echo(str(finding))
-    if findings:
+    if not found.ok:
         raise AuditError(
-            f"{plural(len(findings), 'finding')}", where=run, remedy="run again to restore what was changed"
+            f"{plural(len(found.findings), 'finding')}", where=run, remedy="run again to restore what was changed"
         )
     if not as_json:
-        records = plural(
-            sum(out.rows for lock in opened.manifest.stages.values() for out in lock.outputs.values()), "record"
-        )
+        records = plural(found.records, "record")
         typer.echo(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
+        for what in found.unchecked:
+            typer.echo(f"not checked: {what}")

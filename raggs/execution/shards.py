@@ -16,10 +16,11 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from raggs.artifacts import ARTIFACTS, Frozen, MergeRecord, Passage, Query, Record
+from raggs.artifacts import Frozen, MergeRecord, Passage, Query, Record
 from raggs.errors import NotFoundError
 from raggs.hashing import hash_bytes
 from raggs.jsonl import dump_line, read_records, write_records
+from raggs.stages import GOLDEN
 from raggs.stages.base import Journal, Work
 
 R = TypeVar("R", bound=Record)
@@ -93,7 +94,7 @@ def split(job: Job, reads: Iterable[str], work: Work, queries: Iterable[Query], 
     for artifact in reads:
         with ExitStack() as stack:
             files = {}
-            for record in work.read(artifact, ARTIFACTS[artifact]):
+            for record in work.read(artifact, GOLDEN.record(artifact)):
                 number = shard_of(record.qid, shards)
                 if number not in files:
                     files[number] = stack.enter_context(job.input(artifact, number).open("wb"))
@@ -135,7 +136,7 @@ def shard_work(job: Job, reads: Iterable[str], number: int, journal: Journal | N
 
     def reader(artifact: str) -> Iterator[Record]:
         path = job.input(artifact, number)
-        return read_records(path, ARTIFACTS[artifact]) if path.exists() else iter(())
+        return read_records(path, GOLDEN.record(artifact)) if path.exists() else iter(())
 
     return Work({artifact: partial(reader, artifact) for artifact in reads}, journal)
 

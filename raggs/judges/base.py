@@ -6,7 +6,7 @@ The same judge serves both stages. A judge that fails says so in its answer; it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -41,13 +41,18 @@ class Ordering:
     raw: str | None = None
 
 
+def _alone(_: AdapterConfig) -> Judge:
+    raise TypeError("no other judge can be had here")
+
+
 @dataclass(frozen=True)
 class JudgeContext:
-    """What a judge may use. `llm` and the prompts are there for judges with `models`."""
+    """What a judge may use. `llm` and the prompts are there for judges with `models`; `judge` makes another one."""
 
     llm: LLM
     grade_prompt: Prompt
     order_prompt: Prompt
+    judge: Callable[[AdapterConfig], Judge] = _alone
 
 
 class Judge(Adapter, ABC):

@@ -56,7 +56,7 @@ class PanelJudge(Judge):
 
     def __init__(self, config: PanelConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
-        made = [judges.REGISTRY.of(spec)(spec, context) for spec in config.judges]
+        made = [context.judge(spec) for spec in config.judges]
         self.members = dict(zip(_names(made), made, strict=True))
 
     @property

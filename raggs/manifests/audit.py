@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from raggs.artifacts import ARTIFACTS, MergeRecord, PruneRecord, RankRecord, Record, artifact_file
+from raggs.artifacts import MergeRecord, PruneRecord, RankRecord, Record, artifact_file
 from raggs.errors import RaggsError
 from raggs.hashing import hash_value
 from raggs.jsonl import dump_line
@@ -26,7 +26,6 @@ from raggs.manifests.derive import DERIVATIONS, derived
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
-from raggs.stages import ORDER, load_stage
 from raggs.text import plural, shorten
 
 SHOWN_LINES = 3
@@ -47,7 +46,7 @@ class Finding:
 def audit(run: OpenedRun) -> Iterator[Finding]:
     """Every finding of a run; none means that the run is what it says."""
     damaged: set[str] = set()
-    for name in ORDER:
+    for name in run.pipeline.order:
         lock = run.manifest.stages.get(name)
         if lock is None:
             yield Finding("manifest.json", None, f"stage {name} has no lock: it has not finished")
@@ -101,7 +100,7 @@ def _changed_lines(run: OpenedRun, stage: str, artifact: str, rows: int) -> Iter
 
 
 def _records(run: OpenedRun, artifact: str) -> Iterator[Finding]:
-    file, model = artifact_file(artifact), ARTIFACTS[artifact]
+    file, model = artifact_file(artifact), run.pipeline.record(artifact)
     previous: tuple[object, ...] | None = None
     try:
         for number, record in enumerate(run.records(artifact), start=1):
@@ -154,7 +153,8 @@ def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
 def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[Finding]:
     """The first difference of each of a stage's artifacts from what was derived."""
     files = {
-        model: _Compared(artifact, run.records(artifact)) for artifact, model in load_stage(stage).artifacts().items()
+        model: _Compared(artifact, run.records(artifact))
+        for artifact, model in run.pipeline.stage(stage).artifacts().items()
     }
     for expected in derived:
         yield from files[type(expected)].next(expected)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from raggs.artifacts import ARTIFACTS, JournalRecord, MergeRecord, Passage, PruneRecord, Query, Record
+from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, Record
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.regrade import regraded
@@ -47,7 +47,7 @@ def _work(run: OpenedRun) -> Work:
     def reader(artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: run.records(artifact)
 
-    return Work({name: reader(name) for name in ARTIFACTS})
+    return Work({name: reader(name) for name in run.pipeline.artifacts})
 
 
 def _merged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:

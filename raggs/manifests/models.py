@@ -58,15 +58,29 @@ class StageLock(Frozen):
         return None if health == {} else health
 
 
+class Estimate(Frozen):
+    """What the dry run said of one model in one stage; without a cache, with every pool and every ranking full."""
+
+    stage: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None = Field(description="null where the model's price is not known, 0 where nothing is paid")
+    exact: bool = Field(description="whether the calls are counted rather than bounded")
+    who: str = Field(description="the model, or the judge that nobody pays")
+
+
 class RunManifest(Frozen):
     """manifest.json: the run and its locks."""
 
     schema_version: Literal[1] = SCHEMA
     name: str
+    pipeline: str = Field("golden", description="which stages made it")
     created: datetime
     raggs: str = __version__
     config_file: str | None = Field(None, description="the YAML file of the latest run, for the next command")
     config: Mapping[str, Any] = Field(description="the effective configuration of the latest run, without secrets")
+    estimates: tuple[Estimate, ...] = Field((), description="what the latest run that could pay was expected to cost")
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
 
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from raggs import ranking
 from raggs.manifests.models import StageLock
-from raggs.stages import load_stage
+from raggs.stages import GOLDEN
+from raggs.stages.base import Stage
 from raggs.stages.rank import engine_version
+
+
+def made_by(stage: Stage[Any], lock: StageLock) -> dict[str, str]:
+    """The versions of this raggs' code that would make the result now, as component trees name them."""
+    here = {"code": stage.code}
+    if "engine" in lock.components:
+        engine = str(lock.components["engine"]).partition("/")[0]
+        here["engine"] = engine_version(engine) if engine in ranking.REGISTRY else f"no engine {engine}"
+    return here
 
 
 def outdated(lock: StageLock) -> str | None:
     """What made the result and what is here instead, as a clause; None where they are the same."""
-    here = {"code": load_stage(lock.stage).code}
-    if lock.stage == "rank":
-        engine = str(lock.components.get("engine")).partition("/")[0]
-        here["engine"] = engine_version(engine) if engine in ranking.REGISTRY else f"no engine {engine}"
-    for name, version in here.items():
+    for name, version in made_by(GOLDEN.stage(lock.stage), lock).items():
         if lock.components.get(name) != version:
             return f"it was made by {lock.components.get(name)}, and this raggs has {version}"
     return None

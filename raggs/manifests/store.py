@@ -16,11 +16,11 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
-from raggs.artifacts import ARTIFACTS, Record, artifact_file
+from raggs.artifacts import Record, artifact_file
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError
 from raggs.hashing import hash_file
-from raggs.jsonl import Written, first_fault, read_records, write_routed
+from raggs.jsonl import M, Written, first_fault, read_records, write_routed
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.models import SCHEMA, Output, RunManifest
 
@@ -81,9 +81,9 @@ class RunStore:
     def path(self, artifact: str) -> Path:
         return self.folder / artifact_file(artifact)
 
-    def read(self, artifact: str) -> Iterator[Record]:
+    def read(self, artifact: str, model: type[M]) -> Iterator[M]:
         """The records of an artifact (see `raggs.jsonl.read_records` for the errors)."""
-        return read_records(self.path(artifact), ARTIFACTS[artifact])
+        return read_records(self.path(artifact), model)
 
     def write(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> dict[str, Output]:
         """Replace artifacts, each whole or not at all, with the checksum of each of their lines beside them.

@@ -1,4 +1,7 @@
-"""What happens in a run, as values. The progress display, the plain log and tests listen to the same stream."""
+"""What happens in a run, as values: what its stages do, beside what its parts tell (`raggs.progress`).
+
+The progress display, the plain log and tests listen to the same stream.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 
 from raggs.manifests.models import StageLock
 from raggs.manifests.reasons import Reason
+from raggs.progress import Building, Notice, Waiting
 
 
 @dataclass(frozen=True)
@@ -36,38 +40,26 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Building:
-    """Something that is made once (a passage store, vectors, an index) is being made."""
-
-    what: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """Answers that someone else is working on, such as a provider's batch."""
-
-    what: str
-    done: int
-    total: int
-
-
-@dataclass(frozen=True)
 class StageFinished:
     stage: str
     lock: StageLock
     seconds: float
 
 
-@dataclass(frozen=True)
-class Notice:
-    """Something that the user should know and that stops nothing."""
-
-    message: str
-
-
 Event = Notice | StageSkipped | StageStarted | Progress | Building | Waiting | StageFinished
+__all__ = [
+    "Building",
+    "Event",
+    "Listener",
+    "Notice",
+    "Progress",
+    "StageFinished",
+    "StageSkipped",
+    "StageStarted",
+    "Waiting",
+    "silent",
+]
+
 Listener = Callable[[Event], None]
 
 

@@ -21,39 +21,43 @@ from raggs.manifests.reasons import (
     differences,
 )
 from raggs.settings import Settings, causes_of
-from raggs.stages import ORDER
 from raggs.stages.base import Services, Stage
-from raggs.text import did_you_mean
+from raggs.stages.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
 class Selection:
-    """The part of the pipeline that is asked for; `force` runs it even where nothing changed."""
+    """The stages that are asked for, in order; `force` runs them even where nothing changed."""
 
-    stages: tuple[str, ...] = ORDER
+    stages: tuple[str, ...]
     force: bool = False
 
 
 def select(
-    start: str | None = None, stop: str | None = None, only: str | None = None, force: bool = False
+    pipeline: Pipeline,
+    start: str | None = None,
+    stop: str | None = None,
+    only: str | None = None,
+    force: bool = False,
 ) -> Selection:
-    """A selection from the three ways to name it.
+    """A selection of a pipeline's stages from the three ways to name it.
 
     Raises:
         UsageError: an unknown stage, `only` beside another, or a start after the stop.
     """
     for name in (start, stop, only):
-        if name is not None and name not in ORDER:
-            raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, ORDER))
+        if name is not None:
+            pipeline.stage(name)
+    order = pipeline.order
     if only is not None:
         if start is not None or stop is not None:
             raise UsageError("--only stands alone", remedy="leave out --from and --to")
         return Selection((only,), force)
-    first = ORDER.index(start) if start else 0
-    last = ORDER.index(stop) if stop else len(ORDER) - 1
+    first = order.index(start) if start else 0
+    last = order.index(stop) if stop else len(order) - 1
     if first > last:
         raise UsageError(f"--from {start} comes after --to {stop}", remedy="swap them")
-    return Selection(ORDER[first : last + 1], force)
+    return Selection(order[first : last + 1], force)
 
 
 def components(stage: Stage[Any], config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:

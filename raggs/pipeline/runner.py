@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,33 +14,36 @@ from raggs.atomic import disk
 from raggs.errors import DataError
 from raggs.execution.base import Execution
 from raggs.manifests.journal import RunJournal
-from raggs.manifests.models import Output, RunManifest, StageLock, now, versions
-from raggs.manifests.reasons import FailuresLeft, OutputEdited, Reason, Upstream
+from raggs.manifests.models import Estimate, Output, RunManifest, StageLock, now, versions
+from raggs.manifests.reasons import FailuresLeft, OutputEdited, Reason
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
-from raggs.pipeline.plan import Selection, components, decide, fingerprint
+from raggs.pipeline.plan import Selection, components, fingerprint
+from raggs.pipeline.standing import Plan, Standing
 from raggs.settings import Settings
 from raggs.spending import Spending
-from raggs.stages import ORDER, load_stage
 from raggs.stages.base import Services, Stage, Statistics, Work
+from raggs.stages.pipeline import Pipeline
 
 
-class RunServices(Services, Protocol):
+class RunWorld(Services, Protocol):
     """What a run needs of the world besides what stages need."""
 
     def spent(self) -> Spending:
         """Money and calls since the services were made."""
         ...
 
-    def attach(self, listen: Listener, stage: str, ledger: Path | None = None) -> None:
-        """Say who listens, which stage runs now, and in which file its calls are booked."""
+    def book(self, stage: str, ledger: Path) -> None:
+        """Say on which stage, and in which file, calls are booked from now on."""
         ...
 
     def check(self) -> None:
         """Find what is wrong with the inputs before anything is paid for."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let go of what is open."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -60,49 +63,40 @@ class RunResult:
 
 @dataclass
 class Runner:
-    """One run directory and the configuration that is to be true for it.
+    """One run directory, and the configuration that is to be true for it.
 
     Args:
         store: the run directory.
+        pipeline: the stages.
         name: the run's name.
         config: the whole effective configuration, for the manifest.
         config_file: where it was read from, for the manifest.
         configs: each stage's own configuration.
         services: the world.
         execution: where stages do their work.
+        estimate: what the paid stages are expected to cost; asked for when a run that may pay begins.
         listen: hears every event.
     """
 
     store: RunStore
+    pipeline: Pipeline
     name: str
     config: Mapping[str, Any]
     config_file: str | None
     configs: Mapping[str, Settings]
-    services: RunServices
+    services: RunWorld
     execution: Execution
+    estimate: Callable[[], tuple[Estimate, ...]]
     listen: Listener = silent
-    _hashes: dict[str, str | None] = field(default_factory=dict)
 
-    def plan(self, selection: Selection) -> dict[str, tuple[Reason, ...]]:
+    @cached_property
+    def standing(self) -> Standing:
+        """Why each stage would run under this configuration."""
+        return Standing(self.store, self.pipeline, self._components)
+
+    def plan(self, selection: Selection | None = None) -> Plan:
         """For each selected stage why it would run now (empty: it would not). Touches nothing."""
-        locks = self.store.manifest().stages if self.store.exists else {}
-        planned: dict[str, tuple[Reason, ...]] = {}
-        for name in ORDER:
-            stage = load_stage(name)
-            waits = [Upstream(before) for before in stage.READS if planned.get(before)]
-            lock = locks.get(name)
-            if waits and lock is not None:
-                reasons: tuple[Reason, ...] = tuple(waits)
-            elif lock is None:
-                reasons = decide(None, {}, {}, interrupted=self.store.marker(name).exists())
-            else:
-                reasons = self._reasons(stage, lock, forced=selection.force and name in selection.stages)
-            planned[name] = reasons
-        return {name: planned[name] for name in selection.stages}
-
-    def plan_stage(self, name: str) -> tuple[Reason, ...]:
-        """Why one stage would run now."""
-        return self.plan(Selection())[name]
+        return self.standing.plan(selection)
 
     def run(self, selection: Selection) -> RunResult:
         """Run the selected stages that have a reason to.
@@ -115,10 +109,10 @@ class Runner:
         ran: dict[str, tuple[Reason, ...]] = {}
         with self.store.owned(), disk(self.store.folder, "choose another workspace"):
             manifest = self._manifest()
-            for name in ORDER[: ORDER.index(selection.stages[-1]) + 1]:
-                stage, lock = load_stage(name), manifest.stages.get(name)
+            for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
+                stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
                 chosen = name in selection.stages
-                reasons = self._reasons(stage, lock, forced=selection.force and chosen)
+                reasons = self.standing.reasons(stage, lock, forced=selection.force and chosen)
                 blocking = [reason for reason in reasons if chosen or not isinstance(reason, FailuresLeft)]
                 if not blocking and lock is not None:
                     self.listen(StageSkipped(name, lock))
@@ -132,6 +126,8 @@ class Runner:
                     )
                 if not ran:
                     self.services.check()
+                if not ran or stage.ASKS_JUDGE:
+                    manifest = self._expecting(manifest)
                 ran[name] = reasons
                 manifest = self._execute(stage, reasons, manifest)
             if (dict(manifest.config), manifest.config_file) != (dict(self.config), self.config_file):
@@ -146,9 +142,9 @@ class Runner:
         self.listen(StageStarted(name, reasons))
         self.store.begin(name)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
-        self.services.attach(self.listen, name, self.store.ledger)
+        self.services.book(name, self.store.ledger)
         started, clock, before = now(), time.perf_counter(), self.services.spent()
-        inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
+        inputs = self.standing.inputs(stage)
         parts = components(stage, config, self.services, inputs)
         watch = _Watch(stage, stage.statistics(config))
         try:
@@ -180,12 +176,14 @@ class Runner:
     def _commit(
         self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, Output], seconds: float
     ) -> RunManifest:
-        stages = {name: entry for name in ORDER if (entry := {**manifest.stages, lock.stage: lock}.get(name))}
+        stages = {
+            name: entry for name in self.pipeline.order if (entry := {**manifest.stages, lock.stage: lock}.get(name))
+        }
         updated = manifest.model_copy(update={"stages": stages, "config": self.config, "config_file": self.config_file})
         self.store.save(updated)
         self.store.finish(lock.stage)
         for file, output in outputs.items():
-            self._hashes[file] = output.sha256
+            self.standing.wrote(file, output.sha256)
         self.listen(StageFinished(lock.stage, lock, seconds))
         return updated
 
@@ -199,26 +197,25 @@ class Runner:
     def _manifest(self) -> RunManifest:
         if self.store.exists:
             return self.store.manifest()
-        fresh = RunManifest(name=self.name, created=now(), config_file=self.config_file, config=self.config)
+        fresh = RunManifest(
+            name=self.name,
+            pipeline=self.pipeline.name,
+            created=now(),
+            config_file=self.config_file,
+            config=self.config,
+        )
         self.store.save(fresh)
         return fresh
 
-    def _reasons(self, stage: Stage[Any], lock: StageLock | None, *, forced: bool) -> tuple[Reason, ...]:
-        interrupted = self.store.marker(stage.NAME).exists()
-        if lock is None:
-            return decide(None, {}, {}, interrupted=interrupted)
-        inputs = {artifact_file(read): self._hash(artifact_file(read)) or "" for read in stage.READS}
-        parts = components(stage, self.configs[stage.NAME], self.services, inputs)
-        found = {file: self._hash(file) for file in lock.outputs}
-        return decide(lock, parts, found, forced=forced, interrupted=interrupted)
+    def _expecting(self, manifest: RunManifest) -> RunManifest:
+        """The manifest with what this run is expected to cost, where anyone is paid; written with the next lock."""
+        return manifest.model_copy(update={"estimates": self.estimate()}) if self.services.judge.models else manifest
 
-    def _hash(self, file: str) -> str | None:
-        if file not in self._hashes:
-            self._hashes[file] = self.store.file_hash(file)
-        return self._hashes[file]
+    def _components(self, stage: Stage[Any], _: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
+        return components(stage, self.configs[stage.NAME], self.services, inputs)
 
-    def _reader(self, artifact: str) -> Any:
-        return lambda: self.store.read(artifact)
+    def _reader(self, artifact: str) -> Callable[[], Iterator[Record]]:
+        return lambda: self.store.read(artifact, self.pipeline.record(artifact))
 
     def _progress(self, stage: str, done: int, total: int) -> None:
         spent = self.services.spent()

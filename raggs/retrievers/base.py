@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from pydantic import Field
@@ -15,6 +14,7 @@ from raggs.arrays import Vectors
 from raggs.artifacts import EmbedRecord
 from raggs.elastic.settings import VectorPlace
 from raggs.indexes.passages import Passages, PassageStore
+from raggs.indexes.places import Places
 from raggs.settings import Causes
 
 
@@ -37,17 +37,22 @@ def name_of(config: RetrieverConfig) -> str:
     return config.name or config.type
 
 
+def _alone(_: RetrieverConfig) -> Retriever:
+    raise TypeError("no other retriever can be had here")
+
+
 @dataclass(frozen=True)
 class RetrieverContext:
-    """What a retriever may use: the passages, the queries' ids, the embedder, a folder for indexes."""
+    """What a retriever may use: the passages, the queries' ids, the embedder, folders for indexes, other retrievers."""
 
     passages: Passages
     queries: Collection[str]  # the ids of all queries of the run
     embed: Callable[[Sequence[str]], Vectors]
     embedder: str
     dims: int
-    cache: Path
+    places: Places
     progress: Callable[[str, int, int], None]  # what is being built, done, of
+    retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
 
     @property
     def store(self) -> PassageStore:

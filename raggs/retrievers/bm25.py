@@ -45,7 +45,7 @@ class Bm25Retriever(Retriever):
         from raggs.indexes.lexical import Parameters, open_lexical
 
         parameters = Parameters(self.config.k1, self.config.b, self.config.language)
-        return open_lexical(self.context.cache, self.context.store, parameters, self.context.progress)
+        return open_lexical(self.context.places.bm25, self.context.store, parameters, self.context.progress)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """Query by query over the index, which is built or opened at the first."""

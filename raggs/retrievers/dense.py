@@ -33,7 +33,7 @@ class DenseRetriever(Retriever):
 
         context = self.context
         return open_vectors(
-            context.cache, context.embedder, context.dims, context.store, context.embed, context.progress
+            context.places.vectors, context.embedder, context.dims, context.store, context.embed, context.progress
         )
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:

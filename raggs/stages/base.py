@@ -158,6 +158,7 @@ class Stage(ABC, Generic[C]):
     VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
     BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # artifacts that it writes besides the one of its name
+    ASKS_JUDGE: ClassVar[bool] = False
     JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
     Config: ClassVar[type[Settings]]
     RECORD: ClassVar[type[Record]]

@@ -54,6 +54,7 @@ class Judge(Stage[JudgeConfig]):
     READS = ("merge",)
     Config = JudgeConfig
     RECORD = JudgeRecord
+    ASKS_JUDGE = True
 
     def causes(self, config: JudgeConfig, services: Services) -> dict[str, Any]:
         return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}

@@ -97,6 +97,7 @@ class Rank(Stage[RankConfig]):
     JOURNAL = "rank.journal"
     Config = RankConfig
     RECORD = RankRecord
+    ASKS_JUDGE = True
 
     def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
         return {

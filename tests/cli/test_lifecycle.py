@@ -11,6 +11,7 @@ import pytest
 from support.project import ARTIFACTS, Project, make_project
 from typer.testing import CliRunner
 
+from raggs.app.audit import UNCHECKED
 from raggs.cli.app import app
 from raggs.ranking import REGISTRY
 
@@ -272,7 +273,12 @@ def test_audit_finds_a_lie_that_its_hashes_cover(project: Project) -> None:
 
 def test_audit_passes_and_reports_as_json(finished: Project) -> None:
     assert "all as the manifest says" in call("audit", finished.run)
-    assert json.loads(call("audit", finished.run, "--json")) == {"run": str(finished.run), "ok": True, "findings": []}
+    assert json.loads(call("audit", finished.run, "--json")) == {
+        "run": str(finished.run),
+        "ok": True,
+        "findings": [],
+        "unchecked": list(UNCHECKED),
+    }
 
 
 @pytest.mark.parametrize("format_", ["trec", "beir", "jsonl"])

@@ -10,7 +10,7 @@ import pytest
 from support.llm_server import LLMServer, embedding
 from support.project import make_project
 
-from raggs.config.api import run
+from raggs.app.run import run
 from raggs.embedders.base import EmbedderContext
 from raggs.embedders.litellm import LiteLLMEmbedder
 from raggs.errors import ConfigError

@@ -19,9 +19,9 @@ from support.elastic import fill
 from support.llm_server import LLMServer
 from support.project import Project, make_project, passages
 
-from raggs.config.api import open_runner, run
+from raggs.app.run import open_runner, run
+from raggs.app.worker import run_shard
 from raggs.config.load import load_config
-from raggs.config.worker import run_shard
 from raggs.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.execution.dask import _outcome
 from raggs.execution.desk import Desk

@@ -104,7 +104,9 @@ def test_its_models_are_those_of_its_members(tmp_path: Path) -> None:
     adapter: Any = REGISTRY.load("panel")
     specs = [{"type": "litellm", "model": "openai/a"}, *grades(tmp_path, 3), {"type": "litellm", "model": "openai/b"}]
     prompt = SimpleNamespace(sha256="0")
-    context = SimpleNamespace(llm=None, grade_prompt=prompt, order_prompt=prompt)
+    context = SimpleNamespace(
+        llm=None, grade_prompt=prompt, order_prompt=prompt, judge=lambda spec: REGISTRY.of(spec)(spec, context)
+    )
     who = adapter(adapter.Config(judges=specs), context)
     assert who.models == ("openai/a", "openai/b")
     assert judge("panel", judges=grades(tmp_path, 3, 4)).models == ()

@@ -11,7 +11,7 @@ from raggs.errors import UsageError
 from raggs.manifests.models import Output, StageLock
 from raggs.manifests.reasons import Changed, FailuresLeft, Forced, Interrupted, NeverRun, OutputEdited, OutputMissing
 from raggs.pipeline.plan import decide, fingerprint, select
-from raggs.stages import ORDER
+from raggs.stages import GOLDEN
 
 PARTS = {"code": "merge/1", "config": {"k": 60}}
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_no_reason_when_nothing_changed_even_after_an_interrupted_attempt() -> N
 @pytest.mark.parametrize(
     ("options", "stages"),
     [
-        ({}, ORDER),
+        ({}, GOLDEN.order),
         ({"start": "judge"}, ("judge", "prune", "rank")),
         ({"stop": "merge"}, ("embed", "retrieve", "merge")),
         ({"start": "merge", "stop": "judge"}, ("merge", "judge")),
@@ -72,7 +72,7 @@ def test_no_reason_when_nothing_changed_even_after_an_interrupted_attempt() -> N
     ],
 )
 def test_selections(options: dict[str, str], stages: tuple[str, ...]) -> None:
-    assert select(**options).stages == stages
+    assert select(GOLDEN, **options).stages == stages
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_selections(options: dict[str, str], stages: tuple[str, ...]) -> None:
 )
 def test_selections_that_make_no_sense(options: dict[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        select(**options)
+        select(GOLDEN, **options)

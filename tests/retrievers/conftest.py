@@ -8,6 +8,7 @@ from support.elastic import fill, vector_of
 
 from raggs.artifacts import EmbedRecord, Passage
 from raggs.indexes.passages import PassageStore
+from raggs.indexes.places import Places
 from raggs.retrievers.base import RetrieverContext
 
 TEXTS = {
@@ -29,7 +30,9 @@ def embed(texts):
 def context(tmp_path):
     rows = [Passage(doc_id=doc_id, text=text) for doc_id, text in TEXTS.items()]
     with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
-        yield RetrieverContext(store, ("q1", "q2"), embed, "topics/1", len(TOPICS), tmp_path / "cache", lambda *_: None)
+        yield RetrieverContext(
+            store, ("q1", "q2"), embed, "topics/1", len(TOPICS), Places(tmp_path / "cache"), lambda *_: None
+        )
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from raggs.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.embedders.wordllama import WordLlamaEmbedder
 from raggs.indexes.analysis import words_of
 from raggs.indexes.passages import PassageStore
+from raggs.indexes.places import Places
 from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
 from raggs.retrievers.base import RetrieverContext
 from raggs.retrievers.bm25 import Bm25Retriever
@@ -58,7 +59,9 @@ def asked(embedder):
 def context(tmp_path, passages, asked, embedder):
     with PassageStore.build(tmp_path / "p.sqlite", passages, "source") as store:
         ids = [query.qid for query in asked]
-        yield RetrieverContext(store, ids, embedder.embed, embedder.identity, embedder.dims, tmp_path, lambda *_: None)
+        yield RetrieverContext(
+            store, ids, embedder.embed, embedder.identity, embedder.dims, Places(tmp_path), lambda *_: None
+        )
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from raggs.artifacts import EmbedRecord, Passage
 from raggs.embedders.wordllama import WordLlamaEmbedder
 from raggs.fusion import fuse, make_fusion
 from raggs.indexes.passages import PassageStore
+from raggs.indexes.places import Places
 from raggs.retrievers.base import RetrieverContext
 from raggs.retrievers.bm25 import Bm25Retriever
 from raggs.retrievers.dense import DenseRetriever
@@ -53,7 +54,7 @@ def cranfield_runs() -> dict[str, Lists]:
     rows = [Passage(doc_id=row["_id"], title=row["title"], text=row["text"] or "-") for row in _read("corpus.jsonl")]
     with TemporaryDirectory() as name, PassageStore.build(Path(name) / "p.sqlite", rows, "source") as store:
         context = RetrieverContext(
-            store, qids, embedder.embed, embedder.identity, embedder.dims, Path(name), lambda *_: None
+            store, qids, embedder.embed, embedder.identity, embedder.dims, Places(Path(name)), lambda *_: None
         )
         bm25 = dict(zip(qids, Bm25Retriever(Bm25Retriever.Config(), context).search(records), strict=True))
         dense = dict(zip(qids, DenseRetriever(DenseRetriever.Config(), context).search(records), strict=True))

@@ -129,8 +129,6 @@ async def _warm() -> None:
     import bm25s  # noqa: F401
     import wordllama  # noqa: F401
 
-    import raggs.cli.app
-    import raggs.config.api  # noqa: F401
     from raggs.llm import LLMSettings, providers
     from raggs.llm.faults import Fault
 

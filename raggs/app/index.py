@@ -1,13 +1,13 @@
-"""`raggs index`: the corpus of a configuration, with its vectors, into the indexes that its retrievers search."""
+"""The corpus of a configuration, with its vectors, into the indexes on servers that its retrievers search."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from raggs import corpora, retrievers
-from raggs.config.compose import RunServices
+from raggs.app.services import RunServices
+from raggs.arrays import Vectors, shortest_floats
 from raggs.config.models import RunConfig
 from raggs.elastic.load import Contents, Document, Loaded, Loader, Standing
 from raggs.elastic.settings import VectorPlace
@@ -19,14 +19,14 @@ SAME = ("id_field", "title_field", "text_field", "metadata_field")
 
 
 @dataclass(frozen=True)
-class Job:
+class Load:
     """One index to be made, and how it stands now."""
 
     loader: Loader
     standing: Standing
 
 
-def jobs(config: RunConfig, services: RunServices) -> Iterator[Job]:
+def loads(config: RunConfig, services: RunServices) -> Iterator[Load]:
     """What there is to do; each index is asked how it stands when its job is taken.
 
     Raises:
@@ -38,7 +38,7 @@ def jobs(config: RunConfig, services: RunServices) -> Iterator[Job]:
         contents = _contents(services, place)
         loader = Loader(place, config.index, contents)
         try:
-            yield Job(loader, loader.standing())
+            yield Load(loader, loader.standing())
         finally:
             loader.close()
 
@@ -67,18 +67,18 @@ def targets(config: RunConfig) -> list[VectorPlace]:
     return [place for _, place in found.values()]
 
 
-def run_job(job: Job, services: RunServices, overwrite: bool) -> Loaded:
+def run_load(load: Load, services: RunServices, overwrite: bool) -> Loaded:
     """Make the index and load it.
 
     Raises:
         RaggsError: see `Loader.prepare` and `Loader.load`; what was sent stays, and the next call goes on from there.
     """
-    job.loader.prepare(overwrite)
-    return job.loader.load(_documents(services), services.building)
+    load.loader.prepare(overwrite)
+    return load.loader.load(_documents(services), services.workshop.building)
 
 
 def _contents(services: RunServices, place: VectorPlace) -> Contents:
-    store, embedder = services.store, services.embedder
+    store, embedder = services.corpus.store, services.embedder
     if embedder is None:
         return Contents(len(store), store.content_hash)
     return Contents(len(store), store.content_hash, embedder.identity, embedder.dims, place.vector_field)
@@ -86,21 +86,22 @@ def _contents(services: RunServices, place: VectorPlace) -> Contents:
 
 def _documents(services: RunServices) -> Callable[[int, int], Sequence[Document]]:
     """The documents by position; vectors are made once and kept, like those of the dense retriever."""
-    store, embedder = services.store, services.embedder
+    store, embedder, workshop = services.corpus.store, services.embedder, services.workshop
     vectors: VectorIndex | None = None
     if embedder is not None:
-        vectors = open_vectors(
-            services.cache, embedder.identity, embedder.dims, store, embedder.embed, services.building
-        )
+        folder, building = workshop.places.vectors, workshop.building
+        vectors = open_vectors(folder, embedder.identity, embedder.dims, store, embedder.embed, building)
 
     def part(start: int, stop: int) -> list[Document]:
         passages = store.slice(start, stop)
-        rows: Any = [None] * len(passages) if vectors is None else vectors.vectors[start:stop]
+        if vectors is None:
+            return [Document(passage, None) for passage in passages]
+        rows = vectors.vectors[start:stop]
         return [Document(passage, _values(row)) for passage, row in zip(passages, rows, strict=True)]
 
     return part
 
 
-def _values(row: Any) -> list[float] | None:
+def _values(row: Vectors) -> list[float] | None:
     """The shortest decimals that read back as the same float32; None for a vector of zeros."""
-    return [float(str(value)) for value in row] if row is not None and row.any() else None
+    return shortest_floats(row) if row.any() else None

@@ -8,7 +8,7 @@ from raggs import exporters
 from raggs.errors import NotFoundError
 from raggs.golden.runs import RunGolden
 from raggs.manifests.opened import OpenedRun
-from raggs.stages import ORDER
+from raggs.stages import GOLDEN
 
 
 def export_run(run: OpenedRun, format_: str, folder: Path) -> list[Path]:
@@ -23,7 +23,7 @@ def export_run(run: OpenedRun, format_: str, folder: Path) -> list[Path]:
         DataError: the run was made before questions were kept.
     """
     exporter = exporters.REGISTRY.load(format_)()
-    unfinished = [stage for stage in ORDER if stage not in run.manifest.stages]
+    unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
     if unfinished:
         raise NotFoundError(
             f"stage {unfinished[0]} has not finished", where=run.folder, remedy="raggs run --config CONFIG"

@@ -10,8 +10,8 @@ import pytest
 from support.llm_server import LLMServer
 from support.project import make_project
 
+from raggs.app.worker import WorkerServices
 from raggs.config.load import load_config
-from raggs.config.worker import WorkerServices
 from raggs.errors import BudgetError, PrerequisiteError
 from raggs.execution.shards import Job
 from raggs.llm import ChatRequest
@@ -63,9 +63,9 @@ def test_no_call_is_made(services: WorkerServices, server: LLMServer) -> None:
         max_output_tokens=1,
     )
     with pytest.raises(BudgetError):
-        services.loop.run(services.llm.ask(request))
+        services.loop.run(services.workshop.llm.ask(request))
     assert server.count == 0
-    assert not services.cache.exists()
+    assert not services.workshop.places.llm.exists()
 
 
 def test_a_judge_who_is_asked_at_the_client_has_his_name(services: WorkerServices) -> None:

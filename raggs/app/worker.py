@@ -1,4 +1,4 @@
-"""The wiring of distributed runs: the execution for the client, and the services with which a worker does its part.
+"""What a worker of a distributed run does its part with.
 
 A worker gets its configuration from the client and its inputs from the shared workspace. It reads no `.env`, holds no
 provider's key, opens no answer cache, spends nothing and writes nothing but its shards' results.
@@ -6,20 +6,17 @@ provider's key, opens no answer cache, spends nothing and writes nothing but its
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-from raggs import execution
 from raggs.arrays import Vectors
 from raggs.artifacts import Query
-from raggs.config.compose import RunServices
 from raggs.config.models import RunConfig
 from raggs.embedders.base import Embedder
 from raggs.errors import PrerequisiteError
-from raggs.execution.base import Execution, ExecutionContext
 from raggs.execution.dask import distributed
 from raggs.execution.line import Line, RemoteJudge, ShardJournal
 from raggs.execution.shards import Job, check_shared, shard_work
@@ -27,18 +24,13 @@ from raggs.hashing import hash_value
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.jsonl import read_records, write_records, write_routed
 from raggs.judges.base import Judge, Task
-from raggs.llm import LLM, BudgetSettings
+from raggs.llm import BudgetSettings
 from raggs.manifests.models import versions
-from raggs.pipeline.events import silent
-from raggs.settings import BASE_FOLDER
-from raggs.stages import load_stage
-
-
-def make_execution(config: RunConfig) -> Execution:
-    """The execution that a configuration asks for."""
-    absolute = RunConfig.model_validate(config.model_dump(mode="json"), context={BASE_FOLDER: Path.cwd()})
-    context = ExecutionContext(absolute.model_dump_json(), run_shard)
-    return execution.REGISTRY.of(config.execution)(config.execution, context)
+from raggs.retrievers.base import Retriever
+from raggs.rewriters.base import Rewriter
+from raggs.stages import GOLDEN
+from raggs.workshop import Workshop
+from raggs.workshop.workshop import judge_prompts
 
 
 class AbsentEmbedder(Embedder):
@@ -66,38 +58,76 @@ class AbsentEmbedder(Embedder):
         )
 
 
-class WorkerServices(RunServices):
-    """The world as a worker's stages see it. Kept from shard to shard, since opening indexes takes time."""
+class WorkerServices:
+    """The world as a worker's stages see it. Kept from shard to shard, since opening indexes takes time.
+
+    What the client alone may do (ask a paid judge, embed, spend) it does for the worker; the rest is made here, of
+    the same settings.
+    """
 
     def __init__(self, job: Job) -> None:
-        super().__init__(RunConfig.model_validate_json(job.config))
+        self.config = RunConfig.model_validate_json(job.config)
         self.job = job
         self.line: Line | None = None
+        self.workshop = Workshop(
+            self.config.workspace, self.config.llm, BudgetSettings(max_calls=0), keeps_answers=False
+        )
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
+        """All questions of the run."""
         return {query.qid: query for query in read_records(self.job.queries, Query)}
 
     @cached_property
     def passages(self) -> Passages:
-        return super().passages if self.job.passages is None else PassageStore.open(self.job.passages)
+        """The corpus: the client's copy where it made one."""
+        if self.job.passages is not None:
+            return PassageStore.open(self.job.passages)
+        return self.workshop.corpus(self.config.corpus).passages(whole=False)
 
     @cached_property
     def embedder(self) -> Embedder | None:
+        """The client's, by name only."""
         return AbsentEmbedder(self.job.embedder, self.job.dims) if self.job.embedder else None
 
     @cached_property
-    def llm(self) -> LLM:
-        """For those who want one in their context: it makes no call."""
-        return LLM(self.config.llm, BudgetSettings(max_calls=0), None)
+    def rewriter(self) -> Rewriter:
+        """The rewriter of questions."""
+        return self.workshop.rewriter(self.config.embed.rewrite)
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """The retrievers by name."""
+        specs = self.config.retrieve.retrievers
+        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
 
     @cached_property
     def judge(self) -> Judge:
-        return super().judge if self.job.asks is None else RemoteJudge(self.job.asks, self._line)
+        """The judge; the one at the client's where it is paid."""
+        if self.job.asks is not None:
+            return RemoteJudge(self.job.asks, self._line)
+        config = self.config
+        return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.rank.prompt))
+
+    @property
+    def loop(self) -> asyncio.Runner:
+        """The event loop of the shard's work."""
+        return self.workshop.loop
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be on their way at once."""
+        return self.config.llm.concurrency
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """As the client found them."""
         return self.job.causes[task or part]
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.workshop.close()
+        if self.job.passages is not None and "passages" in self.__dict__:
+            self.passages.close()
 
     def _line(self) -> Line:
         if self.line is None:
@@ -124,13 +154,12 @@ def run_shard(text: str, number: int) -> None:
     job = Job.model_validate_json(text)
     _check_versions(job)
     check_shared(job)
-    stage = load_stage(job.stage)
+    stage = GOLDEN.stage(job.stage)
     line = Line(job.topic, dask.get_worker().log_event)
     dask.get_client().subscribe_topic(line.mailbox.name, line.mailbox.receive)
     services = _services(job)
     services.line = line
     journal = ShardJournal(line, line.hello(number, stage.JOURNAL is not None))
-    services.attach(silent, job.stage)
     config = services.config.stage_configs()[job.stage]
     records = stage.run(shard_work(job, stage.READS, number, journal), config, services)
     write_routed({model: job.output(name, number) for name, model in stage.artifacts().items()}, records)

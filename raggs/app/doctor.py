@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from raggs.config.compose import RunServices
+from raggs.app.services import RunServices
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.errors import RaggsError

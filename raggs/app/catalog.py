@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from raggs import corpora, embedders, execution, exporters, fusion, judges, queries, ranking, retrievers, rewriters
-from raggs.artifacts import ARTIFACTS
 from raggs.config.models import RunConfig
 from raggs.errors import PrerequisiteError, UsageError
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import RunManifest
-from raggs.manifests.opened import model_of
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY as MEASURES
 from raggs.prompts import known_prompts
 from raggs.registry import RAGGS, Registry
-from raggs.stages import ORDER, load_stage
+from raggs.stages import GOLDEN
 from raggs.text import did_you_mean
 
 REGISTRIES: dict[str, Registry[object]] = {
@@ -142,8 +140,8 @@ def _entry(registry: Registry[object], name: str) -> Entry:
 
 OTHERS: dict[str, Callable[[], dict[str, str]]] = {
     "prompts": known_prompts,
-    "stages": lambda: {name: _first_line(inspect.getmodule(type(load_stage(name)))) for name in ORDER},
-    "artifacts": lambda: {name: _first_line(model) for name, model in ARTIFACTS.items()},
+    "stages": lambda: {name: _first_line(inspect.getmodule(type(GOLDEN.stage(name)))) for name in GOLDEN.order},
+    "artifacts": lambda: {name: _first_line(model) for name, model in GOLDEN.artifacts.items()},
 }
 
 
@@ -160,7 +158,7 @@ def json_schema(name: str) -> dict[str, Any]:
         return LedgerLine.model_json_schema()
     if name == "config":
         return RunConfig.model_json_schema()
-    return model_of(name).model_json_schema()
+    return GOLDEN.record(name).model_json_schema()
 
 
 def _first_line(thing: Any) -> str:

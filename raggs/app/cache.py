@@ -1,0 +1,73 @@
+"""The caches of a workspace: what each holds, and how to empty it."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.errors import UsageError
+from raggs.indexes.places import NOTES, Places
+from raggs.llm.cache import cache_stats, clear_cache
+from raggs.text import did_you_mean
+
+OTHER = "other"
+LEFT = "left by earlier versions of raggs; nothing reads it"
+
+
+@dataclass(frozen=True)
+class CachePart:
+    """One cache: its entries (answers, or files) and its size on the disk."""
+
+    name: str
+    entries: int
+    bytes: int
+    note: str
+
+
+def survey(workspace: Path) -> list[CachePart]:
+    """Every cache of a workspace; those that are not there have no entries."""
+    places = Places.of(workspace)
+    parts = [_part(name, [places.folder(name)], note) for name, note in NOTES.items()]
+    strangers = _strangers(places)
+    return [*parts, _part(OTHER, strangers, LEFT)] if strangers else parts
+
+
+def clear(workspace: Path, what: str) -> list[str]:
+    """Empty one cache, or all of them.
+
+    Returns:
+        The names of those that held something.
+
+    Raises:
+        UsageError: no such cache.
+    """
+    known = (*NOTES, OTHER)
+    if what != "all" and what not in known:
+        raise UsageError(f"there is no cache {what!r}", remedy=did_you_mean(what, (*known, "all")))
+    places = Places.of(workspace)
+    return [name for name in (known if what == "all" else (what,)) if _clear(places, name)]
+
+
+def _clear(places: Places, name: str) -> bool:
+    folders = _strangers(places) if name == OTHER else [places.folder(name)]
+    held = [folder for folder in folders if folder.is_dir()]
+    for folder in held:
+        if name == "llm":
+            clear_cache(folder)
+        else:
+            shutil.rmtree(folder)
+    return bool(held)
+
+
+def _strangers(places: Places) -> list[Path]:
+    """Folders beside the caches that are none of them."""
+    if not places.root.is_dir():
+        return []
+    return sorted(path for path in places.root.iterdir() if path.is_dir() and path.name not in NOTES)
+
+
+def _part(name: str, folders: list[Path], note: str) -> CachePart:
+    files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.is_file()]
+    entries = cache_stats(folders[0]).entries if name == "llm" and files else len(files)
+    return CachePart(name, entries, sum(path.stat().st_size for path in files), note)

@@ -1,0 +1,131 @@
+"""Build a golden set, or go on with one; or say what that would do and cost.
+
+From Python: `run` for the whole of it, `open_runner` for those who want the plan.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.app.estimate import estimate
+from raggs.app.executing import make_execution
+from raggs.app.services import RunServices
+from raggs.config.load import LoadedConfig, load_config
+from raggs.config.models import RUN_NAME, RunConfig
+from raggs.errors import UsageError
+from raggs.manifests.models import Estimate
+from raggs.manifests.reasons import Reason
+from raggs.manifests.store import RunStore
+from raggs.pipeline.events import Listener, silent
+from raggs.pipeline.plan import Selection, select
+from raggs.pipeline.runner import Runner, RunResult
+from raggs.stages import GOLDEN
+
+Source = LoadedConfig | RunConfig | Path | str
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a run would do: for each stage why it would run (empty: it would not), and what that would cost."""
+
+    plan: dict[str, tuple[Reason, ...]]
+    estimates: tuple[Estimate, ...]
+
+    @property
+    def running(self) -> tuple[Estimate, ...]:
+        """The estimates of the stages that would run."""
+        return tuple(line for line in self.estimates if self.plan.get(line.stage))
+
+    @property
+    def usd(self) -> float | None:
+        """What the stages that would run are estimated to cost; None where a price is not known."""
+        if any(line.usd is None for line in self.running):
+            return None
+        return sum(line.usd or 0.0 for line in self.running)
+
+
+def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
+    """Where a configuration's run lies.
+
+    Raises:
+        UsageError: `run_id` cannot be a folder's name.
+    """
+    if run_id is not None and not re.fullmatch(RUN_NAME, run_id):
+        raise UsageError(f"{run_id!r} cannot name a run", remedy="use letters, digits, dots, dashes and underscores")
+    return config.workspace / (run_id or config.name)
+
+
+@contextmanager
+def open_runner(
+    config: LoadedConfig | RunConfig,
+    *,
+    run_id: str | None = None,
+    folder: Path | None = None,
+    listen: Listener = silent,
+) -> Iterator[Runner]:
+    """A runner for a configuration; its services are closed at the end of the block.
+
+    Args:
+        folder: of the run, where it is not the configuration's own.
+    """
+    settings = config.run if isinstance(config, LoadedConfig) else config
+    services, execution = RunServices(settings, listen), make_execution(settings)
+    runner = Runner(
+        store=RunStore(folder or run_folder(settings, run_id)),
+        pipeline=GOLDEN,
+        name=run_id or settings.name,
+        config=settings.model_dump(mode="json"),
+        config_file=str(config.path) if isinstance(config, LoadedConfig) else None,
+        configs=settings.stage_configs(),
+        services=services,
+        execution=execution,
+        estimate=lambda: tuple(estimate(services, runner.standing)),
+        listen=listen,
+    )
+    try:
+        yield runner
+    finally:
+        execution.close()
+        services.close()
+
+
+def forecast(runner: Runner, selection: Selection) -> Forecast:
+    """What a run would do and cost. Nothing is written, nobody is asked.
+
+    Raises:
+        RaggsError: the inputs cannot be read.
+    """
+    return Forecast(runner.plan(selection), runner.estimate())
+
+
+def run(
+    config: Source,
+    *,
+    start: str | None = None,
+    stop: str | None = None,
+    only: str | None = None,
+    force: bool = False,
+    run_id: str | None = None,
+    listen: Listener = silent,
+) -> RunResult:
+    """Run a configuration; stages whose inputs have not changed are skipped.
+
+    Args:
+        config: a loaded configuration, or the path of its file.
+        start, stop, only: which stages ("embed" … "rank"); all by default.
+        force: run the selected stages even where nothing changed.
+        run_id: another name for the run directory.
+        listen: hears every event (see `raggs.pipeline.events`).
+
+    Raises:
+        RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
+    """
+    selection = select(GOLDEN, start, stop, only, force)
+    if isinstance(config, (str, Path)):
+        config = load_config(config)
+    with open_runner(config, run_id=run_id, listen=listen) as runner:
+        return runner.run(selection)

@@ -1,0 +1,164 @@
+"""What a run configuration asks for, as the stages see it: a thin composition of the workshop's parts.
+
+Each part is made when it is first asked for, so that a run with nothing to do opens no index, loads no model and
+imports no provider.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from raggs import retrievers
+from raggs.artifacts import Query
+from raggs.config.models import RunConfig
+from raggs.embedders.base import Embedder
+from raggs.errors import DataError
+from raggs.hashing import hash_value
+from raggs.indexes.passages import Passages
+from raggs.judges.base import Judge, Task
+from raggs.llm import LLM
+from raggs.pipeline.events import Listener, silent
+from raggs.prompts import Prompt
+from raggs.retrievers.base import Retriever
+from raggs.rewriters.base import Rewriter
+from raggs.settings import causes_of
+from raggs.spending import Spending
+from raggs.workshop import OpenCorpus, Workshop
+from raggs.workshop.corpus import place_of
+from raggs.workshop.workshop import judge_prompts
+
+
+class RunServices:
+    """The parts of one run (see `raggs.pipeline.runner.RunWorld`).
+
+    Args:
+        config: the configuration.
+        hear: is told what takes its time.
+    """
+
+    def __init__(self, config: RunConfig, hear: Listener = silent) -> None:
+        self.config = config
+        batch = config.judge.batch if config.judge.mode == "batch" else None
+        self.workshop = Workshop(config.workspace, config.llm, config.budget, batch=batch, hear=hear)
+
+    # --- what stages see ---
+
+    @cached_property
+    def queries(self) -> Mapping[str, Query]:
+        """All questions by id."""
+        return self.workshop.queries(self.config.queries)
+
+    @cached_property
+    def corpus(self) -> OpenCorpus:
+        """The corpus, from which passages come one by one or all together."""
+        return self.workshop.corpus(self.config.corpus)
+
+    @cached_property
+    def passages(self) -> Passages:
+        """The corpus as retrievers and pools need it."""
+        kinds = [retrievers.REGISTRY.of(spec) for spec in self.config.retrieve.retrievers]
+        return self.corpus.passages(whole=any(kind.WHOLE_CORPUS for kind in kinds))
+
+    @cached_property
+    def embedder(self) -> Embedder | None:
+        """The embedder, where one is configured."""
+        spec = self.config.embed.embedder
+        return None if spec is None else self.workshop.embedder(spec)
+
+    @cached_property
+    def rewriter(self) -> Rewriter:
+        """The rewriter of questions."""
+        return self.workshop.rewriter(self.config.embed.rewrite)
+
+    @cached_property
+    def retrievers(self) -> Mapping[str, Retriever]:
+        """The retrievers by name."""
+        specs = self.config.retrieve.retrievers
+        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
+
+    @cached_property
+    def prompts(self) -> Mapping[Task, Prompt]:
+        """The judge's prompts by task."""
+        grade, order = judge_prompts(self.config.judge.prompt, self.config.rank.prompt)
+        return {"grade": grade, "order": order}
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Who grades and orders."""
+        return self.workshop.judge(self.config.judge.judge, self.prompts["grade"], self.prompts["order"])
+
+    @property
+    def loop(self) -> asyncio.Runner:
+        """The event loop of the run."""
+        return self.workshop.loop
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be on their way at once."""
+        return self.config.llm.concurrency
+
+    def causes(self, part: str, task: Task | None = None) -> Any:
+        """What of a part can change a result (see `raggs.stages.base.Services`)."""
+        match part:
+            case "queries":
+                return hash_value([query.model_dump(mode="json") for query in self.queries.values()])
+            case "corpus":
+                return self.passages.content_hash
+            case "embedder":
+                return None if self.embedder is None else self.embedder.causes()
+            case "rewriter":
+                return self.rewriter.causes()
+            case "retrievers":
+                return {f"retriever {name}": retriever.causes() for name, retriever in self.retrievers.items()}
+            case "judge":
+                found = {**self.judge.causes(task or "grade")}
+                return {**found, "llm": causes_of(self.config.llm)} if self.judge.models else found
+        raise ValueError(f"no part {part!r}")
+
+    @property
+    def llm(self) -> LLM:
+        """Language models."""
+        return self.workshop.llm
+
+    # --- what the runner sees ---
+
+    def spent(self) -> Spending:
+        """Money and calls so far."""
+        return self.workshop.ledger.spent
+
+    def book(self, stage: str, ledger: Path | None) -> None:
+        """From now on calls are booked on this stage, in this file."""
+        self.workshop.ledger.turn_to(ledger, stage)
+
+    def check(self) -> None:
+        """Find what is wrong with the inputs before anything is paid for.
+
+        Raises:
+            DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
+            RaggsError: a retriever's server is down, or has not what the retriever needs.
+        """
+        self.judge.check(self.queries.values())
+        if not len(self.passages):
+            raise self.corpus.empty()
+        wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
+        for doc_id in sorted(wanted.keys() - self.passages.known(wanted)):
+            raise DataError(
+                f"query {wanted[doc_id]} refers to passage {doc_id}, which the corpus does not have",
+                where=place_of(self.config.queries),
+                remedy="correct the reference's doc_id, or leave it out",
+            )
+        for name, retriever in self.retrievers.items():
+            retriever.check()
+            if retriever.NEEDS_VECTORS and self.embedder is None:
+                raise DataError(
+                    f"retriever {name} needs embed.embedder, which is null",
+                    remedy=f"name an embedder, or leave {name} out",
+                )
+
+    def close(self) -> None:
+        """Close what is open; a closed set of services is not used again."""
+        self.workshop.close()

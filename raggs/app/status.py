@@ -1,0 +1,93 @@
+"""Where a run stands: each stage, and why it would run again.
+
+Without a configuration only the run's own directory is read: what lies elsewhere (corpus, questions, prompts, servers)
+is taken to be as it was. With one, everything is compared that `raggs run` would compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.app.run import open_runner
+from raggs.config.load import load_config
+from raggs.errors import RaggsError, UsageError
+from raggs.manifests.models import RunManifest, StageLock
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.manifests.reasons import Reason
+from raggs.pipeline.standing import Plan, Standing
+from raggs.stages.pipeline import check_stage
+
+
+@dataclass(frozen=True)
+class Status:
+    """How a run stands.
+
+    Attributes:
+        run: the run.
+        plan: for each stage why it would run now; empty if it would not.
+        config: the configuration that it was compared with, if any.
+        unread: why that could not be compared, though it was asked for; empty where it was.
+    """
+
+    run: OpenedRun
+    plan: Plan
+    config: Path | None = None
+    unread: str = ""
+
+    @property
+    def manifest(self) -> RunManifest:
+        """The run's manifest."""
+        return self.run.manifest
+
+    @property
+    def compared(self) -> bool:
+        """Whether inputs outside of the run's directory were looked at."""
+        return self.config is not None and not self.unread
+
+
+@dataclass(frozen=True)
+class StageStatus:
+    """One stage of a run: why it would run again, and what its last result was made from."""
+
+    stage: str
+    reasons: tuple[Reason, ...]
+    lock: StageLock | None
+    status: Status
+
+
+def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = ()) -> Status:
+    """How the run in `folder` stands, by its own directory, or compared with a configuration.
+
+    Where the configuration's inputs cannot be read, the run's own directory speaks alone, and the result says so.
+
+    Raises:
+        NotFoundError, DataError: there is no run, or its manifest is damaged.
+        UsageError: `overrides` without a configuration.
+        ConfigError: the configuration cannot be right.
+    """
+    run = open_run(folder)
+    if overrides and config is None:
+        raise UsageError("--set needs --config", remedy="name the YAML file that it overrides")
+    alone = Standing(run.store, run.pipeline)
+    if config is None:
+        return Status(run, alone.plan())
+    loaded = load_config(config, overrides)
+    try:
+        with open_runner(loaded, folder=folder) as runner:
+            return Status(run, runner.plan(), config)
+    except RaggsError as error:
+        return Status(run, alone.plan(), config, str(error))
+
+
+def stage_status(folder: Path, stage: str, config: Path | None = None, overrides: Sequence[str] = ()) -> StageStatus:
+    """Why one stage would run again.
+
+    Raises:
+        UsageError: no such stage.
+        RaggsError: as `status`.
+    """
+    check_stage(stage)
+    found = status(folder, config, overrides)
+    return StageStatus(stage, found.plan[stage], found.manifest.stages.get(stage), found)

@@ -1,0 +1,53 @@
+"""Where a workspace keeps what can be made, or bought, again: one folder a cache, named here and nowhere else.
+
+Everything below `.cache` may be deleted at any time; the price is in `NOTES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+NOTES: Mapping[str, str] = {
+    "llm": "paid answers: clearing them means paying again",
+    "corpora": "passages as read; made again from the corpus",
+    "vectors": "embeddings of passages; made again by the embedder",
+    "bm25": "lexical indexes; made again from the passages",
+}
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders of one workspace's caches. None of them need exist."""
+
+    root: Path
+
+    @classmethod
+    def of(cls, workspace: Path) -> Places:
+        """The caches of the runs in `workspace`."""
+        return cls(workspace / ".cache")
+
+    def folder(self, name: str) -> Path:
+        """The folder of a cache that `NOTES` names."""
+        return self.root / name
+
+    @property
+    def llm(self) -> Path:
+        """Answers of language models."""
+        return self.folder("llm")
+
+    @property
+    def corpora(self) -> Path:
+        """Passage stores, one file each."""
+        return self.folder("corpora")
+
+    @property
+    def vectors(self) -> Path:
+        """Vectors of passages, a folder for each corpus and embedder."""
+        return self.folder("vectors")
+
+    @property
+    def bm25(self) -> Path:
+        """Lexical indexes, a folder for each corpus and parameters."""
+        return self.folder("bm25")

@@ -1,0 +1,101 @@
+"""A pipeline: stages in their order, and the artifacts that they write. The runner and the audit are given one.
+
+A stage is one module of the pipeline's package, and is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from raggs.artifacts import Record
+from raggs.errors import UsageError
+from raggs.text import did_you_mean
+
+if TYPE_CHECKING:
+    from raggs.stages.base import Stage  # late: it needs numpy, and most who open a run do not
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Stages that hand artifacts on.
+
+    Attributes:
+        name: as manifests state it.
+        home: the package whose modules are the stages, each with its `STAGE`.
+        order: the stages' names; each reads artifacts of stages before it.
+        artifacts: every artifact by name, with the record on its lines. One is called by its stage's name, or by that
+            and more after a dot.
+    """
+
+    name: str
+    home: str
+    order: tuple[str, ...]
+    artifacts: Mapping[str, type[Record]]
+
+    def stage(self, name: str) -> Stage[Any]:
+        """The stage that bears `name`.
+
+        Raises:
+            UsageError: there is none; the message lists those there are.
+        """
+        if name not in self.order:
+            raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, self.order))
+        return _load(self.home, name)
+
+    def writer(self, artifact: str) -> str:
+        """The stage that writes an artifact.
+
+        Raises:
+            UsageError: no stage does.
+        """
+        self.record(artifact)
+        stem = artifact.partition(".")[0]
+        if stem in self.order:
+            return stem
+        return next(name for name in self.order if artifact in self.stage(name).artifacts())
+
+    def record(self, artifact: str) -> type[Record]:
+        """The record on the lines of an artifact.
+
+        Raises:
+            UsageError: no such artifact; the message lists the known ones.
+        """
+        if artifact not in self.artifacts:
+            raise UsageError(f"there is no artifact {artifact!r}", remedy=did_you_mean(artifact, self.artifacts))
+        return self.artifacts[artifact]
+
+
+PIPELINES: Mapping[str, str] = {"golden": "raggs.stages"}  # by name, the module that holds it in capitals
+
+
+def load_pipeline(name: str) -> Pipeline:
+    """The pipeline that bears `name`.
+
+    Raises:
+        UsageError: this raggs has none of that name.
+    """
+    if name not in PIPELINES:
+        raise UsageError(f"unknown pipeline {name!r}", remedy=f"known: {', '.join(PIPELINES)}; upgrade raggs")
+    found: Pipeline = getattr(import_module(PIPELINES[name]), name.upper())
+    return found
+
+
+def check_stage(name: str) -> None:
+    """Find out that no pipeline has a stage of this name.
+
+    Raises:
+        UsageError: the message lists all stages.
+    """
+    stages = [stage for pipeline in PIPELINES for stage in load_pipeline(pipeline).order]
+    if name not in stages:
+        raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, stages))
+
+
+@cache
+def _load(home: str, name: str) -> Stage[Any]:
+    stage: Stage[Any] = import_module(f"{home}.{name}").STAGE
+    return stage

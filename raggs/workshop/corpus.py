@@ -1,0 +1,121 @@
+"""A corpus as it was named: its passages one by one as its source gives them, or all of them on this disk.
+
+The copy on the disk is made once for a source's content and a corpus's settings, whoever asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from raggs import corpora
+from raggs.adapter import AdapterConfig
+from raggs.artifacts import Passage
+from raggs.corpora.base import Corpus, Remote
+from raggs.errors import DataError
+from raggs.hashing import hash_value
+from raggs.indexes.passages import FORMAT, Passages, PassageStore
+from raggs.indexes.places import Places
+from raggs.progress import Building, Hear, Notice
+from raggs.text import plural
+from raggs.workshop.folders import make_folder
+
+SHOWN = 3
+
+
+class OpenCorpus:
+    """One corpus. Nothing is read before it is needed.
+
+    Args:
+        spec: of the corpus.
+        places: where copies are kept.
+        hear: is told of the reading, and of passages that were left out.
+    """
+
+    def __init__(self, spec: AdapterConfig, places: Places, hear: Hear) -> None:
+        self._spec = spec
+        self._places = places
+        self._hear = hear
+
+    @property
+    def place(self) -> Path | str:
+        """Where the corpus lies, for messages."""
+        return place_of(self._spec)
+
+    def passages(self, *, whole: bool) -> Passages:
+        """The passages, from their own source where that gives single ones and the `whole` corpus is not needed.
+
+        Raises:
+            RaggsError: as `store`; or the source's server has not what is asked of it.
+        """
+        source = self._source
+        if isinstance(source, Remote) and not whole:
+            return self._remote
+        return self.store
+
+    @cached_property
+    def store(self) -> PassageStore:
+        """All passages, on this disk.
+
+        Raises:
+            NotFoundError, DataError: the corpus is missing, malformed or empty, or changed while it was read.
+            ProviderError: the workspace cannot be written.
+        """
+        source = self._source
+        content = source.source_hash()
+        key = hash_value([FORMAT, source.causes(), content])[:24]
+        path = self._places.corpora / f"{self._spec.type}-{key}.sqlite"
+        if path.exists():
+            return PassageStore.open(path)
+        make_folder(path.parent)
+        store = PassageStore.build(path, self._some(source), content, progress=self._building)
+        self._tell_left_out(source)
+        if source.source_hash() != content:
+            store.close()
+            path.unlink()
+            raise DataError("the corpus changed while it was read", where=self.place, remedy="run again")
+        return store
+
+    def empty(self) -> DataError:
+        """What is said of a corpus without passages."""
+        return DataError("the corpus holds no passages", where=self.place, remedy="add at least one")
+
+    def close(self) -> None:
+        """Let go of files and connections."""
+        for part in ("store", "_remote"):
+            if part in self.__dict__:
+                self.__dict__.pop(part).close()
+
+    @cached_property
+    def _source(self) -> Corpus:
+        return corpora.REGISTRY.of(self._spec)(self._spec)
+
+    @cached_property
+    def _remote(self) -> Passages:
+        source = self._source
+        if not isinstance(source, Remote):
+            raise TypeError("this corpus does not give single passages")
+        return source.remote()
+
+    def _some(self, source: Corpus) -> Iterator[Passage]:
+        """The passages of a corpus that has any."""
+        number = 0
+        for number, passage in enumerate(source.passages(), start=1):  # noqa: B007 - counted for the check below
+            yield passage
+        if not number:
+            raise self.empty()
+
+    def _tell_left_out(self, source: Corpus) -> None:
+        if left_out := source.left_out:
+            shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in left_out[:SHOWN])
+            more = ", …" if len(left_out) > SHOWN else ""
+            self._hear(Notice(f"{plural(len(left_out), 'passage')} without text left out: {shown}{more}"))
+
+    def _building(self, what: str, done: int, total: int) -> None:
+        self._hear(Building(what, done, total))
+
+
+def place_of(spec: AdapterConfig) -> Path | str:
+    """Where the thing that a spec names lies, for messages: its path or address, else its type."""
+    return getattr(spec, "path", None) or getattr(spec, "shown", None) or spec.type
