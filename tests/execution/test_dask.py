@@ -179,7 +179,7 @@ def test_workers_of_this_machine_are_started_without_secrets_and_stopped(
     spread = make_project(tmp_path / "spread", queries=3, execution={"type": "dask", "workers": 2}, **SMALL)
     run(local.config)
     with open_runner(load_config(spread.config)) as runner:
-        runner.run(Selection())
+        runner.run(Selection(GOLDEN.order))
         client: Any = runner.execution._client  # type: ignore[attr-defined]
         assert len(client.scheduler_info()["workers"]) == 2
         assert set(client.run(os.getenv, "SOME_API_KEY").values()) == {""}
