@@ -28,6 +28,7 @@ from raggs.execution.desk import Desk
 from raggs.execution.shards import Job
 from raggs.manifests.models import versions
 from raggs.pipeline.plan import Selection
+from raggs.stages import GOLDEN
 
 KEY = "sk-test-0123456789abcdef"
 PRICES = {"openai/test-model": {"input": 1.0, "output": 10.0}}
