@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from raggs.config.doctor import EXTRAS
+from raggs.app.doctor import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 RAGGS = ROOT / "raggs"
@@ -53,12 +53,12 @@ def floor_of(room: str) -> str:
 def declared(package: str) -> set[str]:
     """The floors and rooms that the sentence ``Imports: ...`` of a package's docstring names."""
     text = ast.get_docstring(ast.parse((RAGGS / package / "__init__.py").read_text(encoding="utf-8"))) or ""
-    sentence = re.search(r"^Imports: ([\w, ]+)\.$", text, re.MULTILINE)
+    sentence = re.search(r"^Imports: ([\w,\s]+)\.$", text, re.MULTILINE)
     assert sentence is not None, (
         f'raggs/{package}/__init__.py: its docstring needs a line of the form "Imports: libraries, llm, leaves." that '
         f"names floors or rooms of the table in docs/architecture.md (or: Imports: nothing.)"
     )
-    return set(sentence[1].split(", ")) - {"nothing"}
+    return set(re.split(r",\s+", sentence[1])) - {"nothing"}
 
 
 @pytest.mark.parametrize("room", [*PACKAGES, *MODULES])

@@ -19,7 +19,7 @@ NEEDED = (
     "raggs/prompts/order@1.fr.md",
     "raggs/manifests/store.py",
     "raggs/stages/rank.py",
-    "raggs/cli/starter/raggs.yaml",
+    "raggs/app/starter/raggs.yaml",
     "raggs/py.typed",
 )
 

@@ -1,4 +1,7 @@
 """What can be done with raggs, one file a use case: plain functions from typed requests to typed results.
 
-The command line, Python programs and pages call nothing else. Imports: everything below; never the command line.
+The command line, Python programs and pages call nothing else.
+
+Imports: config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop, adapters, tools,
+libraries, llm, leaves.
 """

@@ -10,6 +10,7 @@ from typing import Any
 
 from raggs import corpora, embedders, execution, exporters, fusion, judges, queries, ranking, retrievers, rewriters
 from raggs.config.models import RunConfig
+from raggs.evaluation import analyses
 from raggs.errors import PrerequisiteError, UsageError
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
@@ -30,6 +31,7 @@ REGISTRIES: dict[str, Registry[object]] = {
     "judges": judges.REGISTRY,
     "exporters": exporters.REGISTRY,
     "executions": execution.REGISTRY,
+    "analyses": analyses.REGISTRY,
     "fusions": fusion.REGISTRY,
     "engines": ranking.REGISTRY,
     "measures": MEASURES,

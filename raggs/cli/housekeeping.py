@@ -10,7 +10,6 @@ import typer
 from raggs.cli.boundary import Debug
 from raggs.cli.options import CheckedConfig, Json, Yes
 
-STARTER = Path(__file__).parent / "starter"
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Where the runs lie.")]
 
 
@@ -27,20 +26,10 @@ def init(
     Example:
       raggs init demo && raggs run --config demo/raggs.yaml
     """
-    from raggs.atomic import write_atomic
-    from raggs.errors import UsageError
-    from raggs.workshop.folders import make_folder
+    from raggs.app.init import make_starter
 
-    files = sorted(path for path in STARTER.iterdir() if path.is_file())
-    taken = [file.name for file in files if (folder / file.name).exists()]
-    if taken and not force:
-        raise UsageError(
-            f"{', '.join(taken)} already there", where=folder, remedy="choose another folder, or pass --force"
-        )
-    make_folder(folder)
-    for file in files:
-        write_atomic(folder / file.name, file.read_bytes())
-        typer.echo(f"{folder / file.name}")
+    for file in make_starter(folder, force=force):
+        typer.echo(str(file))
     typer.echo(f"next: raggs run --config {folder / 'raggs.yaml'}")
 
 

@@ -1,4 +1,4 @@
-"""The configuration: one YAML file, checked as a whole, and the wiring that it asks for.
+"""The configuration: one YAML file, checked as a whole, with the origin of each value. It builds nothing.
 
-Imports: pipeline, execution, exporters, golden, manifests, stages, adapters, tools, libraries, llm, leaves.
+Imports: elastic, execution, stages, adapters, llm, leaves.
 """

@@ -1,7 +1,7 @@
 """Working parts from what names them: a corpus, an embedder, a retriever, a judge, each made when it is asked for.
 
 It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it.
-Imports: adapters, prompts, indexes, llm and the leaves.
+Imports: adapters, prompts, indexes, llm, leaves.
 """
 
 from __future__ import annotations

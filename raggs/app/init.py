@@ -1,0 +1,36 @@
+"""A starter project: a commented configuration, a small corpus and questions, which run offline at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raggs.atomic import write_atomic
+from raggs.errors import UsageError
+from raggs.workshop import make_folder
+
+STARTER = Path(__file__).parent / "starter"
+
+
+def make_starter(folder: Path, *, force: bool = False) -> list[Path]:
+    """Make a starter project in `folder`, which is made if missing.
+
+    Args:
+        force: write over files of the same names.
+
+    Returns:
+        The files.
+
+    Raises:
+        UsageError: a file of the same name is there already.
+        ProviderError: the folder cannot be written.
+    """
+    files = sorted(path for path in STARTER.iterdir() if path.is_file())
+    taken = [file.name for file in files if (folder / file.name).exists()]
+    if taken and not force:
+        raise UsageError(
+            f"{', '.join(taken)} already there", where=folder, remedy="choose another folder, or pass --force"
+        )
+    make_folder(folder)
+    for file in files:
+        write_atomic(folder / file.name, file.read_bytes())
+    return [folder / file.name for file in files]
