@@ -10,8 +10,8 @@ from typing import Any
 
 from raggs import corpora, embedders, execution, exporters, fusion, judges, queries, ranking, retrievers, rewriters
 from raggs.config.models import RunConfig
-from raggs.evaluation import analyses
 from raggs.errors import PrerequisiteError, UsageError
+from raggs.evaluation import analyses
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import RunManifest

@@ -12,24 +12,29 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from raggs import retrievers
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
-from raggs.embedders.base import Embedder
 from raggs.errors import DataError
 from raggs.hashing import hash_value
-from raggs.indexes.passages import Passages
-from raggs.judges.base import Judge, Task
-from raggs.llm import LLM
 from raggs.pipeline.events import Listener, silent
-from raggs.prompts import Prompt
-from raggs.retrievers.base import Retriever
-from raggs.rewriters.base import Rewriter
 from raggs.settings import causes_of
 from raggs.spending import Spending
-from raggs.workshop import OpenCorpus, Workshop
-from raggs.workshop.corpus import place_of
-from raggs.workshop.workshop import judge_prompts
+from raggs.workshop import (
+    LLM,
+    Embedder,
+    Judge,
+    OpenCorpus,
+    Passages,
+    Prompt,
+    Retriever,
+    Rewriter,
+    Task,
+    Workshop,
+    judge_prompts,
+    open_queries,
+    place_of,
+    read_whole,
+)
 
 
 class RunServices:
@@ -50,7 +55,7 @@ class RunServices:
     @cached_property
     def queries(self) -> Mapping[str, Query]:
         """All questions by id."""
-        return self.workshop.queries(self.config.queries)
+        return open_queries(self.config.queries)
 
     @cached_property
     def corpus(self) -> OpenCorpus:
@@ -60,8 +65,7 @@ class RunServices:
     @cached_property
     def passages(self) -> Passages:
         """The corpus as retrievers and pools need it."""
-        kinds = [retrievers.REGISTRY.of(spec) for spec in self.config.retrieve.retrievers]
-        return self.corpus.passages(whole=any(kind.WHOLE_CORPUS for kind in kinds))
+        return self.corpus.passages(whole=read_whole(self.config.retrieve.retrievers))
 
     @cached_property
     def embedder(self) -> Embedder | None:

@@ -29,8 +29,7 @@ from raggs.manifests.models import versions
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.stages import GOLDEN
-from raggs.workshop import Workshop
-from raggs.workshop.workshop import judge_prompts
+from raggs.workshop import Workshop, judge_prompts
 
 
 class AbsentEmbedder(Embedder):

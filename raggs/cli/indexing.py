@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, Overrides
+
+if TYPE_CHECKING:
+    from raggs.app.index import Load
+    from raggs.app.services import RunServices
+    from raggs.cli.progress import LiveProgress, PlainProgress
+
+    Display = LiveProgress | PlainProgress | None
+
+Row = dict[str, object]
 
 
 def index(
@@ -62,7 +71,7 @@ def index(
         typer.echo(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
 
 
-def _overwrite(load: Any, yes: bool) -> bool:
+def _overwrite(load: Load, yes: bool) -> bool:
     """Whether an index that holds something else may go; asked where somebody can answer."""
     if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
@@ -70,7 +79,7 @@ def _overwrite(load: Any, yes: bool) -> bool:
     return typer.confirm(question, err=True)
 
 
-def _done(load: Any, services: Any, display: Any, overwrite: bool) -> dict[str, Any]:
+def _done(load: Load, services: RunServices, display: Display, overwrite: bool) -> Row:
     from raggs.app.index import run_load
     from raggs.text import plural
 
@@ -89,7 +98,7 @@ def _done(load: Any, services: Any, display: Any, overwrite: bool) -> dict[str, 
     }
 
 
-def _described(load: Any) -> dict[str, Any]:
+def _described(load: Load) -> Row:
     from raggs.text import plural
 
     contents, place = load.loader.contents, load.loader.place.shown

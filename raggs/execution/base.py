@@ -10,12 +10,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Record
 from raggs.settings import Settings
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import AnyStage, Services, Work
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,7 @@ class Execution(Adapter, ABC):
 
     @abstractmethod
     def records(
-        self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
+        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         """The stage's records, the same and in the same order as `stage.run` gives them.
 

@@ -38,7 +38,7 @@ from raggs.indexes.passages import PassageStore
 from raggs.judges.base import Task
 from raggs.manifests.models import versions
 from raggs.settings import Effort, Settings
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import AnyStage, Services, Work
 
 # Names of variables that workers on this machine do not inherit, except those by which they log in to Elasticsearch.
 SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")
@@ -64,7 +64,7 @@ class DaskExecution(Execution):
     config: Config
 
     def records(
-        self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
+        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         if not stage.by_query(config):
             yield from stage.run(work, config, services)
@@ -90,7 +90,7 @@ class DaskExecution(Execution):
 
     # --- one stage ---
 
-    def _job(self, stage: Stage[Any], services: Services, folder: Path) -> Job:
+    def _job(self, stage: AnyStage, services: Services, folder: Path) -> Job:
         judge, embedder, passages = services.judge, services.embedder, services.passages
         return Job(
             stage=stage.NAME,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Record
 from raggs.execution.base import Execution
 from raggs.settings import Settings
-from raggs.stages.base import Services, Stage, Work
+from raggs.stages.base import AnyStage, Services, Work
 
 
 class LocalExecution(Execution):
@@ -20,6 +20,6 @@ class LocalExecution(Execution):
         type: Literal["local"] = "local"
 
     def records(
-        self, stage: Stage[Any], work: Work, config: Settings, services: Services, folder: Path
+        self, stage: AnyStage, work: Work, config: Settings, services: Services, folder: Path
     ) -> Iterator[Record]:
         return stage.run(work, config, services)

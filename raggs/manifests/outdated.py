@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from raggs import ranking
 from raggs.manifests.models import StageLock
 from raggs.stages import GOLDEN
-from raggs.stages.base import Stage
+from raggs.stages.base import AnyStage
 from raggs.stages.rank import engine_version
 
 
-def made_by(stage: Stage[Any], lock: StageLock) -> dict[str, str]:
+def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
     """The versions of this raggs' code that would make the result now, as component trees name them."""
     here = {"code": stage.code}
     if "engine" in lock.components:

@@ -21,7 +21,7 @@ from raggs.manifests.reasons import (
     differences,
 )
 from raggs.settings import Settings, causes_of
-from raggs.stages.base import Services, Stage
+from raggs.stages.base import AnyStage, Services
 from raggs.stages.pipeline import Pipeline
 
 
@@ -60,7 +60,7 @@ def select(
     return Selection(order[first : last + 1], force)
 
 
-def components(stage: Stage[Any], config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:
+def components(stage: AnyStage, config: Settings, services: Services, inputs: Mapping[str, str]) -> dict[str, Any]:
     """Everything that a stage's result depends on, by name; the tree is what a lock keeps and reasons compare."""
     parts = {
         "code": stage.code,

@@ -22,7 +22,7 @@ from raggs.pipeline.plan import Selection, components, fingerprint
 from raggs.pipeline.standing import Plan, Standing
 from raggs.settings import Settings
 from raggs.spending import Spending
-from raggs.stages.base import Services, Stage, Statistics, Work
+from raggs.stages.base import AnyStage, Services, Statistics, Work
 from raggs.stages.pipeline import Pipeline
 
 
@@ -137,7 +137,7 @@ class Runner:
 
     # --- one stage ---
 
-    def _execute(self, stage: Stage[Any], reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
+    def _execute(self, stage: AnyStage, reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
         config, name = self.configs[stage.NAME], stage.NAME
         self.listen(StageStarted(name, reasons))
         self.store.begin(name)
@@ -211,7 +211,7 @@ class Runner:
         """The manifest with what this run is expected to cost, where anyone is paid; written with the next lock."""
         return manifest.model_copy(update={"estimates": self.estimate()}) if self.services.judge.models else manifest
 
-    def _components(self, stage: Stage[Any], _: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
+    def _components(self, stage: AnyStage, _: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         return components(stage, self.configs[stage.NAME], self.services, inputs)
 
     def _reader(self, artifact: str) -> Callable[[], Iterator[Record]]:
@@ -225,7 +225,7 @@ class Runner:
 class _Watch:
     """Counts a stage's failed records and tallies them while they pass."""
 
-    def __init__(self, stage: Stage[Any], statistics: Statistics) -> None:
+    def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
         self._stage = stage
         self.statistics = statistics
         self.failed = 0

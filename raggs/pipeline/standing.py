@@ -16,14 +16,14 @@ from raggs.manifests.outdated import made_by
 from raggs.manifests.reasons import Reason, Upstream
 from raggs.manifests.store import RunStore
 from raggs.pipeline.plan import Selection, decide
-from raggs.stages.base import Stage
+from raggs.stages.base import AnyStage
 from raggs.stages.pipeline import Pipeline
 
 Plan = dict[str, tuple[Reason, ...]]
-Components = Callable[[Stage[Any], StageLock, Mapping[str, str]], Mapping[str, Any]]
+Components = Callable[[AnyStage, StageLock, Mapping[str, str]], Mapping[str, Any]]
 
 
-def as_locked(stage: Stage[Any], lock: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
+def as_locked(stage: AnyStage, lock: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
     """What a result depends on, as far as the run's own directory and this raggs tell."""
     return {**lock.components, **made_by(stage, lock), **({"inputs": dict(inputs)} if inputs else {})}
 
@@ -55,7 +55,7 @@ class Standing:
             planned[name] = waits if waits and lock is not None else self.reasons(stage, lock, forced=forced)
         return {name: planned[name] for name in chosen.stages}
 
-    def reasons(self, stage: Stage[Any], lock: StageLock | None, *, forced: bool = False) -> tuple[Reason, ...]:
+    def reasons(self, stage: AnyStage, lock: StageLock | None, *, forced: bool = False) -> tuple[Reason, ...]:
         """Why a stage would run, whatever the stages before it do."""
         interrupted = self.store.marker(stage.NAME).exists()
         if lock is None:
@@ -64,7 +64,7 @@ class Standing:
         today = self.components(stage, lock, self.inputs(stage))
         return decide(lock, today, found, forced=forced, interrupted=interrupted)
 
-    def inputs(self, stage: Stage[Any]) -> dict[str, str]:
+    def inputs(self, stage: AnyStage) -> dict[str, str]:
         """The hashes of the artifacts that a stage reads, by file; empty for one that is not there."""
         return {artifact_file(read): self.file_hash(artifact_file(read)) or "" for read in stage.READS}
 

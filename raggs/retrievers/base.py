@@ -13,6 +13,7 @@ from raggs.adapter import Adapter, AdapterConfig
 from raggs.arrays import Vectors
 from raggs.artifacts import EmbedRecord
 from raggs.elastic.settings import VectorPlace
+from raggs.errors import PrerequisiteError
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
 from raggs.settings import Causes
@@ -35,6 +36,15 @@ class RetrieverConfig(AdapterConfig):
 def name_of(config: RetrieverConfig) -> str:
     """The name of a configured retriever in records and weights: its `name`, else its `type`."""
     return config.name or config.type
+
+
+def no_embedder(_: Sequence[str]) -> Vectors:
+    """What embeds where no embedder is configured.
+
+    Raises:
+        PrerequisiteError: always.
+    """
+    raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
 
 
 def _alone(_: RetrieverConfig) -> Retriever:

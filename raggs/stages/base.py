@@ -20,7 +20,7 @@ from raggs.health import Health
 from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
-from raggs.settings import Settings
+from raggs.settings import Causes, Settings
 
 R = TypeVar("R", bound=Record)
 C = TypeVar("C", bound=Settings)
@@ -164,7 +164,7 @@ class Stage(ABC, Generic[C]):
     RECORD: ClassVar[type[Record]]
 
     @abstractmethod
-    def causes(self, config: C, services: Services) -> dict[str, Any]:
+    def causes(self, config: C, services: Services) -> Causes:
         """What the result depends on besides `config` and the artifacts in `READS`, by readable name."""
 
     def by_query(self, config: C) -> bool:
@@ -196,6 +196,9 @@ class Stage(ABC, Generic[C]):
     @abstractmethod
     def run(self, work: Work, config: C, services: Services) -> Iterator[Record]:
         """The records of all of the stage's artifacts, those of each sorted as their model says."""
+
+
+AnyStage = Stage[Any]  # of whatever configuration
 
 
 def run_ordered(

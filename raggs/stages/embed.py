@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -14,7 +14,7 @@ from raggs.arrays import shortest_floats
 from raggs.artifacts import EmbedRecord, Query, QueryRecord, Record
 from raggs.embedders.base import EmbedderConfig
 from raggs.languages import detect_language
-from raggs.settings import Settings
+from raggs.settings import Causes, Settings
 from raggs.stages.base import Services, Stage, Work, run_ordered
 from raggs.text import clean_unicode, one_line
 
@@ -44,7 +44,7 @@ class Embed(Stage[EmbedConfig]):
     def by_query(self, config: EmbedConfig) -> bool:
         return False  # an embedder's last bits may depend on what else is in the batch
 
-    def causes(self, config: EmbedConfig, services: Services) -> dict[str, Any]:
+    def causes(self, config: EmbedConfig, services: Services) -> Causes:
         return {
             "queries": services.causes("queries"),
             "embedder": services.causes("embedder"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -19,7 +19,7 @@ from raggs.artifacts import JudgeRecord, MergeRecord, Record
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
-from raggs.settings import Effort, PromptName, Settings
+from raggs.settings import Causes, Effort, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work, run_ordered
 from raggs.stages.judgehealth import JudgeStatistics
 
@@ -48,7 +48,7 @@ class JudgeConfig(Settings):
     )
 
 
-class Judge(Stage[JudgeConfig]):
+class JudgeStage(Stage[JudgeConfig]):
     NAME = "judge"
     VERSION = 2
     READS = ("merge",)
@@ -56,7 +56,7 @@ class Judge(Stage[JudgeConfig]):
     RECORD = JudgeRecord
     ASKS_JUDGE = True
 
-    def causes(self, config: JudgeConfig, services: Services) -> dict[str, Any]:
+    def causes(self, config: JudgeConfig, services: Services) -> Causes:
         return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}
 
     def by_query(self, config: JudgeConfig) -> bool:
@@ -152,4 +152,4 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
     )
 
 
-STAGE = Judge()
+STAGE = JudgeStage()

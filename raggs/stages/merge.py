@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -13,7 +13,7 @@ from raggs.adapter import NameOf
 from raggs.artifacts import MergeRecord, Placement, RetrieveRecord
 from raggs.fusion import Fusion, fuse, fusion_options, make_fusion
 from raggs.fusion.duplicates import group_duplicates
-from raggs.settings import Settings
+from raggs.settings import Causes, Settings
 from raggs.stages.base import PassageServices, Services, Stage, Work
 
 
@@ -67,7 +67,7 @@ class Merge(Stage[MergeConfig]):
     Config = MergeConfig
     RECORD = MergeRecord
 
-    def causes(self, config: MergeConfig, services: Services) -> dict[str, Any]:
+    def causes(self, config: MergeConfig, services: Services) -> Causes:
         return {"corpus": services.causes("corpus"), "fusion": fusion.REGISTRY.edition(config.type)}
 
     def run(self, work: Work, config: MergeConfig, services: PassageServices) -> Iterator[MergeRecord]:

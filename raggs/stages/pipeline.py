@@ -9,14 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raggs.artifacts import Record
 from raggs.errors import UsageError
 from raggs.text import did_you_mean
 
 if TYPE_CHECKING:
-    from raggs.stages.base import Stage  # late: it needs numpy, and most who open a run do not
+    from raggs.stages.base import AnyStage  # late: it needs numpy, and most who open a run do not
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Pipeline:
     order: tuple[str, ...]
     artifacts: Mapping[str, type[Record]]
 
-    def stage(self, name: str) -> Stage[Any]:
+    def stage(self, name: str) -> AnyStage:
         """The stage that bears `name`.
 
         Raises:
@@ -96,6 +96,6 @@ def check_stage(name: str) -> None:
 
 
 @cache
-def _load(home: str, name: str) -> Stage[Any]:
-    stage: Stage[Any] = import_module(f"{home}.{name}").STAGE
+def _load(home: str, name: str) -> AnyStage:
+    stage: AnyStage = import_module(f"{home}.{name}").STAGE
     return stage

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import Field, model_validator
 
 from raggs.artifacts import JudgeRecord, PruneRecord
 from raggs.pruning import prune
-from raggs.settings import Settings
+from raggs.settings import Causes, Settings
 from raggs.stages.base import QueryServices, Services, Stage, Work
 
 
@@ -32,7 +31,7 @@ class Prune(Stage[PruneConfig]):
     Config = PruneConfig
     RECORD = PruneRecord
 
-    def causes(self, config: PruneConfig, services: Services) -> dict[str, Any]:
+    def causes(self, config: PruneConfig, services: Services) -> Causes:
         return {}
 
     def run(self, work: Work, config: PruneConfig, services: QueryServices) -> Iterator[PruneRecord]:

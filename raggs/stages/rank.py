@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -20,7 +20,7 @@ from raggs.hashing import hash_value
 from raggs.judges.base import Judge
 from raggs.ranking import Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
-from raggs.settings import PromptName, Settings, causes_of
+from raggs.settings import Causes, PromptName, Settings, causes_of
 from raggs.stages.base import Journal, Services, Stage, Work, run_ordered
 from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, rank_records
@@ -99,7 +99,7 @@ class Rank(Stage[RankConfig]):
     RECORD = RankRecord
     ASKS_JUDGE = True
 
-    def causes(self, config: RankConfig, services: Services) -> dict[str, Any]:
+    def causes(self, config: RankConfig, services: Services) -> Causes:
         return {
             "queries": services.causes("queries"),
             "engine": engine_version(config.engine),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -12,7 +12,7 @@ from raggs import retrievers
 from raggs.adapter import OneOf
 from raggs.artifacts import EmbedRecord, RetrieveRecord
 from raggs.retrievers.base import RetrieverConfig, name_of
-from raggs.settings import Settings
+from raggs.settings import Causes, Settings
 from raggs.stages.base import Services, Stage, Work
 
 BATCH = 64
@@ -43,7 +43,7 @@ class Retrieve(Stage[RetrieveConfig]):
     Config = RetrieveConfig
     RECORD = RetrieveRecord
 
-    def causes(self, config: RetrieveConfig, services: Services) -> dict[str, Any]:
+    def causes(self, config: RetrieveConfig, services: Services) -> Causes:
         return {"corpus": services.causes("corpus"), **services.causes("retrievers")}
 
     def prepare(self, work: Work, services: Services) -> None:

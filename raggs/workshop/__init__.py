@@ -1,13 +1,40 @@
 """Working parts from what names them: a corpus, an embedder, a retriever, a judge, each made when it is asked for.
 
-It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it.
+It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
+the parts are is said here too, so that who uses them imports this room alone.
+
 Imports: adapters, prompts, indexes, llm, leaves.
 """
 
 from __future__ import annotations
 
-from raggs.workshop.corpus import OpenCorpus
+from raggs.embedders.base import Embedder
+from raggs.indexes.passages import Passages
+from raggs.judges.base import Judge, Task
+from raggs.llm import LLM
+from raggs.prompts import Prompt
+from raggs.retrievers.base import Retriever
+from raggs.rewriters.base import Rewriter
+from raggs.workshop.corpus import OpenCorpus, place_of
 from raggs.workshop.folders import make_folder
-from raggs.workshop.workshop import Workshop
+from raggs.workshop.models import judge_prompts
+from raggs.workshop.questions import open_queries
+from raggs.workshop.workshop import Workshop, read_whole
 
-__all__ = ["OpenCorpus", "Workshop", "make_folder"]
+__all__ = [
+    "LLM",
+    "Embedder",
+    "Judge",
+    "OpenCorpus",
+    "Passages",
+    "Prompt",
+    "Retriever",
+    "Rewriter",
+    "Task",
+    "Workshop",
+    "judge_prompts",
+    "make_folder",
+    "open_queries",
+    "place_of",
+    "read_whole",
+]

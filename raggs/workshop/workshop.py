@@ -6,33 +6,25 @@ settings alone. Nothing is opened, loaded or imported before it is asked for.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from raggs import embedders, judges, queries, retrievers, rewriters
+from raggs import retrievers
 from raggs.adapter import AdapterConfig
-from raggs.arrays import Vectors
-from raggs.artifacts import Query
-from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
-from raggs.errors import PrerequisiteError
+from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
 from raggs.indexes.places import Places
-from raggs.judges.base import Judge, JudgeContext
-from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
-from raggs.progress import Building, Hear, Waiting, deaf
-from raggs.prompts import Prompt, load_prompt
-from raggs.queries.load import load_queries
-from raggs.retrievers.base import Retriever, RetrieverConfig, RetrieverContext, name_of
-from raggs.rewriters.base import Rewriter, RewriterContext
-from raggs.workshop.corpus import OpenCorpus, place_of
+from raggs.llm import BatchSettings, BudgetSettings, LLMSettings
+from raggs.progress import Hear, deaf
+from raggs.retrievers.base import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
+from raggs.workshop.corpus import OpenCorpus
+from raggs.workshop.models import Models
 
 Owned = TypeVar("Owned", OpenCorpus, Retriever)
 
 
-class Workshop:
+class Workshop(Models):
     """Makes parts. One workshop serves one invocation: what its language models spend counts together.
 
     Args:
@@ -54,44 +46,19 @@ class Workshop:
         keeps_answers: bool = True,
         hear: Hear = deaf,
     ) -> None:
-        self.places = Places.of(workspace)
-        self.ledger = CallLedger()
-        self._settings = llm or LLMSettings()
-        self._budget = budget or BudgetSettings()
-        self._batch = batch
-        self._answers = self.places.llm if keeps_answers else None
-        self._hear = hear
+        super().__init__(
+            Places.of(workspace),
+            llm or LLMSettings(),
+            budget or BudgetSettings(),
+            batch=batch,
+            keeps_answers=keeps_answers,
+            hear=hear,
+        )
         self._made: list[OpenCorpus | Retriever] = []
-
-    @cached_property
-    def llm(self) -> LLM:
-        """Language models. Making it touches neither disk nor network."""
-        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting)
-
-    @cached_property
-    def loop(self) -> asyncio.Runner:
-        """The event loop in which everything that waits is awaited."""
-        return asyncio.Runner()
-
-    def queries(self, spec: AdapterConfig) -> Mapping[str, Query]:
-        """All questions by id, sorted by id.
-
-        Raises:
-            NotFoundError, DataError: the file is missing or malformed (see `load_queries`).
-        """
-        return load_queries(queries.REGISTRY.of(spec)(spec), place_of(spec))
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
         """A corpus; closed with the workshop."""
         return self._own(OpenCorpus(spec, self.places, self._hear))
-
-    def embedder(self, spec: EmbedderConfig) -> Embedder:
-        """An embedder; its model is loaded at first use."""
-        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(self.llm, lambda: self.loop))
-
-    def rewriter(self, spec: AdapterConfig) -> Rewriter:
-        """A rewriter of questions."""
-        return rewriters.REGISTRY.of(spec)(spec, RewriterContext(self.llm))
 
     def retrievers(
         self,
@@ -115,7 +82,7 @@ class Workshop:
         context = RetrieverContext(
             passages=passages,
             queries=queries,
-            embed=_no_embedder if embedder is None else embedder.embed,
+            embed=no_embedder if embedder is None else embedder.embed,
             embedder="" if embedder is None else embedder.identity,
             dims=0 if embedder is None else embedder.dims,
             places=self.places,
@@ -124,23 +91,9 @@ class Workshop:
         )
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
-    def judge(self, spec: AdapterConfig, grade: Prompt, order: Prompt) -> Judge:
-        """A judge that is asked by these prompts, where it is a model."""
-        context = JudgeContext(
-            llm=self.llm, grade_prompt=grade, order_prompt=order, judge=lambda other: self.judge(other, grade, order)
-        )
-        return judges.REGISTRY.of(spec)(spec, context)
-
-    def building(self, what: str, done: int, total: int) -> None:
-        """Tell the listener how far something is that is made once."""
-        self._hear(Building(what, done, total))
-
     def close(self) -> None:
         """Close what is open; a closed workshop is not used again."""
-        if "llm" in self.__dict__:
-            self.loop.run(self.llm.close())
-        if "loop" in self.__dict__:
-            self.loop.close()
+        super().close()
         while self._made:
             self._made.pop().close()
 
@@ -148,18 +101,7 @@ class Workshop:
         self._made.append(part)
         return part
 
-    def _waiting(self, what: str, done: int, total: int) -> None:
-        self._hear(Waiting(what, done, total))
 
-
-def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
-    """The prompts by which a judge grades and orders, by name or path.
-
-    Raises:
-        NotFoundError, ConfigError: there is none, or it lacks a part.
-    """
-    return load_prompt(grade, "grade"), load_prompt(order, "order")
-
-
-def _no_embedder(_: Sequence[str]) -> Vectors:
-    raise PrerequisiteError("no embedder is configured", remedy="set embed.embedder")
+def read_whole(specs: Iterable[RetrieverConfig]) -> bool:
+    """Whether any of these retrievers reads the whole corpus."""
+    return any(retrievers.REGISTRY.of(spec).WHOLE_CORPUS for spec in specs)

@@ -1,0 +1,89 @@
+"""What asks language models, or may: the models themselves, and embedders, rewriters and judges.
+
+Whatever they spend counts together, in one ledger, within one budget.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import cached_property
+
+from raggs import embedders, judges, rewriters
+from raggs.adapter import AdapterConfig
+from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
+from raggs.indexes.places import Places
+from raggs.judges.base import Judge, JudgeContext
+from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
+from raggs.progress import Building, Hear, Waiting
+from raggs.prompts import Prompt, load_prompt
+from raggs.rewriters.base import Rewriter, RewriterContext
+
+
+class Models:
+    """Language models, and what is made of them. Made by the workshop."""
+
+    def __init__(
+        self,
+        places: Places,
+        llm: LLMSettings,
+        budget: BudgetSettings,
+        *,
+        batch: BatchSettings | None,
+        keeps_answers: bool,
+        hear: Hear,
+    ) -> None:
+        self.places = places
+        self.ledger = CallLedger()
+        self._settings = llm
+        self._budget = budget
+        self._batch = batch
+        self._answers = places.llm if keeps_answers else None
+        self._hear = hear
+
+    @cached_property
+    def llm(self) -> LLM:
+        """Language models. Making it touches neither disk nor network."""
+        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting)
+
+    @cached_property
+    def loop(self) -> asyncio.Runner:
+        """The event loop in which everything that waits is awaited."""
+        return asyncio.Runner()
+
+    def embedder(self, spec: EmbedderConfig) -> Embedder:
+        """An embedder; its model is loaded at first use."""
+        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(self.llm, lambda: self.loop))
+
+    def rewriter(self, spec: AdapterConfig) -> Rewriter:
+        """A rewriter of questions."""
+        return rewriters.REGISTRY.of(spec)(spec, RewriterContext(self.llm))
+
+    def judge(self, spec: AdapterConfig, grade: Prompt, order: Prompt) -> Judge:
+        """A judge that is asked by these prompts, where it is a model."""
+        context = JudgeContext(
+            llm=self.llm, grade_prompt=grade, order_prompt=order, judge=lambda other: self.judge(other, grade, order)
+        )
+        return judges.REGISTRY.of(spec)(spec, context)
+
+    def building(self, what: str, done: int, total: int) -> None:
+        """Tell the listener how far something is that is made once."""
+        self._hear(Building(what, done, total))
+
+    def close(self) -> None:
+        """Close what is open; it is not used again."""
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.close())
+        if "loop" in self.__dict__:
+            self.loop.close()
+
+    def _waiting(self, what: str, done: int, total: int) -> None:
+        self._hear(Waiting(what, done, total))
+
+
+def judge_prompts(grade: str, order: str) -> tuple[Prompt, Prompt]:
+    """The prompts by which a judge grades and orders, by name or path.
+
+    Raises:
+        NotFoundError, ConfigError: there is none, or it lacks a part.
+    """
+    return load_prompt(grade, "grade"), load_prompt(order, "order")
