@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from raggs.inputs import regular_file
+
 BLOCK = 1 << 20
 
 
@@ -33,9 +35,10 @@ def hash_file(path: Path) -> str:
 
     Raises:
         OSError: the file cannot be read.
+        DataError: it is a pipe or a device, which never ends.
     """
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with regular_file(path).open("rb") as file:
         while block := file.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()

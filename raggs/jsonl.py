@@ -10,7 +10,6 @@ records of rank.jsonl took 2 times as long to read and 4 times to write.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import os
@@ -20,12 +19,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, BinaryIO, TypeVar
+from typing import IO, Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from raggs.atomic import atomic_writer
-from raggs.errors import DataError, NotFoundError
+from raggs.errors import DataError
+from raggs.inputs import read_lines
 
 M = TypeVar("M", bound=BaseModel)
 BLOCK = 1 << 16
@@ -94,35 +94,20 @@ def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The non-blank lines of a UTF-8 text file (or a ``.gz`` of one) with their numbers, from 1.
 
     Raises:
-        NotFoundError: the file is missing or may not be read.
-        DataError: a line is not UTF-8.
+        NotFoundError, DataError: as `read_lines`, and where a line is not UTF-8.
     """
-    try:
-        file = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115 - closed below
-    except FileNotFoundError as error:
-        raise NotFoundError("no such file", where=path, remedy="check the path") from error
-    except OSError as error:
-        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check its permissions") from error
-    with file:
-        for number, line in enumerate(_whole(file, path), start=1):
-            try:
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            except UnicodeDecodeError as error:
-                raise DataError(
-                    f"not UTF-8 (byte {error.start + 1} of the line)",
-                    where=path,
-                    line=number,
-                    remedy="convert the file to UTF-8",
-                ) from error
-            if text.strip():
-                yield number, text
-
-
-def _whole(file: BinaryIO | gzip.GzipFile, path: Path) -> Iterator[bytes]:
-    try:
-        yield from file
-    except (OSError, EOFError, zlib.error) as error:
-        raise NotFoundError(f"cannot be read ({error})", where=path, remedy="check the file") from error
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"not UTF-8 (byte {error.start + 1} of the line)",
+                where=path,
+                line=number,
+                remedy="convert the file to UTF-8",
+            ) from error
+        if text.strip():
+            yield number, text
 
 
 def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -16,8 +16,10 @@ from typing import Any
 import yaml
 
 from raggs.errors import ConfigError, NotFoundError
+from raggs.inputs import read_whole
 
 Place = tuple[str | int, ...]
+MOST_CONFIG = 1 << 24  # bytes
 CORE_TAGS = "tag:yaml.org,2002:"
 PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value"})
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<escaped>\$\$)")
@@ -69,12 +71,12 @@ def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Sou
 
 def _read_text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return read_whole(path, MOST_CONFIG).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8", where=path, remedy="save the file as UTF-8") from error
-    except OSError as error:
+    except NotFoundError as error:
         raise NotFoundError(
-            f"cannot be read ({error.strerror})", where=path, remedy="check the path, or make one with: raggs init DIR"
+            error.message, where=path, remedy="check the path, or make one with: raggs init DIR"
         ) from error
 
 

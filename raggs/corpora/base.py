@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage
 from raggs.elastic.settings import IndexPlace
-from raggs.errors import NotFoundError
 from raggs.hashing import hash_file
 from raggs.indexes.passages import Passages
+from raggs.inputs import unreadable
 from raggs.settings import Causes
 
 
@@ -72,10 +72,9 @@ def hash_source(path: Path) -> str:
 
     Raises:
         NotFoundError: it is missing or unreadable.
+        DataError: it is no file.
     """
     try:
         return hash_file(path)
-    except FileNotFoundError as error:
-        raise NotFoundError("no such file", where=path, remedy="check corpus.path") from error
-    except OSError as error:
-        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check corpus.path") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(error, path, "check corpus.path") from error

@@ -20,6 +20,7 @@ from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
 from raggs.corpora.base import Corpus, LeftOut, hash_source
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
+from raggs.inputs import read_whole
 from raggs.settings import SourcePath
 
 
@@ -101,13 +102,10 @@ def read_text(path: Path) -> str:
 
     Raises:
         NotFoundError: it cannot be read.
-        DataError: it is binary or not UTF-8.
+        DataError: it is no file, binary, or not UTF-8.
     """
     remedy = "convert it to UTF-8, or leave it out by corpus.patterns"
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check its permissions") from error
+    data = read_whole(path)
     if b"\0" in data:
         raise DataError("not a text file", where=path, line=data[: data.index(b"\0")].count(b"\n") + 1, remedy=remedy)
     try:

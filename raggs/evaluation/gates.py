@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.errors import DataError, NotFoundError, PartialError
+from raggs.errors import DataError, PartialError
 from raggs.evaluation.models import Report, SystemPart
+from raggs.inputs import read_whole
 from raggs.jsonl import first_fault
 from raggs.metrics.stats import compare
 
@@ -77,11 +78,7 @@ def read_report(path: Path) -> Report:
         DataError: it is none.
     """
     try:
-        return Report.model_validate_json(path.read_bytes())
-    except FileNotFoundError as error:
-        raise NotFoundError("no such file", where=path, remedy="write one with raggs eval ... --out DIR") from error
-    except OSError as error:
-        raise NotFoundError(f"cannot be read ({error.strerror})", where=path) from error
+        return Report.model_validate_json(read_whole(path))
     except ValidationError as error:
         raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
 

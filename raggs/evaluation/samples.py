@@ -15,9 +15,10 @@ from pathlib import Path
 
 import yaml
 
-from raggs.errors import DataError, NotFoundError
+from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
+from raggs.inputs import read_whole
 from raggs.jsonl import read_objects
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.texts import answer_rank, folded
@@ -120,12 +121,8 @@ def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
 
 def _entries(path: Path) -> list[object]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_whole(path).decode("utf-8-sig")
         found = _json(text) or yaml.safe_load(text)
-    except FileNotFoundError as error:
-        raise NotFoundError("no such file", where=path, remedy="check the path") from error
-    except OSError as error:
-        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check it") from error
     except UnicodeDecodeError as error:
         raise DataError("not UTF-8", where=path, remedy="convert the file to UTF-8") from error
     except RecursionError as error:

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from raggs.errors import ProviderError
+from raggs.inputs import regular_file
 
 KEY_FILE = "fence.key"
 KEY_BYTES = 32
@@ -44,12 +45,13 @@ def stored_key(folder: Path) -> bytes:
 
     Raises:
         ProviderError: the file is damaged, or cannot be read or written.
+        DataError: it is a pipe or a device.
     """
     path = folder / KEY_FILE
     try:
         if not path.exists():
             _plant(path, random_key())
-        key = path.read_bytes()
+        key = regular_file(path).read_bytes()
     except OSError as error:
         raise ProviderError(
             f"cannot be used: {error.strerror}", where=path, remedy="check the folder's permissions"

@@ -20,6 +20,7 @@ from typing import Literal
 
 from raggs.errors import ConfigError, NotFoundError
 from raggs.hashing import hash_value
+from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
 Task = Literal["grade", "order", "rewrite"]
@@ -139,7 +140,7 @@ def _language(path: Path) -> str:
 
 def _read(path: Path, task: Task) -> Template:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file(path).read_text(encoding="utf-8")
     except OSError as error:
         raise NotFoundError(f"cannot be read: {error.strerror}", where=path) from None
     except UnicodeDecodeError as error:

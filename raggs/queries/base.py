@@ -8,7 +8,8 @@ from pathlib import Path
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
-from raggs.errors import DataError, NotFoundError
+from raggs.errors import DataError
+from raggs.inputs import read_whole
 
 
 class QueryReader(Adapter, ABC):
@@ -32,14 +33,10 @@ def read_text(path: Path) -> str:
 
     Raises:
         NotFoundError: it is missing or unreadable.
-        DataError: it is not UTF-8.
+        DataError: it is no file, or not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise NotFoundError("no such file", where=path, remedy="check queries.path") from error
-    except OSError as error:
-        raise NotFoundError(f"cannot be read ({error.strerror})", where=path, remedy="check queries.path") from error
+        return read_whole(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error
