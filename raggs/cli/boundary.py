@@ -1,22 +1,23 @@
 """The error boundary: whatever goes wrong in a command leaves as one sentence and an exit code.
 
 Exit codes: 0 ok, 2 usage, 3 prerequisite missing, 4 not found, 5 invalid config or data, 6 provider or runtime
-failure, 7 finished in part, 130 interrupted. `--debug` shows the stack trace of an error of ours; an error that
-is not ours is a bug, and always says so.
+failure, 7 finished in part, 130 interrupted (143 by SIGTERM, 129 by SIGHUP). `--debug` shows the stack trace of an
+error of ours; an error that is not ours is a bug, and always says so.
 """
 
 from __future__ import annotations
 
 import sys
 import traceback
+from contextlib import suppress
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
+from raggs.cli.stopping import Stop, stopping
 from raggs.errors import RaggsError
 
-INTERRUPTED = 130
 BUG = 6
 
 
@@ -39,23 +40,33 @@ class BoundaryGroup(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         _State.debug = False
-        try:
-            return super().invoke(ctx)
-        except RaggsError as error:
-            _say(error, f"raggs: {error}")
-            raise typer.Exit(error.exit_code) from error
-        except KeyboardInterrupt as error:
-            typer.echo(
-                "raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True
-            )
-            raise typer.Exit(INTERRUPTED) from error
-        except BrokenPipeError as error:
-            # The reader of our output has gone (`raggs ... | head`): nothing is wrong, and nothing is left to say.
-            sys.stdout = None
-            raise typer.Exit(0) from error
-        except OSError as error:
-            _say(error, f"raggs: {error.filename or 'the system'}: {error.strerror or error}")
-            raise typer.Exit(BUG) from error
+        with stopping() as stop:
+            try:
+                return super().invoke(ctx)
+            except RaggsError as error:
+                _say(error, f"raggs: {error}")
+                raise typer.Exit(error.exit_code) from error
+            except KeyboardInterrupt as error:
+                raise _interrupted(stop) from error
+            except typer.Abort as error:
+                if not isinstance(error.__context__, KeyboardInterrupt):  # the answers to a question have an end
+                    raise
+                raise _interrupted(stop) from error
+            except BrokenPipeError as error:
+                # The reader of our output has gone (`raggs ... | head`): nothing is wrong, and nothing is left to say.
+                sys.stdout = None
+                raise typer.Exit(0) from error
+            except OSError as error:
+                if stop.asked:  # a terminal that has hung up cannot be written to
+                    raise _interrupted(stop) from error
+                _say(error, f"raggs: {error.filename or 'the system'}: {error.strerror or error}")
+                raise typer.Exit(BUG) from error
+
+
+def _interrupted(stop: Stop) -> typer.Exit:
+    with suppress(OSError):
+        typer.echo("raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True)
+    return typer.Exit(stop.exit_code)
 
 
 def _say(error: BaseException, sentence: str) -> None:

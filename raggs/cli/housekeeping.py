@@ -97,8 +97,12 @@ def cache_clear(
 
     if not yes and what in ("llm", "all"):
         try:
-            typer.confirm(f"Throw away the paid answers in {workspace}?", abort=True)
+            agreed = typer.confirm(f"Throw away the paid answers in {workspace}?")
         except typer.Abort as error:
-            raise UsageError("nothing was cleared", remedy="pass --yes to clear without asking") from error
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise
+            agreed = False
+        if not agreed:
+            raise UsageError("nothing was cleared", remedy="pass --yes to clear without asking")
     for name in clear(workspace, what):
         typer.echo(f"cleared {name}")

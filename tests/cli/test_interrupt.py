@@ -1,4 +1,4 @@
-"""Ctrl-C in mid-run. What kill -9 does is in tests/faults."""
+"""Ctrl-C, SIGTERM and SIGHUP in mid-run. What kill -9 does is in tests/faults."""
 
 from __future__ import annotations
 
@@ -6,9 +6,103 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
-from support.project import environment, make_project, raggs
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, environment, make_project, raggs
+
+KEY = {"OPENAI_API_KEY": "sk-test-0123456789abcdefghijklmnop"}
+SENTENCE = "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"
+
+
+def started(*arguments: object, prefix: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*prefix, sys.executable, "-m", "raggs", *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**KEY),
+    )
+
+
+def wait_for(there: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 120
+    while not there():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def paid_project(folder: Path, server: LLMServer) -> Project:
+    project = make_project(folder, queries=3, corpus=24)
+    project.change(
+        judge={"judge": {"type": "litellm", "model": "openai/judge"}},
+        llm={"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}},
+    )
+    return project
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 130)])
+def test_calls_on_their_way_arrive_and_are_not_paid_again(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    with LLMServer(delay_s=1.0) as server:
+        project = paid_project(tmp_path / "own", server)
+        process = started("run", "--config", project.config, "--quiet")
+        wait_for(lambda: server.count >= 6, process)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (code, SENTENCE + "\n")
+        stopped = server.count
+        assert stopped < 20, "no more calls are made"
+        server.delay_s = 0
+        again = raggs("run", "--config", project.config, "--quiet", env=environment(**KEY))
+        assert again.returncode == 0, again.stderr
+        total = server.count
+        calm = paid_project(tmp_path / "calm", server)
+        assert raggs("run", "--config", calm.config, "--quiet", env=environment(**KEY)).returncode == 0
+        assert server.count - total == total, "calls in flight were paid again"
+        assert project.artifacts() == calm.artifacts()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_stops_at_once(tmp_path: Path, number: signal.Signals) -> None:
+    with LLMServer(delay_s=120) as server:
+        project = paid_project(tmp_path, server)
+        process = started("run", "--config", project.config, "--quiet")
+        wait_for(lambda: server.count >= 4, process)
+        process.send_signal(number)
+        time.sleep(0.5)
+        assert process.poll() is None, "it waits for the calls on their way"
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=8)  # less than it would wait for calls
+        assert process.returncode == 128 + number
+        assert "Traceback" not in errors and "destroyed" not in errors
+
+
+def test_a_hang_up_after_another_signal_is_no_second_one(tmp_path: Path) -> None:
+    """Service managers and shells send both."""
+    with LLMServer(delay_s=2.0) as server:
+        project = paid_project(tmp_path, server)
+        process = started("run", "--config", project.config, "--quiet")
+        wait_for(lambda: server.count >= 4, process)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
+        _, errors = process.communicate(timeout=60)
+        assert process.returncode in (143, 129), "which is heard first is the system's choice"
+        assert errors == SENTENCE + "\n"
+
+
+def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
+    with LLMServer(delay_s=0.2) as server:
+        project = paid_project(tmp_path, server)
+        process = started("run", "--config", project.config, "--quiet", prefix=("nohup",))
+        wait_for(lambda: server.count >= 4, process)
+        process.send_signal(signal.SIGHUP)
+        server.delay_s = 0
+        process.communicate(timeout=120)
+        assert process.returncode == 0
 
 
 def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
@@ -29,8 +123,6 @@ def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 130, errors
-    assert errors.strip().splitlines()[-1] == (
-        "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"
-    )
+    assert errors.strip().splitlines()[-1] == SENTENCE
     assert "Traceback" not in errors
     assert raggs("run", "--config", project.config, "--quiet").returncode == 0

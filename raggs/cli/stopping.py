@@ -1,0 +1,82 @@
+"""How a command is stopped: Ctrl-C, SIGTERM and SIGHUP let calls on their way arrive, a second signal stops at once.
+
+SIGTERM and SIGHUP do what SIGINT would do at the same moment, so that there is one way to stop: in an event loop the
+work is cancelled, elsewhere `KeyboardInterrupt` is raised. A hang-up is never a second signal, nor is another one that
+comes with it: shells and service managers send both. A signal that was ignored when raggs began (nohup) stays ignored.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+FIRST = 128  # a shell's exit code of a signal is 128 and its number
+HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
+TOGETHER_S = 1.0  # two different signals so close are one wish
+SHOW_CURSOR = "\x1b[?25h"
+
+
+class Stop:
+    """What stopped a command.
+
+    Attributes:
+        signal: the first signal that came; SIGINT where none did, for whoever asks after a `KeyboardInterrupt`.
+        asked: whether SIGTERM or SIGHUP came.
+    """
+
+    def __init__(self) -> None:
+        self.signal = int(signal.SIGINT)
+        self.asked = False
+        self._since = 0.0
+
+    @property
+    def exit_code(self) -> int:
+        """130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP."""
+        return FIRST + self.signal
+
+    def hear(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGTERM or SIGHUP."""
+        if self.asked:
+            together = number != self.signal and time.monotonic() - self._since < TOGETHER_S
+            if number != HANG_UP and not together:
+                _leave(FIRST + number)
+            return
+        self.asked, self.signal, self._since = True, number, time.monotonic()
+        usual = signal.getsignal(signal.SIGINT)
+        if callable(usual):
+            usual(signal.SIGINT, frame)
+        else:  # a shell's background job, for which Ctrl-C means nothing
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Hear signals while the block runs. In a thread other than the first one nothing can be heard."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    heard = {number: signal.getsignal(number) for number in (signal.SIGTERM, HANG_UP) if number is not None}
+    heard = {number: usual for number, usual in heard.items() if usual is signal.SIG_DFL}
+    for number in heard:
+        signal.signal(number, stop.hear)
+    try:
+        yield stop
+    finally:
+        for number, usual in heard.items():
+            signal.signal(number, usual)
+
+
+def _leave(code: int) -> None:
+    """End the process now; what is on disk is whole at any moment."""
+    with suppress(OSError, ValueError):
+        if sys.stderr.isatty():
+            sys.stderr.write(SHOW_CURSOR)
+            sys.stderr.flush()
+    os._exit(code)
