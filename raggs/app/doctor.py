@@ -109,7 +109,7 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Che
             if price
             else f"{model} has no known price; set llm.prices"
         )
-        yield Check("price", price is not None or config.budget.max_usd is None, note)
+        yield Check("price", price is not None or not config.budget.limits_usd, note)
     key = key_variable(model)
     if key is not None and config.llm.api_base is None:
         yield Check(

@@ -17,6 +17,7 @@ from raggs.app.services import RunServices
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
 from raggs.errors import UsageError
+from raggs.llm import BudgetSpent
 from raggs.manifests.models import Estimate
 from raggs.manifests.reasons import Reason
 from raggs.manifests.store import RunStore
@@ -24,6 +25,8 @@ from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.plan import Selection, select
 from raggs.pipeline.runner import Runner, RunResult
 from raggs.stages import GOLDEN
+
+__all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
 
 Source = LoadedConfig | RunConfig | Path | str
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,11 @@ from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, MaybeConfig, Overrides, RunFolder, Yes
 
 if TYPE_CHECKING:
-    from raggs.app.run import Forecast
+    from raggs.app.run import BudgetSpent, Forecast
+    from raggs.cli.again import Asked
+    from raggs.config.load import LoadedConfig
+    from raggs.pipeline.plan import Selection
+    from raggs.pipeline.runner import Runner, RunResult
 
 IN_PART = 7
 
@@ -36,6 +41,14 @@ def run(
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")
     ] = None,
+    max_usd: Annotated[
+        float | None,
+        typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),
+    ] = None,
+    max_calls: Annotated[
+        int | None,
+        typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
+    ] = None,
     show: Annotated[int, typer.Option("--show", metavar="N", help="Queries in the final table.")] = 5,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
@@ -54,25 +67,22 @@ def run(
     """
     from raggs.app.run import forecast, open_runner
     from raggs.cli import render
-    from raggs.cli.progress import listener
+    from raggs.cli.again import Asked
     from raggs.config.load import load_config
-    from raggs.pipeline.events import silent
     from raggs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
     selection = select(GOLDEN, start, stop, only, force)
-    loaded = load_config(config, overrides or ())
-    cap = loaded.run.budget.max_usd
+    caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
+    settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
+    loaded = load_config(config, settings)
     if dry_run:
         with open_runner(loaded, run_id=run_id) as runner:
-            render.dry_run(forecast(runner, selection), cap, as_json)
+            render.dry_run(forecast(runner, selection), loaded.run.budget.max_usd, as_json)
         return
-    display = listener(quiet or as_json)
-    with open_runner(loaded, run_id=run_id, listen=display or silent) as runner:
-        if not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty():
-            _confirm(forecast(runner, selection), cap)
-        with display or nullcontext():
-            result = runner.run(selection)
+    asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
+    asked = Asked(config, settings, run_id, start, stop, only)
+    result = _run(loaded, selection, asked, asks=asks, shows=not (quiet or as_json))
     if as_json:
         typer.echo(render.run_json(result))
     elif not quiet:
@@ -80,6 +90,38 @@ def run(
     if result.failed:
         typer.echo(f"raggs: finished in part: {render.failures(result)}", err=True)
         raise typer.Exit(IN_PART)
+
+
+def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, shows: bool) -> RunResult:
+    from raggs.app.run import BudgetSpent, forecast, open_runner
+    from raggs.cli.progress import listener
+    from raggs.pipeline.events import silent
+
+    display = listener(not shows)
+    with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
+        if asks:
+            _confirm(forecast(runner, selection), loaded.run.budget.max_usd)
+        try:
+            with display or nullcontext():
+                return runner.run(selection)
+        except BudgetSpent as error:
+            _tell_how_to_go_on(error, runner, selection, asked)
+            raise
+
+
+def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: Asked) -> None:
+    """Put into the error what is left to do, and the command that does it under a budget that suffices."""
+    from raggs.app.run import forecast
+
+    expected, cap = forecast(runner, selection), error.cap
+    calls, usd = sum(line.calls for line in expected.running), expected.usd
+    money = "at an unknown price" if usd is None else f"at an estimated {usd:.2f} USD"
+    error.message += f"; left to do: up to {calls:,} calls {money}"
+    left = usd if cap.money else calls
+    enough = 2 * cap.limit if left is None else cap.spent + left
+    value = f"{math.ceil(100 * enough) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(enough))
+    again = asked.command({} if cap.per_invocation else {f"budget.{cap.setting}": value})
+    error.remedy = f"what was paid is cached, to go on: {again}"
 
 
 def _confirm(expected: Forecast, cap: float | None) -> None:

@@ -21,6 +21,7 @@ Imports: leaves.
 
 from __future__ import annotations
 
+from raggs.llm.budget import BudgetSpent
 from raggs.llm.client import LLM
 from raggs.llm.ledger import CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Message, Reply
@@ -30,6 +31,7 @@ __all__ = [
     "LLM",
     "BatchSettings",
     "BudgetSettings",
+    "BudgetSpent",
     "CallLedger",
     "ChatRequest",
     "EmbedRequest",

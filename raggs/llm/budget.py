@@ -1,26 +1,63 @@
 """Money is reserved before a call and settled after it, so that calls in flight cannot overdraw the budget.
 
-A call that does not fit waits while others are in flight, since they mostly cost less than was reserved for
-them; when none is left and it still does not fit, the budget is used up. The cap holds as far as the reservations
-do: a call may cost more than its reservation when its answer is longer than expected.
+The caps are the run's: what its ledger held before this invocation counts. Those of one invocation have names of
+their own and count from zero. A call that does not fit waits while others are in flight, since they mostly cost less
+than was reserved for them; when none is left and it still does not fit, the budget is used up. The cap holds as far as
+the reservations do: a call may cost more than its reservation when its answer is longer than expected.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
 
 from raggs.errors import BudgetError
 from raggs.llm.settings import BudgetSettings
+from raggs.spending import Spending
 from raggs.text import plural
 
 ROUNDING = 1e-9  # USD
+GO_ON = "and run again: what was paid is cached"
+
+
+class Cap(NamedTuple):
+    """A limit that was reached: the setting's name, its value, what was spent under it, in USD or calls."""
+
+    setting: str
+    limit: float
+    spent: float
+
+    @property
+    def per_invocation(self) -> bool:
+        """Whether the next invocation starts from zero."""
+        return self.setting.endswith("_per_invocation")
+
+    @property
+    def money(self) -> bool:
+        """Whether it counts USD, not calls."""
+        return "usd" in self.setting
+
+
+class BudgetSpent(BudgetError):
+    """The budget is used up. `cap`: which limit, so that whoever knows the command can say how to go on."""
+
+    def __init__(self, cap: Cap, message: str) -> None:
+        super().__init__(f"the budget is used up: {message}", remedy=f"raise budget.{cap.setting} {GO_ON}")
+        self.cap = cap
 
 
 class Budget:
-    """What one invocation has spent and promised. `settings`: its caps."""
+    """What a run has spent and promised.
 
-    def __init__(self, settings: BudgetSettings) -> None:
+    Args:
+        settings: the caps.
+        earlier: what the run had spent before this invocation.
+    """
+
+    def __init__(self, settings: BudgetSettings, earlier: Callable[[], Spending] = Spending) -> None:
         self._settings = settings
+        self._earlier = earlier
         self._spent = 0.0
         self._reserved = 0.0
         self._calls = 0
@@ -31,12 +68,13 @@ class Budget:
         """Set one call and `usd` aside; `settle` must follow.
 
         Raises:
-            BudgetError: the calls or the money are used up.
+            BudgetSpent: the calls or the money are used up.
         """
         self._count_call()
-        while not self._fits(usd):
+        while (cap := self._too_dear(usd)) is not None:
             if not self._in_flight:
-                raise self._broke(usd)
+                told = f"{cap.spent:.4f} of {cap.limit:.4f} USD spent, the next call may cost {usd:.4f}"
+                raise BudgetSpent(cap, told)
             change = asyncio.Event()
             self._waiting.append(change)
             await change.wait()
@@ -54,21 +92,27 @@ class Budget:
         for change in waiting:
             change.set()
 
-    def _fits(self, usd: float) -> bool:
-        cap = self._settings.max_usd
-        return cap is None or usd == 0 or self._spent + self._reserved + usd <= cap + ROUNDING
+    def spend(self, usd: float) -> None:
+        """Count a call that an earlier invocation promised, and so nobody reserved."""
+        self._calls += 1
+        self._spent += usd
+
+    def _too_dear(self, usd: float) -> Cap | None:
+        """The cap that `usd` more would break, if any."""
+        if usd == 0:
+            return None
+        of_run = Cap("max_usd", _limit(self._settings.max_usd), self._earlier().usd + self._spent)
+        of_this = Cap("max_usd_per_invocation", _limit(self._settings.max_usd_per_invocation), self._spent)
+        broken = (cap for cap in (of_run, of_this) if cap.spent + self._reserved + usd > cap.limit + ROUNDING)
+        return next(broken, None)
 
     def _count_call(self) -> None:
-        cap = self._settings.max_calls
-        if cap is not None and self._calls >= cap:
-            raise BudgetError(
-                f"the budget is used up: {self._calls:,} of {plural(cap, 'call')} made",
-                remedy="raise budget.max_calls and run again: what was paid is cached",
-            )
+        of_run = Cap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls)
+        of_this = Cap("max_calls_per_invocation", _limit(self._settings.max_calls_per_invocation), self._calls)
+        for cap in (of_run, of_this):
+            if cap.spent >= cap.limit:
+                raise BudgetSpent(cap, f"{cap.spent:,} of {plural(int(cap.limit), 'call')} made")
 
-    def _broke(self, usd: float) -> BudgetError:
-        spent = f"{self._spent:.4f} of {self._settings.max_usd:.4f} USD spent"
-        return BudgetError(
-            f"the budget is used up: {spent}, the next call may cost {usd:.4f}",
-            remedy="raise budget.max_usd and run again: what was paid is cached",
-        )
+
+def _limit(cap: float | None) -> float:
+    return float("inf") if cap is None else cap

@@ -34,17 +34,22 @@ FREE = Price(input=0, output=0)
 class Caller:
     """Makes calls.
 
+    Args:
+        earlier: what the run had spent before this invocation.
+
     Attributes:
         budget: what was spent and promised.
     """
 
-    def __init__(self, settings: LLMSettings, budget: BudgetSettings) -> None:
-        self.budget = Budget(budget)
+    def __init__(
+        self, settings: LLMSettings, budget: BudgetSettings, earlier: Callable[[], Spending] = Spending
+    ) -> None:
+        self.budget = Budget(budget, earlier)
         self._under_way: dict[str, asyncio.Task[Any]] = {}
         self._on_their_way: set[asyncio.Task[object] | None] = set()  # those that wait for a provider's answer
         self._closing = False  # no more calls are to be made; a task that wants one is cancelled
         self._settings = settings
-        self._capped = budget.max_usd is not None
+        self._capped = budget.limits_usd
         self._retries = rate.retrying(settings.max_attempts, settings.backoff_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.concurrency)

@@ -38,7 +38,7 @@ GRACE_S = 10.0  # how long closing waits for calls on their way
 
 
 class LLM:
-    """Asks language models. One object serves one invocation of raggs: its budget starts from zero.
+    """Asks language models. One object serves one invocation; what the ledger's file held before counts as spent.
 
     Building it touches neither disk nor network. It may be used in several event loops, one after the other.
 
@@ -47,7 +47,7 @@ class LLM:
 
     Args:
         settings: how to ask.
-        budget: what this invocation may spend.
+        budget: what may be spent, by the run and by this invocation.
         cache_dir: where answers are kept, made if missing; None keeps none.
         ledger: where each call is booked, and on what; without one, nowhere.
         batch: how patient questions are asked by batches; None: all are asked directly.
@@ -248,7 +248,7 @@ class LLM:
     def _caller(self) -> Caller:
         from raggs.llm.caller import Caller
 
-        return Caller(self.settings, self._budget)
+        return Caller(self.settings, self._budget, lambda: self._ledger.earlier)
 
     @cached_property
     def _cache(self) -> AnswerCache | None:

@@ -15,12 +15,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import fsum
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from raggs.jsonl import Appender
+from raggs.jsonl import Appender, read_torn
 from raggs.spending import Spending
 
 FILE = "llm.ledger.jsonl"
@@ -106,6 +107,22 @@ class _Hits(NamedTuple):
         return Spending(cached=self.cached, saved_usd=self.saved_usd)
 
 
+REMEDY = "delete the line: what it says was spent is then not counted"
+
+
+def spent_in(path: Path) -> Spending:
+    """What the ledger in `path` says was spent; nothing where there is none.
+
+    Raises:
+        DataError: a line is damaged.
+    """
+    calls, usd = 0, []
+    for line in read_torn(path, LedgerLine, REMEDY):
+        calls += line.attempts
+        usd.append(line.usd)
+    return Spending(calls=calls, usd=fsum(usd))
+
+
 class CallLedger:
     """Counts what is spent, and writes it down from the first call on; without a path it only counts.
 
@@ -120,6 +137,7 @@ class CallLedger:
         self._stage = stage
         self._file: Appender | None = None
         self._hits: _Hits | None = None
+        self.earlier = Spending() if path is None else spent_in(path)  # what the file holds of other invocations
 
     @property
     def spent(self) -> Spending:
@@ -131,6 +149,7 @@ class CallLedger:
         self._write_hits()
         if path != self._path:
             self.close()
+            self.earlier = Spending() if path is None else spent_in(path)
         self._path, self._stage = path, stage
 
     def account(self, qid: str) -> Account:

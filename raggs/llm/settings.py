@@ -95,7 +95,20 @@ class BatchSettings(Settings):
 
 
 class BudgetSettings(Settings):
-    """What one `raggs run` may spend. Each invocation starts from zero: what was paid before is cached and free."""
+    """What a run may spend, over all invocations of `raggs run` that its ledger knows; or each of them."""
 
-    max_usd: Effort[float | None] = Field(5.0, ge=0, description="USD; null: no limit")
-    max_calls: Effort[int | None] = Field(20_000, ge=0, description="retries and repairs count; null: no limit")
+    max_usd: Effort[float | None] = Field(5.0, ge=0, description="USD of the whole run; null: no limit")
+    max_calls: Effort[int | None] = Field(
+        20_000, ge=0, description="of the whole run, retries and repairs count; null: no limit"
+    )
+    max_usd_per_invocation: Effort[float | None] = Field(
+        None, ge=0, description="USD of one `raggs run`; null: no limit"
+    )
+    max_calls_per_invocation: Effort[int | None] = Field(
+        None, ge=0, description="calls of one `raggs run`; null: no limit"
+    )
+
+    @property
+    def limits_usd(self) -> bool:
+        """Whether money is limited, so that prices must be known."""
+        return self.max_usd is not None or self.max_usd_per_invocation is not None

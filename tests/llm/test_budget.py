@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from raggs.errors import BudgetError
 from raggs.llm import BudgetSettings
-from raggs.llm.budget import Budget
+from raggs.llm.budget import Budget, BudgetSpent
+from raggs.spending import Spending
 
 
 def budget(max_usd=None, max_calls=None):
@@ -55,7 +56,7 @@ def test_calls_are_counted_also_while_waiting_for_money():
         book.settle(0.6, 0.1)
         return await asyncio.gather(*waiting, return_exceptions=True)
 
-    assert [type(outcome) for outcome in asyncio.run(main())] == [type(None), BudgetError]
+    assert [type(outcome) for outcome in asyncio.run(main())] == [type(None), BudgetSpent]
 
 
 @pytest.mark.parametrize(("max_usd", "max_calls"), [(0, None), (None, 0)])
@@ -107,3 +108,23 @@ def test_spent_and_promised_stay_within_the_cap(cap, calls):
         assert all(spent + reserved > cap - 1e-6 for reserved in stopped), "stopped while there was room"
 
     asyncio.run(main())
+
+
+def test_what_the_run_spent_before_counts_against_its_caps_alone():
+    earlier = Spending(calls=3, usd=0.9)
+
+    async def main(**caps):
+        await Budget(BudgetSettings(**{"max_usd": None, "max_calls": None, **caps}), lambda: earlier).reserve(0.2)
+
+    for caps in ({"max_usd": 1}, {"max_calls": 3}):
+        with pytest.raises(BudgetSpent):
+            asyncio.run(main(**caps))
+    for caps in ({"max_usd": 1.1}, {"max_calls": 4}, {"max_usd_per_invocation": 0.2, "max_calls_per_invocation": 1}):
+        asyncio.run(main(**caps))
+
+
+@pytest.mark.parametrize("cap", ["max_usd_per_invocation", "max_calls_per_invocation"])
+def test_an_invocation_has_caps_of_its_own(cap):
+    with pytest.raises(BudgetSpent, match="the budget is used up") as caught:
+        asyncio.run(Budget(BudgetSettings(**{cap: 0})).reserve(0.1))
+    assert (caught.value.cap.setting, caught.value.cap.per_invocation) == (cap, True)

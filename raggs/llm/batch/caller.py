@@ -133,6 +133,8 @@ class BatchCaller:
         finally:
             if not promised:
                 budget.settle(reserved, spent)
+            elif call.key in self._answered:
+                budget.spend(spent)
 
     def _count(self, completion: Completion | None, trace: Trace, waited_s: float) -> float:
         """Note that a line was answered, if only by an error; returns its cost in USD."""

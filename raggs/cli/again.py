@@ -1,0 +1,32 @@
+"""The command that goes on with a run: the one that was given, with all of its flags."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The flags of `raggs run` that say which run is meant, and what of it."""
+
+    config: Path
+    overrides: Sequence[str] = ()
+    run_id: str | None = None
+    start: str | None = None
+    stop: str | None = None
+    only: str | None = None
+
+    def command(self, settings: Mapping[str, str] | None = None) -> str:
+        """The same command again, with some settings given anew."""
+        changed = settings or {}
+        kept = [text for text in self.overrides if text.partition("=")[0].strip() not in changed]
+        named = {"--run-id": self.run_id, "--from": self.start, "--to": self.stop, "--only": self.only}
+        words = ["raggs", "run", "--config", str(self.config)]
+        for flag, value in named.items():
+            words += [flag, value] if value else []
+        for override in (*kept, *(f"{name}={value}" for name, value in changed.items())):
+            words += ["--set", override]
+        return shlex.join(words)

@@ -1,0 +1,77 @@
+"""Caps on the command line: they hold over all invocations, and what ends them says how to go on."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, make_project
+from typer.testing import CliRunner
+
+from raggs.app.cost import cost
+from raggs.cli.app import app
+
+MODEL = "openai/judge"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def project(server: LLMServer, tmp_path: Path) -> Project:
+    made = make_project(tmp_path, queries=3, corpus=24)
+    made.change(
+        judge={"judge": {"type": "litellm", "model": MODEL}},
+        llm={"api_base": server.url, "backoff_s": 0.01, "prices": {MODEL: {"input": 100.0, "output": 200.0}}},
+    )
+    return made
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stderr
+
+
+def spent(project: Project, run: str = "demo") -> float:
+    return cost(project.folder / "runs" / run).spent.total.usd
+
+
+def test_three_invocations_under_one_cap_spend_no_more_than_it(project: Project) -> None:
+    for _ in range(3):
+        errors = call("run", "--config", project.config, "--quiet", "--max-usd", 0.5, code=7)
+        assert re.search(r"the budget is used up: 0\.4\d+ of 0\.5000 USD spent", errors), errors
+    assert 0.3 < spent(project) <= 0.5
+
+
+def test_the_end_of_the_budget_names_the_command_that_goes_on(server: LLMServer, project: Project) -> None:
+    flags = ("--config", project.config, "--run-id", "other one".replace(" ", "-"), "--set", "rank.top=4")
+    errors = call("run", *flags, "--quiet", "--max-usd", 0.5, code=7)
+    found = re.search(r"left to do: up to [\d,]+ calls at an estimated [\d.]+ USD — .* to go on: raggs (.*)", errors)
+    assert found, errors
+    command = shlex.split(found[1])
+    assert command[:5] == ["run", *map(str, flags[:4])]
+    assert command[5:7] == ["--set", "rank.top=4"]
+    assert command[7] == "--set"
+    assert command[8].startswith("budget.max_usd=")
+    assert len(command) == 9
+    call(*command, "--quiet")
+    assert 0.5 < spent(project, "other-one") <= float(command[8].partition("=")[2])
+
+
+def test_calls_are_the_runs_too_and_an_invocation_has_caps_of_its_own(server: LLMServer, project: Project) -> None:
+    for _ in range(2):
+        call("run", "--config", project.config, "--quiet", "--max-calls", 10, code=7)
+    assert server.count <= 10
+    more = ("--set", "budget.max_usd=null", "--set", "budget.max_calls_per_invocation=5")
+    errors = [call("run", "--config", project.config, "--quiet", *more, code=7) for _ in range(2)]
+    assert 15 <= server.count <= 20
+    assert errors[0].strip().endswith("budget.max_usd=null --set budget.max_calls_per_invocation=5")
