@@ -86,7 +86,7 @@ def open_runner(
         configs=settings.stage_configs(),
         services=services,
         execution=execution,
-        estimate=lambda: tuple(estimate(services, runner.standing)),
+        estimate=lambda: tuple(estimate(services, runner.standing)) if services.judge.models else (),
         listen=listen,
     )
     try:

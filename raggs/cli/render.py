@@ -245,5 +245,5 @@ def unlooked(found: Status) -> str:
     """What was not compared, and how to do it."""
     if found.unread:
         return f"not compared with {found.config}: {found.unread}"
-    config = found.manifest.config_file or "CONFIG"
-    return f"corpus, questions and settings were not looked at; to compare them: raggs status RUN --config {config}"
+    command = f"raggs status {found.run.folder} --config {found.manifest.config_file or 'CONFIG'}"
+    return f"corpus, questions and settings were not looked at; to compare them:\n{command}"

@@ -74,7 +74,7 @@ class Runner:
         configs: each stage's own configuration.
         services: the world.
         execution: where stages do their work.
-        estimate: what the paid stages are expected to cost; asked for when a run that may pay begins.
+        estimate: what the stages are expected to cost, empty where nobody is paid; asked for when work begins.
         listen: hears every event.
     """
 
@@ -208,8 +208,8 @@ class Runner:
         return fresh
 
     def _expecting(self, manifest: RunManifest) -> RunManifest:
-        """The manifest with what this run is expected to cost, where anyone is paid; written with the next lock."""
-        return manifest.model_copy(update={"estimates": self.estimate()}) if self.services.judge.models else manifest
+        """The manifest with what this run is expected to cost; written with the next lock."""
+        return manifest.model_copy(update={"estimates": self.estimate()})
 
     def _components(self, stage: AnyStage, _: StageLock, inputs: Mapping[str, str]) -> Mapping[str, Any]:
         return components(stage, self.configs[stage.NAME], self.services, inputs)

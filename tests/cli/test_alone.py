@@ -1,0 +1,81 @@
+"""A finished run stands alone: whoever reads it needs neither corpus nor questions nor cache nor network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.project import Project, make_project
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
+    """A finished run whose inputs, caches and configuration are gone, on a machine without a network."""
+    project = make_project(tmp_path, queries=3, corpus=24)
+    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    for path in project.folder.iterdir():
+        if path.name != "runs":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    shutil.rmtree(project.folder / "runs" / ".cache")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    yield project
+
+
+def call(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
+    return result.stdout
+
+
+READING = {
+    "status": ("status", "RUN"),
+    "why a stage": ("why", "RUN", "judge"),
+    "why an order": ("why", "RUN", "--query", "q00"),
+    "cost": ("cost", "RUN"),
+    "audit": ("audit", "RUN"),
+    "trec": ("export", "RUN", "--format", "trec", "--out", "OUT"),
+    "beir": ("export", "RUN", "--format", "beir", "--out", "OUT"),
+    "jsonl": ("export", "RUN", "--format", "jsonl", "--out", "OUT"),
+    "eval": ("eval", "--golden", "RUN", "--run", "RUN"),
+}
+
+
+@pytest.mark.parametrize("name", READING)
+def test_what_reads_touches_nothing_but_the_run_s_directory(name: str, alone: Project, tmp_path: Path) -> None:
+    before = sorted(path.relative_to(alone.folder) for path in alone.folder.rglob("*"))
+    places = {"RUN": str(alone.run), "OUT": str(tmp_path.parent / f"{tmp_path.name}-out")}
+    said = call(*(places.get(argument, argument) for argument in READING[name]))
+    assert said
+    assert sorted(path.relative_to(alone.folder) for path in alone.folder.rglob("*")) == before
+
+
+def test_an_audit_says_what_it_could_not_check(alone: Project) -> None:
+    assert "not checked: whether the corpus" in call("audit", alone.run)
+
+
+def test_status_says_that_inputs_were_not_looked_at(alone: Project) -> None:
+    assert "were not looked at" in call("status", alone.run)
+    told = json.loads(call("status", alone.run, "--json"))
+    assert not told["compared"]
+    assert all(stage["done"] and not stage["reasons"] for stage in told["stages"].values())
+
+
+def test_a_configuration_whose_inputs_are_gone_is_told_beside_what_the_run_tells(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=3, corpus=24)
+    call("run", "--config", project.config, "--quiet")
+    (project.folder / "corpus.jsonl").unlink()
+    said = call("status", project.run, "--config", project.config)
+    assert "up to date" in said
+    assert "not compared with" in said
+    assert "corpus.jsonl" in said
