@@ -14,12 +14,15 @@
         └── BudgetError         7  the money or the calls ran out
 
 An error is one sentence for a person: what is wrong, where (file and line), and what to do about it. Only
-the command line catches them; a stack trace is shown with ``--debug`` alone.
+the command line catches them; a stack trace is shown with ``--debug`` alone. No error holds a secret: each part of it
+passes `raggs.secrets.mask`, whoever wrote it.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from raggs.secrets import mask
 
 
 class RaggsError(Exception):
@@ -30,11 +33,11 @@ class RaggsError(Exception):
     def __init__(
         self, message: str, *, where: Path | str | None = None, line: int | None = None, remedy: str | None = None
     ) -> None:
-        super().__init__(message)
-        self.message = message
-        self.where = None if where is None else str(where)
+        self.message = mask(message)
+        super().__init__(self.message)
+        self.where = None if where is None else mask(str(where))
         self.line = line
-        self.remedy = remedy
+        self.remedy = None if remedy is None else mask(remedy)
 
     def __str__(self) -> str:
         place = self.where or ""

@@ -14,6 +14,7 @@ from pathlib import Path
 from raggs.app.estimate import estimate
 from raggs.app.executing import make_execution
 from raggs.app.services import RunServices
+from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
 from raggs.errors import UsageError
@@ -76,12 +77,14 @@ def open_runner(
         folder: of the run, where it is not the configuration's own.
     """
     settings = config.run if isinstance(config, LoadedConfig) else config
+    stored = settings.model_dump(mode="json")
+    refuse_stored(stored)
     services, execution = RunServices(settings, listen), make_execution(settings)
     runner = Runner(
         store=RunStore(folder or run_folder(settings, run_id)),
         pipeline=GOLDEN,
         name=run_id or settings.name,
-        config=settings.model_dump(mode="json"),
+        config=stored,
         config_file=str(config.path) if isinstance(config, LoadedConfig) else None,
         configs=settings.stage_configs(),
         services=services,

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from raggs.cli.stopping import Stop, stopping
 from raggs.errors import RaggsError
+from raggs.secrets import mask
 
 BUG = 6
 
@@ -71,5 +72,5 @@ def _interrupted(stop: Stop) -> typer.Exit:
 
 def _say(error: BaseException, sentence: str) -> None:
     if _State.debug:
-        traceback.print_exception(error, file=sys.stderr)
-    typer.echo(sentence, err=True)
+        typer.echo(mask("".join(traceback.format_exception(error))), err=True, nl=False)
+    typer.echo(mask(sentence), err=True)

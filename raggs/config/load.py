@@ -6,23 +6,20 @@ knows where it came from. A mistake is told with its line and the nearest name t
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dotenv import load_dotenv
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from raggs.config.environment import PREFIX, environment_for, refuse_secrets
 from raggs.config.models import RunConfig
 from raggs.config.source import Origin, Place, Source, parse_value, read_source
 from raggs.errors import ConfigError, UsageError
 from raggs.settings import BASE_FOLDER, UNKNOWN_KEY
 from raggs.text import did_you_mean, shorten
-
-PREFIX = "RAGGS__"
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,8 @@ def load_config(
     """Read and check a configuration.
 
     Args:
-        path: the YAML file. A ``.env`` beside it is read first and never overrides what is set already.
+        path: the YAML file. A ``.env`` beside it gives keys and settings (see `raggs.config.environment`) and never
+            overrides what is set already.
         overrides: texts of the form ``section.key=value``; list entries by number (``retrieve.retrievers.0.k=10``).
         environment: instead of the process's own (and then without ``.env``).
 
@@ -67,8 +65,7 @@ def load_config(
     """
     file = Path(path)
     if environment is None:
-        load_dotenv(file.parent / ".env", override=False)
-        environment = os.environ
+        environment = environment_for(file)
     source = read_source(file, environment)
     for name, text in sorted(environment.items()):
         if name.startswith(PREFIX):
@@ -80,6 +77,7 @@ def load_config(
                 f"--set {override}: not of the form key=value", remedy="for example --set rank.max_calls=40"
             )
         _assign(source, tuple(key.strip().split(".")), text, Origin("--set", key.strip()))
+    refuse_secrets(source, environment)
     return LoadedConfig(file, _checked(source), source.origins)
 
 

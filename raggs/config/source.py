@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import yaml
 
 from raggs.errors import ConfigError, NotFoundError
 from raggs.inputs import read_whole
+from raggs.secrets import is_secret_name
 
 Place = tuple[str | int, ...]
 MOST_CONFIG = 1 << 24  # bytes
@@ -44,6 +45,7 @@ class Source:
     path: Path
     values: dict[str, Any]
     origins: dict[Place, Origin]
+    secret: dict[Place, str] = field(default_factory=dict)  # where a variable expanded that must not be stored: which
 
 
 def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Source:
@@ -66,7 +68,7 @@ def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Sou
         raise ConfigError("not a mapping of settings", where=path, remedy="start with `name: my-run`; see `raggs init`")
     reader = _Reader(path, os.environ if environment is None else environment)
     values = reader.value(node, ())
-    return Source(path, values, reader.origins)
+    return Source(path, values, reader.origins, reader.secret)
 
 
 def _read_text(path: Path) -> str:
@@ -85,6 +87,7 @@ class _Reader:
         self.path = path
         self.environment = environment
         self.origins: dict[Place, Origin] = {}
+        self.secret: dict[Place, str] = {}
         self._scalars = yaml.SafeLoader("")
 
     def value(self, node: yaml.Node, place: Place) -> Any:
@@ -132,6 +135,8 @@ class _Reader:
         if match["escaped"]:
             return "$"
         value = self.environment.get(match["name"])
+        if value and is_secret_name(match["name"]):
+            self.secret[place] = match["name"]
         if value is None:
             value = match["default"]
         if value is None:

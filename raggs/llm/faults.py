@@ -11,7 +11,6 @@ rejected request) counts as an answer.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from typing import NamedTuple
 from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
 from raggs.llm.limits import lowered, retry_after
 from raggs.llm.prices import key_variable
+from raggs.secrets import HIDDEN, mask
 from raggs.text import plural, shorten
 
 WORDS_WIDTH = 300
@@ -225,7 +225,6 @@ def _headers(error: BaseException) -> Mapping[str, object]:
     return direct or getattr(getattr(error, "response", None), "headers", None) or {}
 
 
-SECRET_NAME = re.compile(r"(API_?KEY|ACCESS_KEY|SECRET|TOKEN|PASSWORD)", re.IGNORECASE)
 SECRET_SHAPES = re.compile(
     r"""
       \b(?:sk|pk|rk|gsk|hf|xai|pplx|key|r8)[-_][\w\-*.]{6,}   # keys of most providers, masked ones too
@@ -237,12 +236,8 @@ SECRET_SHAPES = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-SHORTEST_SECRET = 8
 
 
 def redact(text: str) -> str:
-    """`text` without anything that is, or looks like, a key."""
-    for name, value in os.environ.items():
-        if len(value) >= SHORTEST_SECRET and SECRET_NAME.search(name):
-            text = text.replace(value, "[redacted]")
-    return SECRET_SHAPES.sub("[redacted]", text)
+    """`text` without anything that is, or looks like, a key: stricter than `mask`, since a provider may quote one."""
+    return SECRET_SHAPES.sub(HIDDEN, mask(text))

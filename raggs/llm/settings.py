@@ -6,11 +6,11 @@ Only `api_base`, `max_repairs` and `parameters` can change what comes out; the r
 from __future__ import annotations
 
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field
 
 from raggs.hashing import canonical_json
+from raggs.secrets import held
 from raggs.settings import Effort, Settings
 
 # Set by raggs itself, or no business of a file that others may read.
@@ -21,8 +21,8 @@ RESERVED = frozenset(
 
 
 def _completion_parameters(parameters: dict[str, object]) -> dict[str, object]:
-    if "api_key" in parameters:
-        raise ValueError("a key does not belong into a file; set the provider's environment variable instead")
+    if found := next(held(parameters), None):
+        raise ValueError(f"{found.why}; set the provider's environment variable instead")
     if taken := sorted(RESERVED & set(parameters)):
         raise ValueError(f"{', '.join(taken)}: set by raggs itself")
     canonical_json(parameters)  # they are part of cache keys; NaN and objects are refused here
@@ -33,8 +33,8 @@ Parameters = Annotated[dict[str, object], AfterValidator(_completion_parameters)
 
 
 def _without_password(address: str) -> str:
-    if "@" in urlsplit(address).netloc:
-        raise ValueError("a password does not belong into a file; set the provider's environment variable instead")
+    if found := next(held(address), None):
+        raise ValueError(f"{found.why}; set the provider's environment variable instead")
     return address
 
 

@@ -1,0 +1,130 @@
+"""Canaries in every place where a key could stand: none reaches a file, the screen or a sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.project import Project, make_project, raggs
+from typer.testing import CliRunner
+
+from raggs.app.run import open_runner
+from raggs.cli.app import app
+from raggs.config.load import load_config
+from raggs.errors import ConfigError
+
+CANARY = "canary+0123456789/abcdefghij"
+LITERAL = "literal+9876543210/jihgfedcba"
+
+IN_FILE: dict[str, dict[str, Any]] = {
+    "a parameter": {"llm": {"parameters": {"api_key": LITERAL}}},
+    "in capitals": {"llm": {"parameters": {"API_KEY": LITERAL}}},
+    "of amazon": {"llm": {"parameters": {"aws_secret_access_key": LITERAL}}},
+    "of azure": {"llm": {"parameters": {"azure_ad_token": LITERAL}}},
+    "nested": {"llm": {"parameters": {"extra_body": {"api_key": LITERAL}}}},
+    "in a list": {"llm": {"parameters": {"extra_body": [{"headers": [{"Authorization": LITERAL}]}]}}},
+    "in an address": {"llm": {"api_base": f"http://127.0.0.1:9/v1?api_key={LITERAL}"}},
+    "as a user": {"llm": {"api_base": f"http://{LITERAL.replace('/', '-')}@127.0.0.1:9/v1"}},
+    "of an index": {"retrieve": {"retrievers": [{"type": "elasticsearch", "index": "i", "api_key": LITERAL}]}},
+    "an unknown key": {"openai_api_key": LITERAL},
+    "a variable in a parameter": {"llm": {"parameters": {"user": "${OPENAI_API_KEY}"}}},
+    "a variable in a longer text": {"llm": {"parameters": {"user": "me ${OPENAI_API_KEY} you"}}},
+    "a variable in an address": {"llm": {"api_base": "http://127.0.0.1:9/${OPENAI_API_KEY}/v1"}},
+    "a variable in a number": {"rank": {"top": "${OPENAI_API_KEY}"}},
+    "a variable in a choice": {"judge": {"mode": "${OPENAI_API_KEY}"}},
+    "a variable in an unknown key": {"rank": {"topp": "${OPENAI_API_KEY}"}},
+    "a variable in a path": {"workspace": "runs/${OPENAI_API_KEY}"},
+    "a variable as the name": {"name": "${OPENAI_API_KEY}"},
+    "its value": {"llm": {"parameters": {"user": CANARY}}},
+    "its value in a text": {"llm": {"parameters": {"stop": [f"x {CANARY}"]}}},
+    "its value as a key": {"llm": {"prices": {CANARY: {"input": 1, "output": 1}}}},
+    "its value in a wrong place": {"rank": CANARY},
+    "a short one by name": {"llm": {"parameters": {"password": "abc"}}},
+    "the form of one": {"llm": {"parameters": {"user": f"sk-{LITERAL.replace('/', '').replace('+', '')}"}}},
+}
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+
+
+def holders(folder: Path, *secrets: str) -> list[Path]:
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix != ".yaml"]
+    return [path for path in files if any(secret.encode() in path.read_bytes() for secret in secrets)]
+
+
+def refused(project: Project, *arguments: str) -> None:
+    parts = (CANARY, LITERAL, CANARY[7:17], LITERAL[8:18])
+    for command in (("run",), ("validate",), ("config", "show"), ("run", "--debug"), ("run", "--dry-run")):
+        done = CliRunner().invoke(app, [*command, "--config", str(project.config), *arguments])
+        assert done.exit_code == 5, done.stderr
+        assert not [part for part in parts if part in done.stdout + done.stderr], done.stderr
+    assert holders(project.folder, *parts) == []
+
+
+@pytest.mark.parametrize("case", IN_FILE)
+def test_a_key_in_the_file_is_refused_unseen(case: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=4)
+    settings = project.settings() | {"embed": {"embedder": None}}
+    for section, value in IN_FILE[case].items():
+        both = isinstance(settings.get(section), dict) and isinstance(value, dict)
+        settings[section] = settings[section] | value if both else value
+    project.config.write_text(yaml.safe_dump(settings))
+    refused(project)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("llm.parameters.api_key", LITERAL),
+        ("llm.parameters.extra_body.secret", LITERAL),
+        ("llm.api_base", f"http://127.0.0.1:9/?token={LITERAL}"),
+        ("llm.parameters.user", CANARY),
+        ("rank.top", CANARY),
+        ("nothing.there", CANARY),
+    ],
+)
+def test_a_key_from_elsewhere_is_refused_unseen(
+    setting: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path, queries=1, corpus=4)
+    refused(project, "--set", f"{setting}={value}")
+    monkeypatch.setenv("RAGGS__" + setting.upper().replace(".", "__"), value)
+    refused(project)
+
+
+def test_a_key_in_a_configuration_made_in_python_is_refused_before_it_is_stored(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=4)
+    config = load_config(project.config).run
+    changed = config.model_copy(update={"llm": config.llm.model_copy(update={"parameters": {"user": CANARY}})})
+    with pytest.raises(ConfigError, match="holds the value of OPENAI_API_KEY") as caught, open_runner(changed):
+        pass
+    assert CANARY not in str(caught.value)
+    assert not project.run.exists()
+
+
+def test_what_a_function_of_the_user_says_of_a_key_is_masked(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=6)
+    body = "    raise ValueError('no access with ' + os.environ['OPENAI_API_KEY'])"
+    code = f"import os\ndef grade(query, passage):\n{body}\n"
+    (tmp_path / "mine.py").write_text(code)
+    project.change(judge={"judge": {"type": "python", "callable": "mine:grade"}})
+    done = raggs("run", "--config", project.config)
+    assert done.returncode == 7
+    for command in (["status", project.run], ["why", project.run, "judge"], ["cost", project.run]):
+        again = raggs(*command)
+        assert CANARY not in again.stdout + again.stderr
+    assert CANARY not in done.stdout + done.stderr
+    assert holders(tmp_path, CANARY) == []
+    assert "no access with [redacted]" in (project.run / "judge.jsonl").read_text()
+
+
+def test_the_sentence_names_the_place_and_the_remedy(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=4, llm={"parameters": {"extra_body": {"api_key": LITERAL}}})
+    done = CliRunner().invoke(app, ["validate", "--config", str(project.config)])
+    assert "llm.parameters.extra_body.api_key: a key does not belong into a file" in done.stderr
+    assert "raggs.yaml:" in done.stderr
+    assert "set the provider's environment variable" in done.stderr
