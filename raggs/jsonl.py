@@ -25,7 +25,7 @@ from pydantic import BaseModel, ValidationError
 
 from raggs.atomic import atomic_writer
 from raggs.errors import DataError
-from raggs.inputs import read_lines
+from raggs.inputs import MOST_LINE, read_lines
 
 M = TypeVar("M", bound=BaseModel)
 BLOCK = 1 << 16
@@ -90,13 +90,16 @@ def write_routed(places: Mapping[type[M], Path], records: Iterable[M]) -> list[W
     return [lines.written() for lines in routes.values()]
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, str]]:
+def raw_lines(path: Path, most: int = MOST_LINE) -> Iterator[tuple[int, str]]:
     """The non-blank lines of a UTF-8 text file (or a ``.gz`` of one) with their numbers, from 1.
+
+    Args:
+        most: bytes of a line.
 
     Raises:
         NotFoundError, DataError: as `read_lines`, and where a line is not UTF-8.
     """
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(read_lines(path, most), start=1):
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:

@@ -56,7 +56,8 @@ def read_qrels(path: Path) -> Iterator[Label]:
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not UTF-8, not 4 columns, a grade that is no integer, or a (qid, docid) twice; with file and line.
+        DataError: not UTF-8, not 4 columns, a NUL, a grade that is no integer, or a (qid, docid) twice; with file and
+            line.
     """
     seen = Seen(path)
     for number, (qid, _, doc_id, grade) in _rows(path, 4, "qid 0 docid grade"):
@@ -72,8 +73,8 @@ def read_scored(path: Path) -> Iterator[Scored]:
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not UTF-8, not 6 columns, a score that is no finite number, or a (qid, docid) twice; with file and
-            line.
+        DataError: not UTF-8, not 6 columns, a NUL, a score that is no finite number, or a (qid, docid) twice; with file
+            and line.
     """
     seen = Seen(path)
     for number, (qid, _, doc_id, _, text, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
@@ -101,4 +102,6 @@ def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
             raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids hold no spaces")
+        if "\0" in text:
+            raise DataError("holds a NUL byte", where=path, line=number, remedy="ids are text; write the file anew")
         yield number, columns

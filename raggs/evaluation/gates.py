@@ -13,11 +13,12 @@ from pathlib import Path
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.errors import DataError, PartialError
+from raggs.errors import DataError, NotFoundError, PartialError
 from raggs.evaluation.models import Report, SystemPart
 from raggs.inputs import read_whole
 from raggs.jsonl import first_fault
 from raggs.metrics.stats import compare
+from raggs.readers.pipes import replayable
 
 CUTOFF = re.compile(r"@\d+")
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
@@ -78,7 +79,11 @@ def read_report(path: Path) -> Report:
         DataError: it is none.
     """
     try:
-        return Report.model_validate_json(read_whole(path))
+        with replayable(path) as file:
+            return Report.model_validate_json(read_whole(file))
+    except NotFoundError as error:
+        error.remedy = "write one with raggs eval ... --out DIR"
+        raise
     except ValidationError as error:
         raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
 

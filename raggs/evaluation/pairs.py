@@ -7,6 +7,7 @@ from pathlib import Path
 
 from raggs.errors import DataError
 from raggs.jsonl import raw_lines
+from raggs.readers.pipes import replayable
 
 FACET = "doc_id<TAB>facet"
 CORRECT = "qid<TAB>0|1"
@@ -40,12 +41,13 @@ def read_correct(path: Path) -> dict[str, bool]:
 def _pairs(path: Path, form: str) -> Iterator[tuple[int, str, str]]:
     """Number, key and value of each line."""
     seen = set()
-    for line, text in raw_lines(path):
-        cells = text.split("\t") if "\t" in text else text.split()
-        if len(cells) != 2:
-            raise DataError(f"{len(cells)} columns instead of 2", where=path, line=line, remedy=f"expected: {form}")
-        key, value = (cell.strip() for cell in cells)
-        if key in seen:
-            raise DataError(f"{key} stands twice", where=path, line=line, remedy="keep one")
-        seen.add(key)
-        yield line, key, value
+    with replayable(path) as file:
+        for line, text in raw_lines(file):
+            cells = text.split("\t") if "\t" in text else text.split()
+            if len(cells) != 2:
+                raise DataError(f"{len(cells)} columns instead of 2", where=path, line=line, remedy=f"expected: {form}")
+            key, value = (cell.strip() for cell in cells)
+            if key in seen:
+                raise DataError(f"{key} stands twice", where=path, line=line, remedy="keep one")
+            seen.add(key)
+            yield line, key, value

@@ -22,6 +22,7 @@ from raggs.inputs import read_whole
 from raggs.jsonl import read_objects
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.texts import answer_rank, folded
+from raggs.readers.pipes import replayable
 from raggs.readers.shapes import check_ids
 
 DEFAULT_K = 5
@@ -121,7 +122,8 @@ def _samples(path: Path) -> Iterator[tuple[str, Sample]]:
 
 def _entries(path: Path) -> list[object]:
     try:
-        text = read_whole(path).decode("utf-8-sig")
+        with replayable(path) as file:
+            text = read_whole(file).decode("utf-8-sig")
         found = _json(text) or yaml.safe_load(text)
     except UnicodeDecodeError as error:
         raise DataError("not UTF-8", where=path, remedy="convert the file to UTF-8") from error
@@ -190,11 +192,12 @@ def _cutoff(path: Path, name: str, meta: Mapping[str, object]) -> int | None:
 
 
 def _outputs(path: Path) -> Iterator[tuple[int, str, list[tuple[str, str]]]]:
-    for line, entry in read_objects(path):
-        if (name := _id(entry.get("id"))) is None:
-            raise DataError("no id", where=path, line=line, remedy='each line is {"id": ..., "output": ...}')
-        output = next((entry[key] for key in OUTPUT_KEYS if key in entry), entry.get("retrieved"))
-        yield line, name, _retrieved(path, line, output)
+    with replayable(path) as file:
+        for line, entry in read_objects(file):
+            if (name := _id(entry.get("id"))) is None:
+                raise DataError("no id", where=path, line=line, remedy='each line is {"id": ..., "output": ...}')
+            output = next((entry[key] for key in OUTPUT_KEYS if key in entry), entry.get("retrieved"))
+            yield line, name, _retrieved(path, line, output)
 
 
 def _retrieved(path: Path, line: int, output: object) -> list[tuple[str, str]]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from raggs.errors import DataError
 from raggs.metrics.columns import Qrels, Scale, usual_scale
+from raggs.readers.pipes import replayable
 from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
 from raggs.readers.trecqrels import quick_labels
 from raggs.trec import INTEGER, Label, read_qrels
@@ -23,12 +24,14 @@ def read_labels(path: Path) -> Iterator[Label]:
     Raises:
         NotFoundError, DataError: the file cannot be read, or a line of it cannot be right.
     """
-    match shape_of(path):
-        case Shape.NESTED:
-            return (_label(cell, path) for cell in nested_cells(path))
-        case Shape.TABLE:
-            return (_label(cell, path) for cell in table_cells(path, graded=True))
-    return read_qrels(path)
+    with replayable(path) as file:
+        match shape_of(file):
+            case Shape.NESTED:
+                yield from (_label(cell, file) for cell in nested_cells(file))
+            case Shape.TABLE:
+                yield from (_label(cell, file) for cell in table_cells(file, graded=True))
+            case Shape.TREC:
+                yield from read_qrels(file)
 
 
 def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
@@ -42,6 +45,11 @@ def read_judgments(path: Path, scale: Scale | None = None) -> Qrels:
         NotFoundError, DataError: as `read_labels`; a grade outside the scale; no label at all; labels from which
             the scale cannot be guessed.
     """
+    with replayable(path) as file:
+        return _judgments(file, scale)
+
+
+def _judgments(path: Path, scale: Scale | None) -> Qrels:
     if shape_of(path) is Shape.TREC and (quick := quick_labels(path)) is not None:
         with suppress(DataError):  # the other way names the line
             return Qrels(*quick, scale or _guessed(quick.grade, path))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from raggs.errors import DataError
 from raggs.metrics.columns import Run
+from raggs.readers.pipes import replayable
 from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
 from raggs.readers.trecrun import read_trec_run
 
@@ -18,6 +19,11 @@ def read_run(path: Path) -> Run:
     Raises:
         NotFoundError, DataError: the file cannot be read, or a line of it cannot be right; it holds no rows.
     """
+    with replayable(path) as file:
+        return _read(file)
+
+
+def _read(path: Path) -> Run:
     match shape_of(path):
         case Shape.NESTED:
             run = _run(nested_cells(path), path)

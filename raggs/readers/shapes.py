@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from raggs.errors import DataError
+from raggs.inputs import MOST_WHOLE
 from raggs.jsonl import raw_lines
 from raggs.text import one_line
 from raggs.trec import Seen
@@ -51,7 +52,7 @@ def shape_of(path: Path) -> Shape:
     Raises:
         NotFoundError, DataError: as `raw_lines`.
     """
-    first = next(raw_lines(path), (0, ""))[1].strip()
+    first = next(raw_lines(path, MOST_WHOLE), (0, ""))[1].strip()
     if first.startswith("{"):
         return Shape.NESTED
     return Shape.TABLE if _delimiter(first) else Shape.TREC
@@ -107,7 +108,7 @@ def nested_cells(path: Path) -> Iterator[Cell]:
 
 
 def _object(path: Path) -> dict[str, Any]:
-    text = "".join(line for _, line in raw_lines(path))
+    text = "".join(line for _, line in raw_lines(path, MOST_WHOLE))
     try:
         found = json.loads(text, object_pairs_hook=lambda pairs: _once(pairs, path))
     except json.JSONDecodeError as error:

@@ -8,6 +8,7 @@ read it. So a fast way and a slow one give the same columns, and an error always
 from __future__ import annotations
 
 import gzip
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Generic, NamedTuple, TypeVar
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raggs.arrays import Buffer, ByteTexts, Floats, Ints, Keys
+from raggs.inputs import FREE, RATIO, regular_file
 from raggs.metrics.ids import WORD, IdColumn
 
 CHUNK = 1 << 22  # bytes; its arrays stay in the processor's cache
@@ -51,13 +53,19 @@ def read_table(
     Its numbers stand in column `place`.
 
     Raises:
-        OddError: it is odd, or holds nothing.
+        OddError: it is odd, holds nothing, or is an archive that swells beyond measure.
+        DataError: it is no file.
         OSError, EOFError, zlib.error: it cannot be read.
     """
     known: dict[bytes, int] = {}
     queries, docs, found = [], [], []
-    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+    packed = path.suffix == ".gz"
+    left = max(FREE, RATIO * regular_file(path).stat().st_size) if packed else math.inf
+    with gzip.open(path, "rb") if packed else regular_file(path).open("rb") as file:
         for chunk in chunks(file, size):
+            left -= len(chunk)
+            if left < 0:
+                raise OddError
             buffer, starts, ends = tokens(chunk, columns)
             queries.append(numbered(ids(buffer, starts[:, QUERY], ends[:, QUERY]), known))
             docs.append(ids(buffer, starts[:, DOC], ends[:, DOC]))
@@ -74,6 +82,8 @@ def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
         cut = block.rfind(b"\n") + 1
         if not cut:
             rest += block
+            if len(rest) > CHUNK:  # no line of ids is as long
+                raise OddError
             continue
         yield rest + block[:cut]
         rest = block[cut:]
