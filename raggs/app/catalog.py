@@ -163,5 +163,5 @@ def json_schema(name: str) -> dict[str, Any]:
     return GOLDEN.record(name).model_json_schema()
 
 
-def _first_line(thing: Any) -> str:
+def _first_line(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]

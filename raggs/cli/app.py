@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import configs, cost, evals, housekeeping, indexing, outputs, runs
+from raggs.cli import configs, cost, evals, housekeeping, indexing, outputs, prompts, runs
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -32,7 +32,8 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"auto_envvar_prefix": "RAGGS", "help_option_names": ["-h", "--help"]},
+    epilog="A variable stands for each option: RAGGS_<COMMAND>_<OPTION>, such as RAGGS_RUN_MAX_USD=5.",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
@@ -68,6 +69,11 @@ app.command("schema")(outputs.schema)
 config_app = typer.Typer(help="Look at a configuration.", no_args_is_help=True, rich_markup_mode=None)
 config_app.command("show")(configs.show)
 app.add_typer(config_app, name="config")
+
+prompts_app = typer.Typer(help="Read the prompts that come with raggs.", no_args_is_help=True, rich_markup_mode=None)
+prompts_app.command("list")(prompts.list_)
+prompts_app.command("show")(prompts.show)
+app.add_typer(prompts_app, name="prompts")
 
 cache_app = typer.Typer(
     help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None

@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from raggs.cli.stopping import Stop, stopping
+from raggs.cli.variables import name_variables
 from raggs.errors import RaggsError
 from raggs.secrets import mask
 
@@ -37,7 +38,11 @@ Debug = Annotated[
 
 
 class BoundaryGroup(TyperGroup):
-    """The root command, which turns errors into sentences and exit codes."""
+    """The root command, which turns errors into sentences and exit codes, and names the variables of all options."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        name_variables(self)
 
     def invoke(self, ctx: Any) -> Any:
         _State.debug = False

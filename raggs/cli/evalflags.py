@@ -95,10 +95,12 @@ FailOn = Annotated[
     Path | None, typer.Option("--fail-on-regression", metavar="EVAL.JSON", help="Exit with 7 when it got worse.")
 ]
 MaxDrop = Annotated[
-    float, typer.Option("--max-drop", min=0.0, help="What a mean may lose before that is a regression.")
+    float, typer.Option("--max-drop", metavar="X", min=0.0, help="What a mean may lose before that is a regression.")
 ]
-Confidence = Annotated[float, typer.Option("--confidence", min=0.5, max=0.999, help="Of the intervals and tests.")]
-Seed = Annotated[int, typer.Option("--seed", help="Of the bootstrap.")]
+Confidence = Annotated[
+    float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
+]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,9 @@ def eval_(
     \b
     Examples:
       raggs eval --golden runs/demo --run runs/demo
-      raggs eval -g qrels.txt -r bm25.trec -r new=dense.trec.gz --baseline bm25 --k 5,10 --out eval
-      raggs eval -g runs/demo -r bm25.trec --measures ndcg@10,E[recall@20],ra_nwg@10 --bounds
-      raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55 --fail-on-regression last/eval.json
+      raggs eval -g qrels.txt -r bm25.trec -r new=dense.trec.gz -b bm25
+      raggs eval -g runs/demo -r bm25.trec -m ndcg@10,E[recall@20] --bounds
+      raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate

@@ -40,12 +40,14 @@ def export(run: RunFolder, out: Out, format_: Format = "trec", as_json: Json = F
 
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="embedders, retrievers, judges, ...; all kinds if left out.")
+        str | None, typer.Argument(metavar="KIND", help="embedders, retrievers, judges, ...; all kinds if left out.")
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """List what can be named in a configuration or asked of an evaluation.
+    """List everything that has a name.
+
+    What can be named in a configuration or asked of an evaluation, and the package that gives it.
 
     \b
     Examples:
@@ -106,7 +108,7 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="queries, embed, retrieve, merge, judge, prune, rank, rank.journal, manifest, config or eval.",
+            help="One of `raggs list artifacts`, or manifest, llm.ledger, config or eval.",
         ),
     ],
     debug: Debug = False,

@@ -160,7 +160,7 @@ def status(
 def why(
     run: RunFolder,
     stage: Annotated[
-        str | None, typer.Argument(metavar="[STAGE]", help="embed, retrieve, merge, judge, prune or rank.")
+        str | None, typer.Argument(metavar="STAGE", help="embed, retrieve, merge, judge, prune or rank.")
     ] = None,
     query: Annotated[
         str | None, typer.Option("--query", metavar="QID", help="Explain the final order of this query instead.")

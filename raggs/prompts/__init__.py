@@ -25,6 +25,7 @@ from raggs.text import did_you_mean
 
 Task = Literal["grade", "order", "rewrite"]
 
+TASKS: tuple[Task, ...] = ("grade", "order", "rewrite")
 FOLDER = Path(__file__).parent
 FALLBACK = "en"
 PLACEHOLDERS: Mapping[Task, frozenset[str]] = {
@@ -100,8 +101,19 @@ def load_prompt(name_or_path: str | Path, task: Task, base: Path | None = None) 
 
 def known_prompts() -> dict[str, str]:
     """The names of the prompts that come with raggs, and what each is for."""
-    tasks: tuple[Task, ...] = ("grade", "order", "rewrite")
-    return {name: load_prompt(name, task).template(FALLBACK).note for task in tasks for name in _known(task)}
+    return {name: load_prompt(name, task).template(FALLBACK).note for task in TASKS for name in _known(task)}
+
+
+def shipped_prompt(name: str) -> tuple[Prompt, Mapping[str, Path]]:
+    """A prompt that comes with raggs, whatever its task, and its file in each language.
+
+    Raises:
+        ConfigError: no such name.
+    """
+    for task in TASKS:
+        if files := _known(task).get(name):
+            return load_prompt(name, task), files
+    raise ConfigError(f"unknown prompt {name!r}", remedy=did_you_mean(name, known_prompts()))
 
 
 def _known(task: Task) -> dict[str, dict[str, Path]]:
