@@ -76,8 +76,8 @@ def _configuration(path: Path) -> Iterator[Check]:
         )
         for model in dict.fromkeys(services.judge.models):
             yield from _model(model, config, services)
-        base = config.llm.api_base or os.environ.get("OPENAI_BASE_URL")
-        if services.judge.models and base:
+        bases = (config.llm.base_of(model) or os.environ.get("OPENAI_BASE_URL") for model in services.judge.models)
+        for base in dict.fromkeys(filter(None, bases)):
             yield _server(base)
         if address := getattr(config.execution, "address", None):
             yield _server(address)
@@ -110,8 +110,8 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Che
             else f"{model} has no known price; set llm.prices"
         )
         yield Check("price", price is not None or not config.budget.limits_usd, note)
-    key = key_variable(model)
-    if key is not None and config.llm.api_base is None:
+    key = key_variable(model, config.llm.of(model).api_key_env)
+    if key is not None and config.llm.base_of(model) is None:
         yield Check(
             "key", key in os.environ, f"{key} is set" if key in os.environ else f"{model} needs {key}, which is not set"
         )

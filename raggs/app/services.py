@@ -17,7 +17,6 @@ from raggs.config.models import RunConfig
 from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.pipeline.events import Listener, silent
-from raggs.settings import causes_of
 from raggs.spending import Spending
 from raggs.workshop import (
     LLM,
@@ -120,7 +119,7 @@ class RunServices:
                 return {f"retriever {name}": retriever.causes() for name, retriever in self.retrievers.items()}
             case "judge":
                 found = {**self.judge.causes(task or "grade")}
-                return {**found, "llm": causes_of(self.config.llm)} if self.judge.models else found
+                return {**found, "llm": self.config.llm.causes_for(self.judge.models)} if self.judge.models else found
         raise ValueError(f"no part {part!r}")
 
     @property

@@ -11,7 +11,8 @@ from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.hashing import hash_value
 from raggs.llm import EmbedRequest, Parameters
-from raggs.llm.prices import address_of, vector_size
+from raggs.llm.prices import vector_size
+from raggs.llm.settings import ModelSettings
 from raggs.settings import Effort
 
 if TYPE_CHECKING:
@@ -38,11 +39,19 @@ class LiteLLMEmbedder(Embedder):
 
     @property
     def identity(self) -> str:
-        """A model of the same name elsewhere is another model, and parameters change vectors."""
-        address = address_of(self.config.model, self.context.llm.settings.api_base)
-        more = {"address": address, "parameters": self.config.parameters} if address or self.config.parameters else None
+        """Parameters change vectors, and a model_id says that it is another model; where it is asked does neither."""
+        found = {"parameters": self._set(), "model_id": self._own.model_id}
+        more = {name: value for name, value in found.items() if value}
         mark = f"/{hash_value(more)[:12]}" if more else ""
         return f"litellm/{self.config.model}/{self.dims}{mark}"
+
+    @property
+    def _own(self) -> ModelSettings:
+        return self.context.llm.settings.of(self.config.model)
+
+    def _set(self) -> dict[str, object]:
+        """The parameters that the settings name."""
+        return {**self._own.parameters, **self.config.parameters}
 
     @property
     def dims(self) -> int:
@@ -78,4 +87,4 @@ class LiteLLMEmbedder(Embedder):
         """A length below the model's own is asked for by name."""
         own = vector_size(self.config.model)
         shorter = {"dimensions": self.dims} if own is not None and self.dims < own else {}
-        return {**shorter, **self.config.parameters}
+        return {**shorter, **self._set()}

@@ -96,6 +96,14 @@ class AnswerCache:
             text = self._cache.get(key)
         return None if text is None else _parse(text)
 
+    def find(self, key: str, earlier: str | None) -> CachedAnswer | None:
+        """The entry of `key`, or of the key that it had in an `earlier` version, which goes first and is kept anew."""
+        if earlier is None or (found := self.get(earlier)) is None:
+            return self.get(key)
+        if self.get(key) is None:
+            self.put(key, found)
+        return found
+
     def put(self, key: str, entry: CachedAnswer) -> None:
         """Keep an entry, in place of an older one."""
         with self._guarded():

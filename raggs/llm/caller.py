@@ -53,6 +53,7 @@ class Caller:
         self._retries = rate.retrying(settings.max_attempts, settings.backoff_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.concurrency)
+        self._own_slots: dict[str, asyncio.Semaphore] = {}
         self._throttles: dict[str, rate.Throttle] = {}  # by model: so do providers limit
         self._outages: dict[str, Outage] = {}  # by model: those of another provider may well answer
         self._prices: dict[str, Price] = {}
@@ -66,7 +67,7 @@ class Caller:
             ConfigError: unknown, and a limit could not be kept.
         """
         if model not in self._prices:
-            known = self._settings.prices.get(model) or list_price(model)
+            known = self._settings.price_of(model) or list_price(model)
             if known is None and self._capped:
                 wanted = f'llm.prices: {{"{model}": {{input: ..., output: ...}}}}'
                 raise ConfigError(
@@ -117,7 +118,7 @@ class Caller:
         self.price(call.model)
         self._be_in_this_loop()
         outage = self._outages.setdefault(call.model, Outage(self._settings.outage_after))
-        async with self._slots:
+        async with self._slots_of(call.model):
             with outage.watch():
                 return await self._ask(call, trace)
 
@@ -178,14 +179,24 @@ class Caller:
 
     def _throttle(self, model: str) -> rate.Throttle:
         if model not in self._throttles:
-            settings = self._settings
+            settings, own = self._settings, self._settings.of(model)
             self._throttles[model] = rate.Throttle(
-                settings.requests_per_minute, settings.tokens_per_minute, settings.concurrency
+                own.requests_per_minute or settings.requests_per_minute,
+                own.tokens_per_minute or settings.tokens_per_minute,
+                own.concurrency or settings.concurrency,
             )
         return self._throttles[model]
+
+    def _slots_of(self, model: str) -> asyncio.Semaphore:
+        """Those of all models, or the model's own, where it has a concurrency of its own."""
+        own = self._settings.of(model).concurrency
+        if own is not None and model not in self._own_slots:
+            self._own_slots[model] = asyncio.Semaphore(own)
+        return self._slots if own is None else self._own_slots[model]
 
     def _be_in_this_loop(self) -> None:
         """Locks belong to the loop in which someone waits for them; what was learned does not outlive it."""
         if self._loop is not (loop := asyncio.get_running_loop()):
             self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)
+            self._own_slots.clear()
             self._throttles.clear()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from raggs.errors import ConfigError
-from raggs.hashing import hash_value
+from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply
 from raggs.llm.prices import address_of, estimate_tokens, list_price, provider_of
@@ -80,16 +80,16 @@ class LLM:
             ConfigError: the model, its price or one of its parameters is not known.
             ProviderError: the account has no credit, or the cache cannot be used.
         """
-        parameters = {**self.settings.parameters, **request.parameters}
-        key, account = self._key(request, parameters), self._ledger.account(request.qid)
-        while (leader := self._caller.leader(key)) is not None:
+        parameters = {**self.settings.parameters_of(request.model), **request.parameters}
+        keys, account = self._keys(request, parameters), self._ledger.account(request.qid)
+        while (leader := self._caller.leader(keys.own)) is not None:
             await asyncio.wait({leader})
             if not leader.cancelled():  # else its asker went away before it was sent, and another one leads
                 return self._share(leader.result(), request, account)
-        recalled = self._recall(key, request, account)
+        recalled = self._recall(keys, request, account)
         if recalled is not None:
             return recalled
-        return (await self._caller.lead(key, partial(self._obtain, key, request, parameters, account))).reply
+        return (await self._caller.lead(keys.own, partial(self._obtain, keys.own, request, parameters, account))).reply
 
     async def embed(self, request: EmbedRequest) -> Vectors:
         """Vectors as the model gives them, shape (len(request.texts), request.dims), float32.
@@ -129,7 +129,7 @@ class LLM:
 
     def price(self, model: str) -> Price | None:
         """What `model` costs, by the settings or litellm's list; None where neither knows it. Imports no litellm."""
-        return self.settings.prices.get(model) or list_price(model)
+        return self.settings.price_of(model) or list_price(model)
 
     def require_price(self, model: str) -> None:
         """Find a missing price before anything is asked.
@@ -147,7 +147,7 @@ class LLM:
         """
         if self._batch is None:
             return
-        if provider_of(model) != "openai" and address_of(model, self.settings.api_base) is None:
+        if provider_of(model) != "openai" and address_of(model, self.settings.base_of(model)) is None:
             raise ConfigError(
                 f"judge.mode: batch needs a Batch API of OpenAI's form, which {provider_of(model)} is not known for",
                 remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
@@ -194,27 +194,23 @@ class LLM:
 
     # --- remembering ---
 
-    def _key(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> str:
-        """All that can change the answer, such as where a model is asked: its namesake elsewhere is another one.
+    def _keys(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> Keys:
+        """Of all that can change the answer.
 
-        What limits, retries and pays for the call is left out, and for whom it is asked.
+        What limits, retries and pays for the call is left out, where it is asked, and for whom.
         """
-        return hash_value(
-            {
-                "provider": provider_of(request.model),
-                "model": request.model,
-                "address": address_of(request.model, self.settings.api_base),
-                "messages": list(request.messages),
-                "parameters": parameters,
-                "schema": dict(request.schema),
-                "sample": request.sample,
-            }
-        )
+        parts = {
+            "messages": list(request.messages),
+            "parameters": parameters,
+            "schema": dict(request.schema),
+            "sample": request.sample,
+        }
+        return keys_of(request.model, self.settings, parts)
 
-    def _recall(self, key: str, request: ChatRequest[T], account: Account) -> Reply[T] | None:
+    def _recall(self, keys: Keys, request: ChatRequest[T], account: Account) -> Reply[T] | None:
         from raggs.llm.conversation import Unusable, read_text
 
-        cached = None if self._cache is None else self._cache.get(key)
+        cached = None if self._cache is None else self._cache.find(keys.own, keys.earlier)
         if cached is None:
             return None
         try:

@@ -14,14 +14,14 @@ import numpy as np
 
 from raggs.arrays import Vectors
 from raggs.errors import ProviderError
-from raggs.hashing import hash_value
 from raggs.jsontypes import as_list, as_object
 from raggs.llm.cache import CachedAnswer
 from raggs.llm.calls import EmbedCall
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
+from raggs.llm.keys import keys_of
 from raggs.llm.messages import EmbedRequest
-from raggs.llm.prices import address_of, estimate_tokens, provider_of
+from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
 from raggs.spending import Spending
 
@@ -52,20 +52,16 @@ class Embedding:
         self._request = request
         self._account = ledger.account(request.qid)
         self._tries = settings.max_repairs + 1
-        parts = {
-            "provider": provider_of(request.model),
-            "model": request.model,
-            "address": address_of(request.model, settings.api_base),
-            "dims": request.dims,
-            "parameters": dict(request.parameters),
-        }
-        self._keys = [hash_value({**parts, "embed": text}) for text in request.texts]
+        parts: dict[str, object] = {"dims": request.dims, "parameters": dict(request.parameters)}
+        found = [keys_of(request.model, settings, {**parts, "embed": text}) for text in request.texts]
+        self._keys = [keys.own for keys in found]
+        self._earlier = dict(found)  # by key, what it was in an earlier version
         self._known: dict[str, Vectors] = {}
 
     def recall(self) -> None:
         """Take what is in the cache."""
         for key in dict.fromkeys(self._keys):
-            cached = None if self._cache is None else self._cache.get(key)
+            cached = None if self._cache is None else self._cache.find(key, self._earlier[key])
             vector = None if cached is None else vector_of(cached, self._request.dims)
             if cached is not None and vector is not None:
                 self._known[key] = vector

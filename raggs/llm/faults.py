@@ -191,11 +191,11 @@ class Outage:
         self._in_a_row = 0
 
 
-def fault_of(error: BaseException, model: str) -> Fault:
-    """What `error`, raised by a call to `model`, means."""
+def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fault:
+    """What `error`, raised by a call to `model` with the key in `key_env` (None: the provider's own), means."""
     rule = _rule(error)
     words = shorten(redact(CLASS_NAMES.sub("", str(error))), WORDS_WIDTH)
-    names = {"model": model, "variable": key_variable(model) or "the provider's key"}
+    names = {"model": model, "variable": key_variable(model, key_env) or "the provider's key"}
     told = rule.error(
         rule.message.format(**names) + (f": {words}" if words else ""),
         remedy=None if rule.remedy is None else rule.remedy.format(**names),

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from raggs.llm.prices import key_variable, mode_of, provider_of
+from raggs.secrets import remember
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession, FormData
@@ -74,7 +75,8 @@ def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
 
 @dataclass(frozen=True)
 class Server:
-    """Where `model` is asked. `address`: None at OpenAI's own; `timeout_s`: for each request, to its last byte.
+    """Where `model` is asked. `address`: None at OpenAI's own; `timeout_s`: for each request, to its last byte;
+    `key_env`: the variable that holds the key, None for the provider's own.
 
     Every request may raise what `exceptions` lists.
     """
@@ -82,6 +84,7 @@ class Server:
     model: str
     address: str | None
     timeout_s: float
+    key_env: str | None = None
 
     async def ask(self, path: str, body: Mapping[str, object]) -> tuple[Mapping[str, object], Headers]:
         """The JSON object that is answered to `body` under the model's name, and the answer's headers."""
@@ -125,10 +128,12 @@ class Server:
         return raw, response.headers
 
     def _credentials(self) -> dict[str, str]:
-        variable = key_variable(self.model)
+        variable = key_variable(self.model, self.key_env)
         key = "none" if variable is None else os.environ.get(variable)
         if not key:
             raise Refused("missing credentials")
+        if self.key_env is not None:
+            remember([key])  # its name need not look like a secret's
         found = {"Authorization": f"Bearer {key}"}
         for header, known in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
             if value := os.environ.get(known):

@@ -74,8 +74,13 @@ def vector_size(model: str) -> int | None:
     return size if isinstance(size, int) else None
 
 
-def key_variable(model: str) -> str | None:
-    """The environment variable that holds the key for `model`; None where no key is needed."""
+def key_variable(model: str, named: str | None = None) -> str | None:
+    """The environment variable that holds the key for `model`; None where no key is needed.
+
+    `named`: the one that the settings name, if they do.
+    """
+    if named is not None:
+        return named
     provider = provider_of(model)
     return KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
 

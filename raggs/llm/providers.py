@@ -87,22 +87,25 @@ def exceptions() -> tuple[type[Exception], ...]:
 
 
 async def _post(path: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
-    server = http.Server(model, address_of(model, settings.api_base), settings.timeout_s)
+    key_env = settings.of(model).api_key_env
+    server = http.Server(model, address_of(model, settings.base_of(model)), settings.timeout_s, key_env)
     try:
         answer, headers = await server.ask(path, body)
     except http.exceptions() as error:
-        raise fault_of(error, model) from None  # the original may hold a key
+        raise fault_of(error, model, key_env) from None  # the original may hold a key
     return answer, lowered(headers)
 
 
 async def _litellm(function: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
     ask = getattr(library(), function)
     quiet = {"timeout": settings.timeout_s, "max_retries": 0, "num_retries": 0}
+    key_env = settings.of(model).api_key_env
+    key = {} if key_env is None else {"api_key": os.environ.get(key_env, "")}
     try:
         async with asyncio.timeout(settings.timeout_s):
-            response = await ask(**body, model=model, api_base=settings.api_base, **quiet)
+            response = await ask(**body, model=model, api_base=settings.base_of(model), **key, **quiet)
     except exceptions() as error:
-        raise fault_of(error, model) from None  # the original may hold a key
+        raise fault_of(error, model, key_env) from None  # the original may hold a key
     hidden = getattr(response, "_hidden_params", None) or {}
     answer: JsonObject = response.model_dump()
     return answer, lowered(hidden.get("additional_headers") or {})

@@ -1,17 +1,20 @@
 """What the user says about language models: how to ask, what it may cost, what it does cost.
 
-Only `api_base`, `max_repairs` and `parameters` can change what comes out; the rest is `Effort`.
+Only `max_repairs`, `parameters` and a model's `model_id` can change what comes out; the rest is `Effort`. Where a
+model is asked is no cause: it is the same model behind another address, unless its `model_id` says otherwise.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
 from raggs.hashing import canonical_json
 from raggs.secrets import held
-from raggs.settings import Effort, Settings
+from raggs.settings import Causes, Effort, Settings, causes_of
 
 # Set by raggs itself, or no business of a file that others may read.
 RESERVED = frozenset(
@@ -56,6 +59,34 @@ class Price(Settings):
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
 
 
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("must be the name of an environment variable (the key itself does not belong into a file)")
+    return name
+
+
+class ModelSettings(Settings):
+    """What holds for one model, over what `llm` says of all."""
+
+    api_base: Effort[Address | None] = Field(None, description="address of the server that has it")
+    api_key_env: Effort[Annotated[str, AfterValidator(_variable)] | None] = Field(
+        None, description="the environment variable that holds its key; null: the provider's own"
+    )
+    prices: Effort[Price | None] = Field(None, description="USD per 1M tokens")
+    parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
+    concurrency: Effort[int | None] = Field(
+        None, ge=1, description="calls in flight to it, besides those to others; null: it shares llm.concurrency"
+    )
+    requests_per_minute: Effort[int | None] = Field(None, ge=1, description="null: llm.requests_per_minute")
+    tokens_per_minute: Effort[int | None] = Field(None, ge=1, description="null: llm.tokens_per_minute")
+    model_id: str | None = Field(
+        None, min_length=1, description="tells models of one name apart; answers are kept under both names"
+    )
+
+
+PLAIN = ModelSettings()
+
+
 class LLMSettings(Settings):
     """How language models are asked."""
 
@@ -73,9 +104,35 @@ class LLMSettings(Settings):
         20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
     )
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
-    api_base: Address | None = Field(None, description="address of an OpenAI-compatible server")
+    api_base: Effort[Address | None] = Field(None, description="address of an OpenAI-compatible server")
     prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")
     parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
+    models: Effort[dict[str, ModelSettings]] = Field(
+        default_factory=dict, description="what holds for one model alone, by its name"
+    )
+
+    def of(self, model: str) -> ModelSettings:
+        """What is said about `model` alone."""
+        return self.models.get(model, PLAIN)
+
+    def base_of(self, model: str) -> str | None:
+        """The address that is set for `model`, if any."""
+        return self.of(model).api_base or self.api_base
+
+    def price_of(self, model: str) -> Price | None:
+        """The price that is set for `model`, if any."""
+        return self.of(model).prices or self.prices.get(model)
+
+    def parameters_of(self, model: str) -> dict[str, object]:
+        """What is sent with each chat call of `model`."""
+        return {**self.parameters, **self.of(model).parameters}
+
+    def causes_for(self, models: Iterable[str]) -> Causes:
+        """What can change an answer of one of these models; the same as ever where nothing is said about one alone."""
+        found = {model: {name: value for name, value in causes_of(self.of(model)).items() if value} for model in models}
+        own = {model: causes for model, causes in found.items() if causes}
+        # The locks and journals of all versions name an address; since it is no cause any more, it is none at all.
+        return {"api_base": None, **causes_of(self), **({"models": own} if own else {})}
 
 
 class BatchSettings(Settings):

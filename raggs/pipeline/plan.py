@@ -99,11 +99,19 @@ def decide(
     return tuple(reason for number, reason in enumerate(found) if reason not in found[:number])
 
 
+def _still_causes(components: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A lock's components without what was a cause once: where a judge was asked."""
+    judge = components.get("judge")
+    if not (isinstance(judge, Mapping) and isinstance(asked := judge.get("llm"), Mapping)):
+        return components
+    return {**components, "judge": {**judge, "llm": {**asked, "api_base": None}}}
+
+
 def _causes(
     lock: StageLock, parts: Mapping[str, Any], outputs: Mapping[str, str | None], forced: bool, interrupted: bool
 ) -> Iterator[Reason]:
     if lock.fingerprint != fingerprint(parts):
-        yield from differences(lock.components, parts)
+        yield from differences(_still_causes(lock.components), parts)
     for name, output in lock.outputs.items():
         found = outputs.get(name)
         if found is None:

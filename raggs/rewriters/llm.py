@@ -47,7 +47,8 @@ class LlmRewriter(Rewriter):
 
     def causes(self) -> Causes:
         """All that can change a rewrite: model, parameters, the prompt's text."""
-        return {**self.own_causes(), "prompt": self._prompt.sha256}
+        own = self._llm.settings.causes_for(self.models).get("models")
+        return {**self.own_causes(), "prompt": self._prompt.sha256, **({"llm": {"models": own}} if own else {})}
 
     async def rewrite(self, query: Query, text: str, language: str) -> str:
         reply = await self._llm.ask(

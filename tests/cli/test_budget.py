@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 
 from raggs.app.cost import cost
 from raggs.cli.app import app
+from raggs.hashing import hash_value
 
 MODEL = "openai/judge"
 
@@ -75,3 +77,26 @@ def test_calls_are_the_runs_too_and_an_invocation_has_caps_of_its_own(server: LL
     errors = [call("run", "--config", project.config, "--quiet", *more, code=7) for _ in range(2)]
     assert 15 <= server.count <= 20
     assert errors[0].strip().endswith("budget.max_usd=null --set budget.max_calls_per_invocation=5")
+
+
+def test_the_same_model_at_another_address_does_not_run_again(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet", "--max-usd", 50)
+    paid, before = server.count, project.artifacts()
+    with LLMServer() as elsewhere:
+        project.change(llm={"api_base": elsewhere.url})
+        call("run", "--config", project.config, "--quiet")
+        call("run", "--config", project.config, "--quiet", "--force")
+        assert (server.count, elsewhere.count) == (paid, 0)
+    assert project.artifacts() == before
+
+
+def test_a_lock_that_names_an_address_as_a_cause_is_still_up_to_date(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet", "--max-usd", 50)
+    path = project.run / "manifest.json"
+    manifest = project.manifest()
+    for lock in (manifest["stages"]["judge"], manifest["stages"]["rank"]):
+        lock["components"]["judge"]["llm"]["api_base"] = "http://localhost:1/v1"
+        lock["fingerprint"] = hash_value(lock["components"])
+    path.write_text(json.dumps(manifest))
+    result = CliRunner().invoke(app, ["run", "--config", str(project.config)])
+    assert "Nothing to do" in result.stdout

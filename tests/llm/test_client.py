@@ -8,6 +8,7 @@ import time
 
 import pytest
 from support.llm_bench import KEY, MODEL, question
+from support.llm_server import LLMServer
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
 from raggs.llm import LLM, BudgetSettings, LLMSettings, Price
@@ -78,13 +79,50 @@ def test_settings_that_change_no_answer_are_not_in_the_key(bench):
         assert b.server.count == 1
 
 
-def test_another_address_is_another_model(bench, monkeypatch):
+def test_another_address_is_no_other_model_unless_its_id_says_so(bench, monkeypatch):
     with bench() as b:
         monkeypatch.setenv("OPENAI_BASE_URL", b.server.url)
         b.run(lambda llm: llm.ask(question()), api_base=None)
         monkeypatch.setenv("OPENAI_BASE_URL", b.server.url + "/")
         b.run(lambda llm: llm.ask(question()), api_base=None)
+        b.run(lambda llm: llm.ask(question()))
+        assert b.server.count == 1
+        for _ in range(2):
+            b.run(lambda llm: llm.ask(question()), models={MODEL: {"model_id": "the other server's"}})
         assert b.server.count == 2
+
+
+def test_each_model_has_its_own_server_key_price_and_parameters(bench, monkeypatch, tmp_path):
+    monkeypatch.setenv("OTHER_KEY", "sk-other-0123456789")
+    with bench() as b, LLMServer(faults=["401"]) as other:
+        other.echo_keys = True
+        models = {
+            "openai/other": {
+                "api_base": other.url,
+                "api_key_env": "OTHER_KEY",
+                "prices": {"input": 0, "output": 0},
+                "parameters": {"seed": 7},
+            }
+        }
+        asked = question(model="openai/other")
+        with pytest.raises(AuthenticationError, match="set OTHER_KEY to a valid key") as caught:
+            b.run(lambda llm: llm.ask(asked), models=models)
+        assert "sk-other" not in str(caught.value)
+        llm = b.llm(models=models, parameters={"temperature": 0}, max_usd=1)
+        b.run(lambda llm: asyncio.gather(llm.ask(asked), llm.ask(question())), llm)
+        assert (b.server.count, other.count) == (1, 2)
+        assert (other.requests[1]["seed"], other.requests[1]["temperature"]) == (7, 0)
+        assert "seed" not in b.server.requests[0]
+        assert other.requests[1]["model"] == "other"
+
+
+def test_a_model_may_have_slots_of_its_own(bench):
+    async def work(llm):
+        await asyncio.gather(*(llm.ask(question(text=str(n))) for n in range(6)))
+
+    with bench(delay_s=0.05) as b:
+        b.run(work, models={MODEL: {"concurrency": 2}})
+        assert b.server.peak == 2
 
 
 def test_the_same_question_at_once_is_sent_once(bench):

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from raggs.errors import BudgetError
 from raggs.llm import LLM, BudgetSettings, ChatRequest, EmbedRequest, LLMSettings
 from raggs.llm.batch.journal import BatchJournal, SentBatch
 from raggs.llm.cache import AnswerCache
@@ -62,6 +63,19 @@ def test_an_answer_paid_before_is_found(tmp_path, changes, settings, key):
     asyncio.run(llm.close())
     assert reply.value == 4
     assert (llm.spent.cached, llm.spent.saved_usd) == (1, 0.25)
+
+
+def test_an_answer_paid_at_an_address_is_found_there_and_from_then_on_anywhere(tmp_path):
+    stored(tmp_path, **{"28135c9841275d927e560ffdec527e87962154a2c6412eee24f9b5dc1d92c7aa": ROW})
+    asked = ChatRequest(**{**PLAIN, "model": "anthropic/claude-sonnet-4-5"})
+    for port in (8000, 8001, 8000):
+        llm = no_calls(tmp_path, api_base=f"http://localhost:{port}/v1")
+        assert asyncio.run(llm.ask(asked)).value == 4
+        asyncio.run(llm.close())
+    llm = no_calls(tmp_path, models={asked.model: {"api_base": "http://localhost:8002/v1", "model_id": "another"}})
+    with pytest.raises(BudgetError):
+        asyncio.run(llm.ask(asked))
+    asyncio.run(llm.close())
 
 
 def test_vectors_paid_before_are_found(tmp_path):

@@ -8,6 +8,8 @@ from pydantic import ValidationError
 from raggs.llm import BudgetSettings, LLMSettings, Price
 from raggs.settings import causes_of
 
+PRICE = {"input": 1, "output": 2}
+
 
 def test_only_what_can_change_an_answer_is_a_cause():
     changed = LLMSettings(
@@ -21,7 +23,7 @@ def test_only_what_can_change_an_answer_is_a_cause():
     assert causes_of(changed) == causes_of(LLMSettings())
     assert causes_of(BudgetSettings(max_usd=None, max_calls=1)) == {}
     assert causes_of(LLMSettings(parameters={"seed": 1})) != causes_of(LLMSettings())
-    assert causes_of(LLMSettings(api_base="http://localhost")) != causes_of(LLMSettings())
+    assert causes_of(LLMSettings(api_base="http://localhost")) == causes_of(LLMSettings())
     assert causes_of(LLMSettings(max_repairs=0)) != causes_of(LLMSettings())
 
 
@@ -56,3 +58,23 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it():
 
 def test_a_price_is_per_million_tokens():
     assert Price(input=0.25, output=2).usd(1_000_000, 500_000) == pytest.approx(1.25)
+
+
+def test_of_one_model_alone_only_its_id_and_parameters_are_causes():
+    plain = LLMSettings().causes_for(["openai/m"])
+    assert plain == {"api_base": None, "max_repairs": 2, "parameters": {}}, "locks of every version"
+    moved = {"api_base": "http://localhost:1/v1", "api_key_env": "MINE", "concurrency": 2, "prices": PRICE}
+    assert LLMSettings(models={"openai/m": moved}).causes_for(["openai/m"]) == plain
+    for own in ({"model_id": "m, 4 bits"}, {"parameters": {"seed": 1}}):
+        changed = LLMSettings(models={"openai/m": own})
+        assert changed.causes_for(["openai/m"]) == {**plain, "models": {"openai/m": own}}
+        assert changed.causes_for(["openai/other"]) == plain
+
+
+@pytest.mark.parametrize("wrong", ["sk-test-0123456789", "", "MY KEY", "$KEY"])
+def test_a_models_key_is_named_by_its_variable(wrong):
+    with pytest.raises(ValidationError) as caught:
+        LLMSettings.model_validate({"models": {"openai/m": {"api_key_env": wrong}}})
+    (problem,) = caught.value.errors(include_input=False)
+    assert "environment variable" in problem["msg"]
+    assert not wrong or wrong not in problem["msg"]

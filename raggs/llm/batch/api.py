@@ -48,11 +48,11 @@ class BatchState:
 class BatchAPI:
     """The endpoints at one address, for one model's key. Building it sends nothing. Every request may raise `Fault`."""
 
-    def __init__(self, model: str, address: str | None, timeout_s: float) -> None:
+    def __init__(self, model: str, address: str | None, timeout_s: float, key_env: str | None = None) -> None:
         self.model = model
         self.address = address
-        self._server = http.Server(model, address, timeout_s)
-        self._files = http.Server(model, address, max(UPLOAD_S, timeout_s))
+        self._server = http.Server(model, address, timeout_s, key_env)
+        self._files = http.Server(model, address, max(UPLOAD_S, timeout_s), key_env)
 
     async def upload(self, name: str, content: bytes) -> str:
         """The id of a new file."""
@@ -112,7 +112,7 @@ class BatchAPI:
         try:
             yield
         except http.exceptions() as error:
-            fault = fault_of(error, self.model)
+            fault = fault_of(error, self.model, self._server.key_env)
             if getattr(error, "status_code", None) == 404:
                 fault = Fault(missing, missing.error(missing.message, remedy=missing.remedy))
             raise fault from None

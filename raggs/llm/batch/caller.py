@@ -52,7 +52,7 @@ class BatchCaller:
     ) -> None:
         self._outage = Outage(llm.outage_after)
         self._direct = direct
-        self._api = BatchAPI(model, address_of(model, llm.api_base), llm.timeout_s)
+        self._api = BatchAPI(model, address_of(model, llm.base_of(model)), llm.timeout_s, llm.of(model).api_key_env)
         self._cache = cache
         self._ledger = ledger
         self._settings = settings
