@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,9 +27,13 @@ from pydantic import BaseModel, ValidationError
 from raggs.atomic import atomic_writer
 from raggs.errors import DataError
 from raggs.inputs import MOST_LINE, read_lines
+from raggs.text import shorten
 
 M = TypeVar("M", bound=BaseModel)
 BLOCK = 1 << 16
+MOST_DEPTH = 64  # levels of lists and objects; records nested beyond some 200 could be written, and not read again
+MOST_DIGITS = 100  # characters of a whole number
+TOO_DEEP = f"nested more than {MOST_DEPTH} levels deep"
 
 
 @dataclass(frozen=True)
@@ -129,25 +134,54 @@ def read_objects(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield text
 
     try:
-        for value in jsonlines.Reader(texts(), loads=_decode).iter(type=dict):
+        for value in jsonlines.Reader(texts(), loads=decode_json).iter(type=dict):
             yield number, value
     except jsonlines.InvalidLineError as error:
         said = "not a JSON object" if error.__cause__ is None else f"not valid JSON ({error.__cause__})"
         raise DataError(said, where=path, line=number, remedy="each line is one JSON object") from error
 
 
-def _decode(text: str | bytes) -> Any:
+def decode_json(text: str | bytes) -> Any:
+    """The value of a JSON text that somebody else wrote: finite numbers only, and no deeper than can be written again.
+
+    Raises:
+        ValueError: it is none, is nested deeper than `MOST_DEPTH`, or a number in it is too long or too large.
+    """
+    text = str(text)
     try:
-        return DECODER.decode(str(text))
+        found = DECODER.decode(text)
     except RecursionError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(TOO_DEEP) from error
+    if text.count("[") + text.count("{") > MOST_DEPTH and _deeper(found, MOST_DEPTH):
+        raise ValueError(TOO_DEEP)
+    return found
+
+
+def _deeper(value: object, levels: int) -> bool:
+    """Whether lists and objects are nested more than `levels` deep."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (levels == 0 or any(_deeper(entry, levels - 1) for entry in inner))
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number")
 
 
-DECODER = json.JSONDecoder(parse_constant=_refuse_constant)  # made once: it is most of what a short line costs
+def _int(text: str) -> int:
+    if len(text) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(text):,} characters")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"{shorten(text, 20)} is larger than any number")
+    return value
+
+
+# Made once: it is most of what a short line costs.
+DECODER = json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_int, parse_float=_float)
 
 
 def read_records(path: Path, model: type[M]) -> Iterator[M]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -20,6 +20,7 @@ from raggs.hashing import hash_file
 
 BASE_FOLDER = "base_folder"
 UNKNOWN_KEY = "unknown_key"
+LARGEST = 2**63 - 1
 
 T = TypeVar("T")
 
@@ -74,6 +75,16 @@ class Settings(BaseModel):
             found = [InitErrorDetails(type=problem, loc=(str(key),), input=values[key]) for key in strange]
             raise ValidationError.from_exception_data(cls.__name__, found)
         return values
+
+    @model_validator(mode="after")
+    def _fit_into_64_bits(self) -> Self:
+        """Refuse whole numbers that arrays and databases cannot hold; each error is at the key's place."""
+        wide = {name: value for name, value in self if isinstance(value, int) and not -LARGEST <= value <= LARGEST}
+        if wide:
+            problem = PydanticCustomError("too_wide", "a whole number is within 64 bits")
+            found = [InitErrorDetails(type=problem, loc=(name,), input=value) for name, value in wide.items()]
+            raise ValidationError.from_exception_data(type(self).__name__, found)
+        return self
 
 
 def causes_of(settings: BaseModel) -> Causes:

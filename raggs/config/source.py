@@ -1,7 +1,6 @@
 """YAML with places: a plain tree of values, and for each of them the line that it stands on.
 
-PyYAML's safe loader resolves the values (no tags, no objects); its node tree tells the lines. Duplicate keys are
-an error here, since the last one would win in silence.
+`raggs.plainyaml` resolves the values (no tags, no dates, no key twice); its node tree tells the lines.
 """
 
 from __future__ import annotations
@@ -15,14 +14,13 @@ from typing import Any
 
 import yaml
 
-from raggs.errors import ConfigError, NotFoundError
+from raggs.errors import ConfigError, DataError, NotFoundError
 from raggs.inputs import read_whole
+from raggs.plainyaml import PlainYaml, load_plain
 from raggs.secrets import is_secret_name
 
 Place = tuple[str | int, ...]
 MOST_CONFIG = 1 << 24  # bytes
-CORE_TAGS = "tag:yaml.org,2002:"
-PLAIN = frozenset({"map", "seq", "str", "int", "float", "bool", "null", "timestamp", "merge", "value"})
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<escaped>\$\$)")
 
 
@@ -55,19 +53,11 @@ def read_source(path: Path, environment: Mapping[str, str] | None = None) -> Sou
         NotFoundError: no such file.
         ConfigError: not UTF-8, not YAML, not a mapping, a key twice, or a variable that is not set.
     """
-    text = _read_text(path)
-    try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(
-            f"not valid YAML ({problem})", where=path, line=mark.line + 1 if mark else None, remedy="fix the syntax"
-        ) from error
-    if not isinstance(node, yaml.MappingNode):
+    document = PlainYaml(_read_text(path), path, ConfigError)
+    if not isinstance(document.root, yaml.MappingNode):
         raise ConfigError("not a mapping of settings", where=path, remedy="start with `name: my-run`; see `raggs init`")
-    reader = _Reader(path, os.environ if environment is None else environment)
-    values = reader.value(node, ())
+    reader = _Reader(path, document, os.environ if environment is None else environment)
+    values = reader.mapping(document.root, ())
     return Source(path, values, reader.origins, reader.secret)
 
 
@@ -83,50 +73,37 @@ def _read_text(path: Path) -> str:
 
 
 class _Reader:
-    def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, document: PlainYaml, environment: Mapping[str, str]) -> None:
         self.path = path
         self.environment = environment
         self.origins: dict[Place, Origin] = {}
         self.secret: dict[Place, str] = {}
-        self._scalars = yaml.SafeLoader("")
+        self._document = document
 
-    def value(self, node: yaml.Node, place: Place) -> Any:
-        line = node.start_mark.line + 1
-        self.origins[place] = Origin("file", f"{self.path.name}:{line}", line)
-        if node.tag.removeprefix(CORE_TAGS) not in PLAIN:
-            raise ConfigError(
-                f"not valid YAML here (tag {node.tag})", where=self.path, line=line, remedy="plain values only"
-            )
+    def mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+        self._note(place, self._document.visit(node, len(place)))
+        found: dict[str, Any] = {}
+        for key, line, value in self._document.pairs(node):
+            found[key] = self._value(value, (*place, key))
+            self._note((*place, key), line)
+        return found
+
+    def _value(self, node: yaml.Node, place: Place) -> Any:
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
+            return self.mapping(node, place)
+        line = self._document.visit(node, len(place))
+        self._note(place, line)
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(entry, (*place, position)) for position, entry in enumerate(node.value)]
+            return [self._value(entry, (*place, position)) for position, entry in enumerate(node.value)]
         return self._scalar(node, place, line)
 
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            key = str(key_node.value)
-            if key == "<<" or key_node.tag == "tag:yaml.org,2002:merge":
-                raise ConfigError(
-                    "YAML merge keys are not supported",
-                    where=self.path,
-                    line=key_node.start_mark.line + 1,
-                    remedy="write the keys out",
-                )
-            if key in found:
-                raise ConfigError(
-                    f"key {key!r} stands twice", where=self.path, line=key_node.start_mark.line + 1, remedy="keep one"
-                )
-            found[key] = self.value(value_node, (*place, key))
-            line = key_node.start_mark.line + 1
-            self.origins[(*place, key)] = Origin("file", f"{self.path.name}:{line}", line)
-        return found
+    def _note(self, place: Place, line: int) -> None:
+        self.origins[place] = Origin("file", f"{self.path.name}:{line}", line)
 
     def _scalar(self, node: yaml.Node, place: Place, line: int) -> Any:
         text = node.value
         if not VARIABLE.search(text):
-            return self._scalars.construct_object(node)
+            return self._document.scalar(node)
         expanded = VARIABLE.sub(lambda match: self._variable(match, place, line), text)
         # An expanded plain scalar is read as YAML would read it: ${PORT} may be a number.
         return expanded if getattr(node, "style", None) in ("'", '"', "|", ">") else parse_value(expanded)
@@ -151,8 +128,8 @@ class _Reader:
 
 
 def parse_value(text: str) -> Any:
-    """A text from the command line or the environment, read as YAML; what is not YAML stays text."""
+    """A text from the command line or the environment, read as plain YAML; what is none stays text."""
     try:
-        return yaml.safe_load(text) if text.strip() else text
-    except yaml.YAMLError:
+        return load_plain(text) if text.strip() else text
+    except DataError:
         return text

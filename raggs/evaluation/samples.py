@@ -13,20 +13,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.inputs import read_whole
-from raggs.jsonl import read_objects
+from raggs.jsonl import decode_json, read_objects
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.texts import answer_rank, folded
+from raggs.plainyaml import load_plain
 from raggs.readers.pipes import replayable
 from raggs.readers.shapes import check_ids
+from raggs.text import shorten
 
 DEFAULT_K = 5
 MOST = 1000.0  # the largest gain; ndcg_exp still is a number there
+MOST_K = 10**9 - 1  # as with --k
 OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
 FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
 
@@ -124,17 +125,9 @@ def _entries(path: Path) -> list[object]:
     try:
         with replayable(path) as file:
             text = read_whole(file).decode("utf-8-sig")
-        found = _json(text) or yaml.safe_load(text)
     except UnicodeDecodeError as error:
         raise DataError("not UTF-8", where=path, remedy="convert the file to UTF-8") from error
-    except RecursionError as error:
-        raise DataError(
-            "nested too deeply", where=path, remedy="write samples: [{id, expected_output}, ...]"
-        ) from error
-    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
-        mark = getattr(error, "problem_mark", None)
-        line = None if mark is None else mark.line + 1
-        raise DataError("not valid YAML", where=path, line=line, remedy="check the indentation there") from error
+    found = _json(text) or load_plain(text, path)
     entries = found.get("samples") if isinstance(found, dict) else found
     if not isinstance(entries, list):
         raise DataError("holds no list of samples", where=path, remedy="write samples: [{id, expected_output}, ...]")
@@ -144,7 +137,7 @@ def _entries(path: Path) -> list[object]:
 def _json(text: str) -> object:
     """The value of a JSON text, None where it is none: to YAML, 1e-05 would be a word."""
     try:
-        value: object = json.loads(text)
+        value: object = decode_json(text)
     except ValueError:
         return None
     return value
@@ -186,8 +179,10 @@ def _answer(path: Path, name: str, answer: object) -> str | None:
 
 def _cutoff(path: Path, name: str, meta: Mapping[str, object]) -> int | None:
     k = meta.get("k")
-    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or k < 1):
-        raise DataError(f"sample {name}: k is {k!r}", where=path, remedy="k is a whole number >= 1")
+    if k is not None and (not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= MOST_K):
+        raise DataError(
+            f"sample {name}: k is {shorten(repr(k), 40)}", where=path, remedy=f"k is a whole number in 1 to {MOST_K:,}"
+        )
     return k
 
 
@@ -203,9 +198,9 @@ def _outputs(path: Path) -> Iterator[tuple[int, str, list[tuple[str, str]]]]:
 def _retrieved(path: Path, line: int, output: object) -> list[tuple[str, str]]:
     if isinstance(output, str):
         try:
-            output = json.loads(output)
-        except (ValueError, RecursionError) as error:
-            raise DataError("the output is not valid JSON", where=path, line=line, remedy=FORM) from error
+            output = decode_json(output)
+        except ValueError as error:
+            raise DataError(f"the output is not valid JSON ({error})", where=path, line=line, remedy=FORM) from error
     items = output.get("retrieved") if isinstance(output, dict) else output
     if not isinstance(items, list):
         raise DataError("no retrieved list", where=path, line=line, remedy=FORM)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -17,6 +16,7 @@ from pydantic import Field
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import DataError
+from raggs.jsonl import decode_json
 from raggs.queries.base import QueryReader, read_text
 from raggs.queries.fields import ALIASES, query_of
 from raggs.settings import InputPath
@@ -89,7 +89,7 @@ class CsvQueries(QueryReader):
 
     def _json(self, name: str, cell: str, line: int) -> Any:
         try:
-            return json.loads(cell)
+            return decode_json(cell)
         except ValueError as error:
             message = f"column {name} is not valid JSON ({error})"
             raise DataError(
