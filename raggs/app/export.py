@@ -1,31 +1,93 @@
-"""From a finished run to another tool's files."""
+"""From a run to another tool's files."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 from raggs import exporters
-from raggs.errors import NotFoundError
+from raggs.errors import DataError, NotFoundError
+from raggs.exporters.base import Exporter, ExportOptions
 from raggs.golden.runs import RunGolden
+from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
+from raggs.indexes.passages import PassageStore
+from raggs.indexes.places import Places
 from raggs.manifests.opened import OpenedRun
+from raggs.progress import Hear, Notice, deaf
 from raggs.stages import GOLDEN
 
+CorpusPart = Literal["whole", "pool"]
 
-def export_run(run: OpenedRun, format_: str, folder: Path) -> list[Path]:
-    """Write a run's golden set as `format_` into `folder`.
+
+def export_run(
+    run: OpenedRun,
+    format_: str,
+    folder: Path,
+    *,
+    grades: GradeForm = "gain",
+    binary_at: int = RELEVANT,
+    corpus: CorpusPart = "whole",
+    hear: Hear = deaf,
+) -> list[Path]:
+    """Write a run's golden set as `format_` into `folder`. What cannot be exported leaves no trace there.
+
+    Args:
+        grades: on which numbers labels are written (see `GradeScale`).
+        binary_at: the lowest grade that a binary label takes for 1.
+        corpus: for formats with a corpus, all passages where the workspace's cache has them, or those of the pools.
+        hear: is told what the export lacks.
 
     Returns:
         The files.
 
     Raises:
-        UsageError: an unknown format.
-        NotFoundError: the run is not finished.
+        UsageError: an unknown format, or a binary scale that divides nothing.
+        NotFoundError: the run has no grades, or no ranking and the format needs one.
         DataError: the run was made before questions were kept.
     """
-    exporter = exporters.REGISTRY.load(format_)()
+    kind, scale = exporters.REGISTRY.load(format_), GradeScale(grades, binary_at)
+    _check_finished(run, kind, hear)
+    golden = RunGolden(run)
+    next(iter(golden.queries()), None)  # says what an older run lacks before a folder is made
+    with _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "whole", hear) as passages:
+        return kind(ExportOptions(scale, passages)).write(golden, folder)
+
+
+def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
+    if unfinished and (kind.NEEDS_ORDER or "judge" in unfinished):
+        remedy = "raggs run --config CONFIG"
+        if "judge" not in unfinished:
+            remedy += "; the formats trec and beir need grades only"
+        raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
     if unfinished:
-        raise NotFoundError(
-            f"stage {unfinished[0]} has not finished", where=run.folder, remedy="raggs run --config CONFIG"
-        )
-    return exporter.write(RunGolden(run), folder)
+        hear(Notice(f"stage {unfinished[0]} has not finished: grades are exported without an order"))
+
+
+@contextmanager
+def _whole_corpus(run: OpenedRun, wanted: bool, hear: Hear) -> Iterator[PassageStore | None]:
+    """The passages that the run searched, where its workspace has a copy of them."""
+    store = _store(run) if wanted else None
+    if wanted and store is None:
+        hear(Notice("the workspace's cache has no copy of the corpus: corpus.jsonl holds the pooled passages only"))
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _store(run: OpenedRun) -> PassageStore | None:
+    lock = run.manifest.stages.get("retrieve")
+    content = lock and lock.components.get("corpus")
+    for path in sorted(Places.of(run.folder.absolute().parent).corpora.glob("*.sqlite")):
+        try:
+            store = PassageStore.open(path)
+        except (DataError, NotFoundError):
+            continue  # damaged, or of another version: as good as none
+        if store.content_hash == content:
+            return store
+        store.close()
+    return None

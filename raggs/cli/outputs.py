@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -22,20 +22,53 @@ Format = Annotated[
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
 
 
-def export(run: RunFolder, out: Out, format_: Format = "trec", as_json: Json = False, debug: Debug = False) -> None:
+Grades = Annotated[
+    Literal["gain", "raw", "binary"],
+    typer.Option("--grades", help="Labels as gains 0-4 (other tools expect these), as grades 1-5 (raw), or 0 and 1."),
+]
+BinaryAt = Annotated[
+    int, typer.Option("--binary-at", metavar="GRADE", help="The lowest grade that --grades binary takes for 1.")
+]
+CorpusChoice = Annotated[
+    Literal["whole", "pool"],
+    typer.Option("--corpus", help="Of beir: all passages where the cache has them, or the pools'."),
+]
+
+
+def export(
+    run: RunFolder,
+    out: Out,
+    format_: Format = "trec",
+    grades: Grades = "gain",
+    binary_at: BinaryAt = 4,
+    corpus: CorpusChoice = "whole",
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Write the golden set for another tool.
 
     \b
     Examples:
       raggs export runs/demo --format trec --out golden
-      raggs export runs/demo --format beir --out golden-beir
+      raggs export runs/demo --format beir --out golden-beir --corpus pool
     """
     from raggs.app.export import export_run
     from raggs.manifests.opened import open_run
     from raggs.manifests.store import dump_json
+    from raggs.progress import Notice
 
-    files = export_run(open_run(run), format_, out)
-    typer.echo(dump_json({"files": [str(file) for file in files]}) if as_json else "\n".join(map(str, files)))
+    notes: list[str] = []
+
+    def hear(news: object) -> None:
+        if isinstance(news, Notice):
+            notes.append(news.message)
+
+    opened = open_run(run)
+    files = export_run(opened, format_, out, grades=grades, binary_at=binary_at, corpus=corpus, hear=hear)
+    for note in notes:
+        typer.echo(f"note: {note}", err=True)
+    found = {"files": [str(file) for file in files], "notes": notes}
+    typer.echo(dump_json(found) if as_json else "\n".join(map(str, files)))
 
 
 def list_(

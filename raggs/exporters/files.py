@@ -1,4 +1,4 @@
-"""Files that exporters write: lines streamed into a file that appears whole, and the sidecar that says whence.
+"""Files that exporters write: lines streamed into files that appear whole, and the sidecar that says whence.
 
 Formats of the field have no room for comments (many readers split every line on its columns), so a golden set's
 provenance stands in a `.meta.json` beside it.
@@ -8,22 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 import jsonlines
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.artifacts import Passage, Query
 from raggs.atomic import atomic_writer, disk, remove_leftovers
 from raggs.golden.base import GoldenSet
-
-SCALE = {
-    "minimum": MIN_GRADE,
-    "maximum": MAX_GRADE,
-    "meaning": "utility for answering the query; 1 = not relevant, 5 = answers it",
-    "note": "grade 1 is a judgment, not relevance: give binary measures a threshold, as in P(rel=3)@10",
-}
+from raggs.golden.scales import GradeScale
 
 LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
 
@@ -44,6 +38,23 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
     return count
 
 
+def write_routed_lines(lines: Iterable[tuple[Path, str]]) -> dict[Path, int]:
+    """Write each line to its own path, as `write_lines` does, and count those of each; paths sorted.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    counts: dict[Path, int] = {}
+    files: dict[Path, IO[bytes]] = {}
+    with ExitStack() as stack:
+        for path, line in lines:
+            if path not in files:
+                files[path] = stack.enter_context(_whole(path))
+            files[path].write(line.encode() + b"\n")
+            counts[path] = counts.get(path, 0) + 1
+    return dict(sorted(counts.items()))
+
+
 def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
     """Write one JSON object a line to `path`, as `write_lines` writes lines, and count them.
 
@@ -62,21 +73,50 @@ def object_writer(file: IO[bytes]) -> jsonlines.Writer:
     return jsonlines.Writer(file, dumps=_dump)
 
 
+def query_facts(query: Query) -> dict[str, object]:
+    """What came with a question, each under its name where there is any."""
+    found = query.model_dump(mode="json", exclude={"qid", "text", "v"}, exclude_none=True)
+    return {name: value for name, value in found.items() if value}
+
+
+def query_object(query: Query) -> dict[str, object]:
+    """A question with all that came with it, as `queries: {type: jsonl}` reads it again."""
+    return {"_id": query.qid, "text": query.text, **query_facts(query)}
+
+
+def passage_facts(passage: Passage) -> dict[str, object]:
+    """A passage's place in the corpus and its metadata, where there are any."""
+    found = passage.model_dump(mode="json", include={"span", "metadata"}, exclude_none=True)
+    return {name: value for name, value in found.items() if value}
+
+
+def passage_object(passage: Passage) -> dict[str, object]:
+    """A passage as `corpus: {type: jsonl}` reads it again."""
+    return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, **passage_facts(passage)}
+
+
 def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)
 
 
 @contextmanager
 def _whole(path: Path) -> Iterator[IO[bytes]]:
-    with disk(path, "export to another folder"):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(path.parent, path.name)  # of an export that was killed
-        with atomic_writer(path) as file:
-            yield file
+    made = [folder for folder in (path.parent, *path.parent.parents) if not folder.exists()]
+    try:
+        with disk(path, "export to another folder"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            remove_leftovers(path.parent, path.name)  # of an export that was killed
+            with atomic_writer(path) as file:
+                yield file
+    except BaseException:
+        for folder in made:  # what was refused leaves no empty folder
+            with suppress(OSError):
+                folder.rmdir()
+        raise
 
 
-def write_meta(path: Path, golden: GoldenSet, facts: Mapping[str, object]) -> None:
-    """Write the sidecar: `facts` about the export, the scale of the grades, and the set's provenance."""
+def write_meta(path: Path, golden: GoldenSet, scale: GradeScale, facts: Mapping[str, object]) -> None:
+    """Write the sidecar: `facts` about the export, the scale of its labels, and the set's provenance."""
     provenance = golden.provenance and golden.provenance.model_dump(mode="json")
-    meta = {"name": golden.name, **facts, "grades": SCALE, "provenance": provenance}
+    meta = {"name": golden.name, **facts, "grades": scale.described(), "provenance": provenance}
     write_lines(path, [json.dumps(meta, indent=2, ensure_ascii=False)])

@@ -1,24 +1,31 @@
-"""TREC files: qrels of all graded passages and a run of the golden top, as trec_eval and its kin read them."""
+"""TREC files: qrels of all graded passages, the golden top as a run, and what each retriever returned as runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote
 
 from raggs.exporters.base import Exporter
-from raggs.exporters.files import write_lines, write_meta
-from raggs.golden.base import GoldenSet
+from raggs.exporters.files import write_lines, write_meta, write_routed_lines
+from raggs.golden.base import RUNS, GoldenSet
+
+COLUMNS = "qid Q0 docid rank score tag"
 
 
 class TrecExporter(Exporter):
-    """TREC qrels with grades, and the ranked top as a run.
+    """TREC qrels with gains, the ranked top as a run, and each retriever's.
 
-    `qrels.txt` holds `qid 0 docid grade` for each graded passage, near-duplicates included; passages without a
+    `qrels.txt` holds `qid 0 docid gain` for each graded passage, near-duplicates included; passages without a
     grade are left out. `run.trec` holds `qid Q0 docid rank score tag`. Readers sort by score and break ties by
     docid, ignoring ranks, so the score is top + 1 - rank: whole, positive, and falling with every rank. It says
-    nothing but the order; the ranker's own scores are in the run's artifacts and in the `jsonl` export.
+    nothing but the order; the ranker's own scores are in the run's artifacts and in the `jsonl` export. `runs/` holds
+    what each retriever returned, and their fusion, with their own scores.
     """
+
+    NEEDS_ORDER: ClassVar[bool] = False
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
@@ -28,28 +35,43 @@ class TrecExporter(Exporter):
         """
         qrels, run = folder / "qrels.txt", folder / "run.trec"
         sidecar = folder / "qrels.txt.meta.json"
-        judged = write_lines(qrels, _qrels(golden))
+        judged = write_lines(qrels, self._qrels(golden))
         ranked = write_lines(run, _run(golden))
+        systems = write_routed_lines(_systems(golden, folder))
         facts = {
             "files": {
-                qrels.name: {"columns": "qid 0 docid grade", "rows": judged},
-                run.name: {"columns": "qid Q0 docid rank score tag", "rows": ranked, "score": "top + 1 - rank"},
+                qrels.name: {"columns": f"qid 0 docid {self.options.scale.form}", "rows": judged},
+                run.name: {"columns": COLUMNS, "rows": ranked, "score": "top + 1 - rank"},
+                **{
+                    path.relative_to(folder).as_posix(): {"columns": COLUMNS, "rows": rows}
+                    for path, rows in systems.items()
+                },
             },
             "top": golden.top,
         }
-        write_meta(sidecar, golden, facts)
-        return [qrels, sidecar, run]
+        write_meta(sidecar, golden, self.options.scale, facts)
+        return [qrels, sidecar, run, *systems]
 
-
-def _qrels(golden: GoldenSet) -> Iterator[str]:
-    for query in golden.by_query("grades"):
-        for graded in query.grades:
-            if graded.grade is not None:
-                yield f"{query.qid} 0 {graded.doc_id} {graded.grade}"
+    def _qrels(self, golden: GoldenSet) -> Iterator[str]:
+        for query in golden.by_query("grades"):
+            for graded in query.grades:
+                if graded.grade is not None:
+                    yield f"{query.qid} 0 {graded.doc_id} {self.options.scale.written(graded.grade)}"
 
 
 def _run(golden: GoldenSet) -> Iterator[str]:
-    tag = "raggs-" + re.sub(r"\s+", "-", golden.name.strip())
+    tag = _tag(golden.name)
     for record in (record for query in golden.by_query("order") for record in query.order):
         if record.rank <= golden.top:
             yield f"{record.qid} Q0 {record.doc_id} {record.rank} {golden.top + 1 - record.rank} {tag}"
+
+
+def _systems(golden: GoldenSet, folder: Path) -> Iterator[tuple[Path, str]]:
+    """Each line of each retriever's run with its file, which is named as the retriever is."""
+    for hit in golden.hits():
+        path = folder / RUNS / f"{quote(hit.retriever, safe=' ')}.trec"
+        yield path, f"{hit.qid} Q0 {hit.doc_id} {hit.rank} {hit.score!r} {_tag(hit.retriever)}"
+
+
+def _tag(name: str) -> str:
+    return "raggs-" + re.sub(r"\s+", "-", name.strip())

@@ -12,12 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from raggs.artifacts import Frozen, Passage, Query, RankRecord
+from raggs.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import Scale
 
+FUSED = "fused"  # what the fusion of a run's retrievers is called among them
+RUNS = "runs"  # where an export to TREC keeps the systems' lists
 
 Part = Literal["pool", "grades", "order"]
 
@@ -114,6 +116,10 @@ class GoldenSet(ABC):
             NotFoundError: a file is missing, or the run has no grades yet.
             DataError: a line cannot be right, or something belongs to no query.
         """
+
+    def hits(self) -> Iterator[RetrieveRecord]:
+        """What each retriever returned, each sorted by query and rank; none where no system is known."""
+        return iter(())
 
     @abstractmethod
     def judgments(self, scale: Scale | None = None) -> Judgments:

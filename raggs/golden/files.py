@@ -1,24 +1,28 @@
 """Files of others as golden sets: labels in any format that `readers` know, with the questions where they lie beside.
 
 A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; an export of raggs
-to TREC holds `qrels.txt`. Passages stay where they are: a corpus of another's may be larger than any memory.
+to TREC holds `qrels.txt`, one to JSON lines `judgments.jsonl`. What such an export says in its sidecar of the scale is
+believed, so that its grades are those of the run that it is from. Passages stay where they are: a corpus of another's
+may be larger than any memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.artifacts import Query
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Part
+from raggs.golden.scales import stated_scale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import Scale
 
-LABELS = ("qrels/test.tsv", "qrels.txt")
+LABELS = ("qrels/test.tsv", "qrels.txt", "judgments.jsonl")
 QUERIES = "queries.jsonl"
 
 
@@ -57,18 +61,27 @@ class FileGolden(GoldenSet):
         """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
         from raggs.readers.labels import read_labels  # late: it needs numpy
 
-        known = {query.qid: query for query in self.queries()}
+        known, stated = {query.qid: query for query in self.queries()}, stated_scale(self._labels)
+        lift = stated.offset if stated else 0
         labels = sorted(read_labels(self._labels), key=lambda label: label.qid)
         for qid, found in groupby(labels, key=lambda label: label.qid):
-            grades = tuple(Graded(label.doc_id, label.grade if label.grade >= 0 else None) for label in found)
+            grades = tuple(Graded(label.doc_id, label.grade + lift if label.grade >= 0 else None) for label in found)
             yield GoldenQuery(qid, known.get(qid), grades=grades)
 
     def judgments(self, scale: Scale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
+        import numpy as np
+
         from raggs.golden.judgments import Judgments
+        from raggs.metrics.columns import Scale
         from raggs.readers.labels import read_judgments
 
-        return Judgments(self.source, read_judgments(self._labels, scale))
+        stated = stated_scale(self._labels) if scale is None else None
+        qrels = read_judgments(self._labels, stated.scale if stated else scale)
+        if stated and stated.offset:
+            grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
+            qrels = replace(qrels, grade=grade, scale=Scale.of(MIN_GRADE, MAX_GRADE))
+        return Judgments(self.source, qrels)
 
 
 def folder_of_files(folder: Path) -> FileGolden | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
-from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record
+from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record, RetrieveRecord
 from raggs.errors import DataError
-from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Part, Provenance
+from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Part, Provenance
 from raggs.health import JudgeHealth
 from raggs.manifests.opened import OpenedRun
 
@@ -60,6 +60,18 @@ class RunGolden(GoldenSet):
             )
         for stream in (passages, grades, orders):
             stream.check_ended()
+
+    def hits(self) -> Iterator[RetrieveRecord]:
+        """See `GoldenSet.hits`: the retrievers, and their fusion where there are several."""
+        names = set()
+        for record in self._run.typed("retrieve", RetrieveRecord):
+            names.add(record.retriever)
+            yield record
+        if len(names) > 1 and FUSED not in names:
+            for pooled in self._run.typed("merge", MergeRecord):
+                yield RetrieveRecord(
+                    qid=pooled.qid, retriever=FUSED, rank=pooled.rank, doc_id=pooled.doc_id, score=pooled.score
+                )
 
     def judgments(self, scale: Scale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from urllib.parse import unquote
 
 from raggs.errors import DataError, UsageError
+from raggs.golden.base import FUSED, RUNS
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
-
-FUSED = "fused"
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def open_systems(specs: list[str]) -> Iterator[System]:
 
 
 def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
-    """The retrievers of a run directory and their fusion, where it has several.
+    """The retrievers of a run directory, or of its export to TREC, and their fusion where there are several.
 
     Raises:
         NotFoundError: no run, or its stages have not run.
@@ -54,7 +54,12 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
     """
     from raggs.artifacts import MergeRecord, RetrieveRecord  # late: files need no manifests
     from raggs.manifests.opened import open_run
+    from raggs.manifests.store import RunStore
 
+    exported = sorted((folder / RUNS).glob("*.trec"))
+    if exported and not RunStore(folder).exists:
+        yield from ((unquote(path.stem), read_run(path)) for path in exported)
+        return
     opened = open_run(folder)
     rows: dict[str, list[tuple[str, str, float]]] = {}
     for record in opened.typed("retrieve", RetrieveRecord):

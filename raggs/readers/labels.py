@@ -11,7 +11,7 @@ import numpy as np
 from raggs.errors import DataError
 from raggs.metrics.columns import Qrels, Scale, usual_scale
 from raggs.readers.pipes import replayable
-from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
+from raggs.readers.shapes import Cell, Shape, line_cells, nested_cells, shape_of, table_cells
 from raggs.readers.trecqrels import quick_labels
 from raggs.trec import INTEGER, Label, read_qrels
 
@@ -28,6 +28,8 @@ def read_labels(path: Path) -> Iterator[Label]:
         match shape_of(file):
             case Shape.NESTED:
                 yield from (_label(cell, file) for cell in nested_cells(file))
+            case Shape.LINES:
+                yield from (_label(cell, file) for cell in line_cells(file, graded=True))
             case Shape.TABLE:
                 yield from (_label(cell, file) for cell in table_cells(file, graded=True))
             case Shape.TREC:

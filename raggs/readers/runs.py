@@ -9,7 +9,7 @@ from pathlib import Path
 from raggs.errors import DataError
 from raggs.metrics.columns import Run
 from raggs.readers.pipes import replayable
-from raggs.readers.shapes import Cell, Shape, nested_cells, shape_of, table_cells
+from raggs.readers.shapes import Cell, Shape, line_cells, nested_cells, shape_of, table_cells
 from raggs.readers.trecrun import read_trec_run
 
 
@@ -27,6 +27,8 @@ def _read(path: Path) -> Run:
     match shape_of(path):
         case Shape.NESTED:
             run = _run(nested_cells(path), path)
+        case Shape.LINES:
+            run = _run(line_cells(path, graded=False), path)
         case Shape.TABLE:
             run = _run(table_cells(path, graded=False), path)
         case Shape.TREC:

@@ -1,7 +1,8 @@
 """Telling file formats apart by their first line, and reading those that are no TREC file.
 
 A nested file is one JSON object ``{qid: {doc_id: number}}`` (ranx); a table has a header that names its columns
-(BEIR's TSV, CSV). Ids hold no white space, as TREC tools could not read them back.
+(BEIR's TSV, CSV); JSON lines have an object with the same names for each number. Ids hold no white space, as TREC
+tools could not read them back.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from typing import Any, NamedTuple
 
 from raggs.errors import DataError
 from raggs.inputs import MOST_WHOLE
-from raggs.jsonl import raw_lines
+from raggs.jsonl import raw_lines, read_objects
 from raggs.text import one_line
-from raggs.trec import Seen
+from raggs.trec import INTEGER, Seen
 
 QUERY_COLUMNS = ("query-id", "query_id", "q_id", "qid", "query")
 DOC_COLUMNS = ("corpus-id", "corpus_id", "doc_id", "docid", "docno", "doc", "passage_id", "document_id")
 GRADE_COLUMNS = ("grade", "score", "relevance", "rel", "label")
 SCORE_COLUMNS = ("score",)
 DELIMITERS = ("\t", ",", ";")
+QRELS = ("qid", "0", "docid", "grade")
+RUN = ("qid", "Q0", "docid", "rank", "score", "tag")
 FORM = "write {qid: {doc_id: number}}"
 
 
@@ -35,6 +38,7 @@ class Shape(Enum):
     TREC = "trec"
     TABLE = "table"
     NESTED = "nested"
+    LINES = "lines"
 
 
 class Cell(NamedTuple):
@@ -53,8 +57,10 @@ def shape_of(path: Path) -> Shape:
         NotFoundError, DataError: as `raw_lines`.
     """
     first = next(raw_lines(path, MOST_WHOLE), (0, ""))[1].strip()
+    if _trec(first.split()):
+        return Shape.TREC  # also where an id looks like the beginning of another format
     if first.startswith("{"):
-        return Shape.NESTED
+        return Shape.LINES if _keyed(first) else Shape.NESTED
     return Shape.TABLE if _delimiter(first) else Shape.TREC
 
 
@@ -87,6 +93,28 @@ def table_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
         check_ids(path, number, qid, doc_id)
         seen.note(qid, doc_id, number)
         yield Cell(number, qid, doc_id, value)
+
+
+def line_cells(path: Path, *, graded: bool) -> Iterator[Cell]:
+    """The numbers of JSON lines, an object each.
+
+    Args:
+        path: the file.
+        graded: whether the numbers are grades, else scores.
+
+    Raises:
+        DataError: an object lacks a name, or an id or number is wrong.
+    """
+    seen = Seen(path)
+    for number, row in read_objects(path):
+        names = list(row)
+        wanted = (QUERY_COLUMNS, DOC_COLUMNS, GRADE_COLUMNS if graded else SCORE_COLUMNS)
+        qid, doc_id, value = (row[names[_place(names, each, path, number)]] for each in wanted)
+        if not isinstance(qid, str) or not isinstance(doc_id, str):
+            raise DataError("an id is no text", where=path, line=number, remedy="write ids as texts")
+        check_ids(path, number, qid, doc_id)
+        seen.note(qid, doc_id, number)
+        yield Cell(number, qid, doc_id, json.dumps(value))
 
 
 def nested_cells(path: Path) -> Iterator[Cell]:
@@ -129,6 +157,22 @@ def _once(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
     return found
 
 
+def _trec(columns: list[str]) -> bool:
+    """Whether the columns of a first line can only be those of a TREC file."""
+    if len(columns) == len(QRELS):
+        return INTEGER.fullmatch(columns[-1]) is not None
+    return len(columns) == len(RUN) and columns[1] == RUN[1]
+
+
+def _keyed(line: str) -> bool:
+    """Whether a line is an object that names a query and a passage."""
+    try:
+        found = json.loads(line) if any(f'"{name}"' in line for name in DOC_COLUMNS) else {}
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(found, dict) and bool(found.keys() & set(QUERY_COLUMNS) and found.keys() & set(DOC_COLUMNS))
+
+
 def _delimiter(header: str) -> str | None:
     """What separates the columns of a header; None where the line is no header of ours."""
     for delimiter in DELIMITERS:
@@ -145,14 +189,14 @@ def _row(text: str, delimiter: str, path: Path, line: int) -> list[str]:
         raise DataError(f"not a row of a table ({error})", where=path, line=line, remedy="mend it") from error
 
 
-def _place(names: list[str], wanted: tuple[str, ...], path: Path) -> int:
+def _place(names: list[str], wanted: tuple[str, ...], path: Path, line: int = 1) -> int:
     for name in wanted:
         if name in names:
             return names.index(name)
     raise DataError(
         f"no column {' or '.join(wanted)} in the header: {', '.join(names)}",
         where=path,
-        line=1,
+        line=line,
         remedy="name the columns in the first line",
     )
 

@@ -34,7 +34,7 @@ def test_qrels_are_graded_rows_under_the_usual_header(folder):
     with (folder / "qrels" / "test.tsv").open(newline="") as file:
         header, *rows = csv.reader(file, delimiter="\t")
     assert header == ["query-id", "corpus-id", "score"]
-    assert [row for row in rows if row[0] == "q10"] == [["q10", "d3", "4"], ["q10", "é/7", "3"], ["q10", "d1", "1"]]
+    assert [row for row in rows if row[0] == "q10"] == [["q10", "d3", "3"], ["q10", "é/7", "2"], ["q10", "d1", "0"]]
     assert len(rows) == 9 and ["q1", "d2"] not in [row[:2] for row in rows]
 
 

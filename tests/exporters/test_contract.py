@@ -53,7 +53,7 @@ def test_provenance_stands_beside_the_data(name, golden, tmp_path):
     (sidecar,) = [path for path in files if path.name.endswith("meta.json")]
     meta = json.loads(sidecar.read_text())
     assert meta["provenance"] == golden().provenance.model_dump() and meta["provenance"]["judge"] == {"model": "été"}
-    assert meta["name"] == "my test" and meta["grades"]["minimum"] == 1
+    assert meta["name"] == "my test" and meta["grades"]["minimum"] == (1 if name == "jsonl" else 0)
     for file, facts in meta["files"].items():
         lines = (tmp_path / file).read_text().split("\n")[:-1]
         assert facts["rows"] == len(lines) - file.endswith(".tsv")

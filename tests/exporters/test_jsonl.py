@@ -9,7 +9,7 @@ from raggs.exporters.jsonl import JsonlExporter
 
 @pytest.fixture
 def rows(golden, tmp_path):
-    path, _ = JsonlExporter().write(golden(), tmp_path)
+    path, *_ = JsonlExporter().write(golden(), tmp_path)
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
@@ -20,6 +20,7 @@ def test_each_line_is_complete_in_itself(rows):
         "rank": 2,
         "doc_id": "d1",
         "grade": 5,
+        "gain": 4,
         "score": 3.25,
         "confidence": 0.75,
         "title": "Title d1",
@@ -38,7 +39,7 @@ def test_the_top_of_each_query_in_order(rows):
 
 def test_queries_that_were_not_ranked_are_left_out(golden, tmp_path):
     given = [replace(query, order=() if query.qid == "q10" else query.order) for query in golden().by_query()]
-    path, _ = JsonlExporter().write(golden(given), tmp_path)
+    path, *_ = JsonlExporter().write(golden(given), tmp_path)
     assert "q10" not in path.read_text() and '"qid": "q2"' in path.read_text()
 
 

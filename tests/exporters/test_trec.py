@@ -29,15 +29,15 @@ def as_trec_eval_sorts(lines: list[str]) -> dict[str, list[str]]:
 def test_qrels_hold_the_graded_passages_and_no_comments(files):
     lines = files["qrels.txt"].read_text().splitlines()
     assert lines == [
-        "q1 0 d9 2",
-        "q1 0 d1 5",
-        "q1 0 d10 4",
-        "q1 0 d3 1",
-        "q1 0 d3b 1",
-        "q10 0 d3 4",
-        "q10 0 é/7 3",
-        "q10 0 d1 1",
-        "q2 0 d5 3",
+        "q1 0 d9 1",
+        "q1 0 d1 4",
+        "q1 0 d10 3",
+        "q1 0 d3 0",
+        "q1 0 d3b 0",
+        "q10 0 d3 3",
+        "q10 0 é/7 2",
+        "q10 0 d1 0",
+        "q2 0 d5 2",
     ]
 
 
@@ -51,12 +51,12 @@ def test_the_run_is_the_top_in_our_order(files):
 def test_ir_measures_reads_both_and_keeps_the_order(files):
     qrels = list(ir_measures.read_trec_qrels(str(files["qrels.txt"])))
     run = list(ir_measures.read_trec_run(str(files["run.trec"])))
-    assert {(q.query_id, q.doc_id): q.relevance for q in qrels}["q10", "é/7"] == 3
+    assert {(q.query_id, q.doc_id): q.relevance for q in qrels}["q10", "é/7"] == 2
     for qid, order in ORDERS.items():
         scored = sorted((d for d in run if d.query_id == qid), key=lambda d: -d.score)
         assert [d.doc_id for d in scored] == order
-    measured = ir_measures.calc_aggregate([nDCG @ 10, Judged @ 4, P(rel=4) @ 1], qrels, run)
-    assert measured[P(rel=4) @ 1] == pytest.approx(1 / 3)
+    measured = ir_measures.calc_aggregate([nDCG @ 10, Judged @ 4, P(rel=3) @ 1], qrels, run)
+    assert measured[P(rel=3) @ 1] == pytest.approx(1 / 3)
     assert measured[Judged @ 4] == 1
     assert measured[nDCG @ 10] == pytest.approx(expected_ndcg(), abs=1e-6)
 
@@ -67,8 +67,8 @@ def expected_ndcg() -> float:
             grade / log2 for grade, log2 in zip(grades, (1, 1.5849625007, 2, 2.3219280949, 2.5849625007), strict=False)
         )
 
-    one = dcg([4, 5, 2, 1]) / dcg([5, 4, 2, 1, 1])
-    ten = dcg([3, 4, 1]) / dcg([4, 3, 1])
+    one = dcg([3, 4, 1, 0]) / dcg([4, 3, 1, 0, 0])
+    ten = dcg([2, 3, 0]) / dcg([3, 2, 0])
     return (one + ten + 1) / 3
 
 
