@@ -6,11 +6,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 JsonObject: TypeAlias = dict[str, Json]
+Place: TypeAlias = tuple[str | int, ...]  # in a tree: keys and positions from the root on
 
 
 def as_object(found: object) -> Mapping[str, object]:
@@ -26,3 +27,15 @@ def as_list(found: object) -> list[object]:
 def as_text(found: object) -> str | None:
     """`found` if it is a text and not empty."""
     return found if isinstance(found, str) and found else None
+
+
+def leaves(value: object, place: Place = ()) -> Iterator[tuple[Place, object]]:
+    """Every plain value of a tree with its place; an empty mapping or list is a leaf."""
+    if isinstance(value, Mapping) and value:
+        for key, entry in value.items():
+            yield from leaves(entry, (*place, str(key)))
+    elif isinstance(value, list | tuple) and value:
+        for position, entry in enumerate(value):
+            yield from leaves(entry, (*place, position))
+    else:
+        yield place, value

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
+from raggs.jsontypes import leaves
+
 HIDDEN = "[redacted]"
 SHORTEST = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance
 LONG = 12  # characters from which a value counts also inside of a longer word
@@ -89,7 +91,7 @@ def mask(text: str) -> str:
 def held(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[Held]:
     """The secrets that stand in a tree of settings (mappings, lists and plain values), in its order."""
     known = secrets_of(os.environ if environment is None else environment)
-    for place, value in _leaves(tree, ()):
+    for place, value in leaves(tree):
         if (why := _why(place, value, known)) is not None:
             if isinstance(value, str):
                 remember([value])
@@ -133,17 +135,6 @@ def _weighs(value: object) -> bool:
 
 def _words(place: Sequence[str | int]) -> Iterator[str]:
     return (part for part in place if isinstance(part, str))
-
-
-def _leaves(value: object, place: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], object]]:
-    if isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _leaves(entry, (*place, str(key)))
-    elif isinstance(value, list | tuple):
-        for position, entry in enumerate(value):
-            yield from _leaves(entry, (*place, position))
-    else:
-        yield place, value
 
 
 def _pattern(value: str) -> re.Pattern[str]:

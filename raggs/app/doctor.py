@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from raggs.app.addresses import permit
 from raggs.app.services import RunServices
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
@@ -70,6 +71,7 @@ def _configuration(path: Path) -> Iterator[Check]:
     services = RunServices(config)
     try:
         yield from _disk(config.workspace)
+        permit(config, ())
         services.check()
         yield Check(
             "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.estimate import estimate
 from raggs.app.executing import make_execution
 from raggs.app.services import RunServices
@@ -75,8 +76,13 @@ def open_runner(
 
     Args:
         folder: of the run, where it is not the configuration's own.
+
+    Raises:
+        ConfigError: the configuration holds a secret.
+        PrerequisiteError: a server is new that a key would be sent to (see `raggs.app.addresses`).
     """
     settings = config.run if isinstance(config, LoadedConfig) else config
+    permit(settings, ())
     stored = settings.model_dump(mode="json")
     refuse_stored(stored)
     services, execution = RunServices(settings, listen), make_execution(settings)
@@ -117,6 +123,7 @@ def run(
     force: bool = False,
     run_id: str | None = None,
     listen: Listener = silent,
+    approve: Approve = nobody,
 ) -> RunResult:
     """Run a configuration; stages whose inputs have not changed are skipped.
 
@@ -126,6 +133,7 @@ def run(
         force: run the selected stages even where nothing changed.
         run_id: another name for the run directory.
         listen: hears every event (see `raggs.pipeline.events`).
+        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
         RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
@@ -133,5 +141,6 @@ def run(
     selection = select(GOLDEN, start, stop, only, force)
     if isinstance(config, (str, Path)):
         config = load_config(config)
+    permit(config.run if isinstance(config, LoadedConfig) else config, selection.stages, approve)
     with open_runner(config, run_id=run_id, listen=listen) as runner:
         return runner.run(selection)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from raggs.app.addresses import permit
 from raggs.app.services import RunServices
 from raggs.config.load import load_config
 
@@ -25,7 +26,9 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
     Raises:
         RaggsError: the first thing that is wrong, with file and line.
     """
-    services = RunServices(load_config(config, overrides).run)
+    settings = load_config(config, overrides).run
+    permit(settings, ())
+    services = RunServices(settings)
     try:
         services.check()
         return Inputs(len(services.queries), len(services.passages), tuple(services.retrievers))

@@ -46,14 +46,17 @@ def index(
       raggs index --config raggs.yaml
       raggs index --config raggs.yaml --set index.analyzer=english --yes
     """
+    from raggs.app.addresses import permit
     from raggs.app.index import loads
     from raggs.app.services import RunServices
+    from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
     from raggs.config.load import load_config
     from raggs.manifests.store import dump_json
     from raggs.pipeline.events import silent
 
     loaded = load_config(config, overrides or ())
+    permit(loaded.run, ("embed",), approver(yes, quiet))
     display = listener(quiet or as_json or dry_run)
     services = RunServices(loaded.run, display or silent)
     rows = []

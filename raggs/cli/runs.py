@@ -65,8 +65,10 @@ def run(
       raggs run --config raggs.yaml --dry-run
       raggs run --config raggs.yaml --from judge --set judge.samples=3
     """
+    from raggs.app.addresses import permit
     from raggs.app.run import forecast, open_runner
     from raggs.cli import render
+    from raggs.cli.addresses import approver
     from raggs.cli.again import Asked
     from raggs.config.load import load_config
     from raggs.pipeline.plan import select
@@ -76,6 +78,7 @@ def run(
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
     loaded = load_config(config, settings)
+    permit(loaded.run, () if dry_run else selection.stages, approver(yes, quiet))
     if dry_run:
         with open_runner(loaded, run_id=run_id) as runner:
             render.dry_run(forecast(runner, selection), loaded.run.budget.max_usd, as_json)

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from raggs.config.source import MOST_CONFIG, VARIABLE, Origin, Place, Source
+from raggs.config.source import MOST_CONFIG, VARIABLE, Origin, Source
 from raggs.errors import ConfigError, RaggsError
 from raggs.inputs import read_whole
+from raggs.jsontypes import Place
 from raggs.secrets import held, remember, secrets_of
 
 PREFIX = "RAGGS__"

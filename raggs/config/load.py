@@ -16,8 +16,9 @@ from pydantic_core import ErrorDetails
 
 from raggs.config.environment import PREFIX, environment_for, refuse_secrets
 from raggs.config.models import RunConfig
-from raggs.config.source import Origin, Place, Source, parse_value, read_source
+from raggs.config.source import Origin, Source, parse_value, read_source
 from raggs.errors import ConfigError, UsageError
+from raggs.jsontypes import Place, leaves
 from raggs.settings import BASE_FOLDER, UNKNOWN_KEY
 from raggs.text import did_you_mean, shorten
 
@@ -115,18 +116,6 @@ def _assign(source: Source, keys: tuple[str, ...], text: str, origin: Origin) ->
     for known in [known for known in source.origins if known[: len(place)] == place]:
         del source.origins[known]
     source.origins[place] = origin
-
-
-def leaves(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Every scalar of a tree with its place; an empty mapping or list is a leaf."""
-    if isinstance(value, Mapping) and value:
-        for key, entry in value.items():
-            yield from leaves(entry, (*place, str(key)))
-    elif isinstance(value, list) and value:
-        for position, entry in enumerate(value):
-            yield from leaves(entry, (*place, position))
-    else:
-        yield place, value
 
 
 # --- mistakes as sentences ------------------------------------------------------------------------------------

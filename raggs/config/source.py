@@ -16,10 +16,10 @@ import yaml
 
 from raggs.errors import ConfigError, DataError, NotFoundError
 from raggs.inputs import read_whole
+from raggs.jsontypes import Place
 from raggs.plainyaml import PlainYaml, load_plain
 from raggs.secrets import is_secret_name
 
-Place = tuple[str | int, ...]
 MOST_CONFIG = 1 << 24  # bytes
 VARIABLE = re.compile(r"\$\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>[^}]*))?\}|(?P<escaped>\$\$)")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import socket
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -128,3 +131,87 @@ def test_the_sentence_names_the_place_and_the_remedy(tmp_path: Path) -> None:
     assert "llm.parameters.extra_body.api_key: a key does not belong into a file" in done.stderr
     assert "raggs.yaml:" in done.stderr
     assert "set the provider's environment variable" in done.stderr
+
+
+class Ear:
+    """Listens on a port of this machine and counts who connects."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(0.2)
+        self.heard: list[bytes] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+
+    def listen(self) -> list[bytes]:
+        """What was sent so far."""
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                return self.heard
+            with connection:
+                connection.settimeout(0.2)
+                try:
+                    self.heard.append(connection.recv(4096))
+                except TimeoutError:
+                    self.heard.append(b"")
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def test_reading_a_foreign_run_sends_nothing_to_the_addresses_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = make_project(tmp_path, queries=1, corpus=6)
+    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    monkeypatch.setenv("ELASTIC_API_KEY", CANARY)
+    with closing(Ear()) as ear:
+        manifest = project.manifest()
+        place = {"type": "elasticsearch", "index": "i", "url": ear.url, "retries": 0}
+        manifest["config"]["retrieve"]["retrievers"] = [place]
+        manifest["config"]["corpus"] = place
+        manifest["config"]["llm"]["api_base"] = ear.url
+        manifest["stages"]["retrieve"]["params"]["retrievers"] = [place]
+        (project.run / "manifest.json").write_text(json.dumps(manifest))
+        project.config.unlink()
+        qid = "q00"
+        for command in (
+            ["status", project.run],
+            ["why", project.run, "retrieve"],
+            ["why", project.run, "--query", qid],
+            ["cost", project.run],
+            ["audit", project.run],
+            ["export", project.run, "--format", "trec", "--out", tmp_path / "out"],
+            ["eval", "--golden", project.run, "--run", project.run],
+        ):
+            done = CliRunner().invoke(app, list(map(str, command)))
+            assert not isinstance(done.exception, OSError)
+            assert ear.listen() == [], command
+
+
+def test_a_foreign_configuration_gets_the_key_only_after_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """127.0.0.1 is always known, so this goes by another name of this machine."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+    monkeypatch.setenv("ELASTIC_API_KEY", CANARY)
+    place = {"type": "elasticsearch", "index": "i", "retries": 0, "timeout": 1}
+    with closing(socket.create_server(("0.0.0.0", 0))) as ear:  # its own address is not loopback
+        url = f"http://0.0.0.0:{ear.getsockname()[1]}"
+        project = make_project(tmp_path, queries=1, corpus=4, embed={"embedder": None})
+        project.change(retrieve={"retrievers": [{**place, "url": url}]})
+        ear.settimeout(0.1)
+        commands = (["run"], ["run", "--dry-run"], ["validate"], ["index"], ["doctor"], ["status", str(project.run)])
+        for command in commands:
+            done = CliRunner().invoke(app, [*command, "--config", str(project.config)])
+            assert "ELASTIC_API_KEY would be sent to" in done.stdout + done.stderr or command[0] == "status"
+            with pytest.raises(TimeoutError):
+                ear.accept()
+        monkeypatch.setenv("RAGGS_TRUSTED_HOSTS", "0.0.0.0")
+        CliRunner().invoke(app, ["validate", "--config", str(project.config)])
+        connection, _ = ear.accept()
+        connection.close()

@@ -1,0 +1,166 @@
+"""Whose keys go where: an address that a configuration names gets no key of the user's before the user has said so.
+
+A configuration may come from somebody else, and so may the addresses in it. The provider's own address, this machine,
+what the user's shell names (``OPENAI_BASE_URL``) and what the user has listed (the variable `TRUSTED`, or the file
+``raggs/addresses`` in the user's folder of settings, one host a line) are known; any other is new. Where no key would
+be sent, nobody is asked.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from raggs.config.models import RunConfig
+from raggs.elastic.server import API_KEY, PASSWORD
+from raggs.errors import PrerequisiteError
+from raggs.jsontypes import Place, leaves
+from raggs.llm.prices import key_variable, provider_of
+from raggs.secrets import SHORTEST, is_secret_name
+
+TRUSTED = "RAGGS_TRUSTED_HOSTS"
+SERVERS = ("_BASE_URL", "_API_BASE", "_API_URL")
+HOMES = frozenset(
+    {"api.anthropic.com", "api.cohere.com", "api.deepseek.com", "api.fireworks.ai", "api.groq.com", "api.mistral.ai"}
+    | {"api.openai.com", "api.perplexity.ai", "api.together.xyz", "api.x.ai", "generativelanguage.googleapis.com"}
+    | {"openrouter.ai"}
+)
+ASKING = {"embed": ("embed",), "judge": ("judge",), "rank": ("judge", "rank")}  # by stage: sections that name models
+
+_approved: set[Destination] = set()  # for this process
+
+
+class Destination(NamedTuple):
+    """Where keys would be sent: the setting that says so, its address, and the variables that hold the keys."""
+
+    setting: str
+    address: str
+    keys: tuple[str, ...]
+
+    @property
+    def host(self) -> str:
+        """Host and port as the address has them, in small letters."""
+        return urlsplit(self.address).netloc.lower()
+
+    def __str__(self) -> str:
+        return f"{' and '.join(self.keys)} would be sent to {self.address} ({self.setting}), which is new"
+
+
+Approve = Callable[[Sequence[Destination]], bool]
+
+
+def nobody(_: Sequence[Destination]) -> bool:
+    """Where there is nobody to ask."""
+    return False
+
+
+def permit(config: RunConfig, stages: Collection[str], approve: Approve = nobody) -> None:
+    """See to it that keys go only where the user wants them.
+
+    Args:
+        stages: that may ask language models; servers of Elasticsearch are always looked at.
+        approve: shows the user what is new; whether it may be used. Its yes counts for the whole process.
+
+    Raises:
+        PrerequisiteError: an address is new, and nobody has said that it may have the key.
+    """
+    new = [found for found in destinations(config, stages) if found not in _approved and not is_known(found)]
+    if new and not approve(new):
+        raise PrerequisiteError(
+            str(new[0]), remedy=f"pass --yes to `raggs run`, or add {new[0].host} to {settings_file()} or {TRUSTED}"
+        )
+    _approved.update(new)
+
+
+def destinations(config: RunConfig, stages: Collection[str]) -> Iterator[Destination]:
+    """The addresses in a configuration to which a key would be sent that the environment holds."""
+    tree = config.model_dump(mode="json")
+    sections = {section for stage in stages for section in ASKING.get(stage, ())}
+    asked = [found for name in sorted(sections) for found in leaves(tree[name])]
+    models = [value for place, value in asked if place[-1:] == ("model",) and isinstance(value, str)]
+    for place, value in leaves(tree):
+        keys: Collection[str] = ()
+        if place[-1:] == ("api_base",) and models:
+            around = _around(tree, place[:-1])
+            named = around.get("api_key_env")
+            own = [str(around["model"])] if "model" in around else [model for model in models if model in place]
+            keys = [str(named)] if named else [key for model in own or models for key in _keys(model)]
+        elif place[-1:] == ("url",) and _around(tree, place[:-1]).get("type") == "elasticsearch":
+            keys = (API_KEY, PASSWORD)
+        held = tuple(dict.fromkeys(key for key in keys if len(os.environ.get(key, "")) >= SHORTEST))
+        if isinstance(value, str) and held:
+            yield Destination(".".join(map(str, place)), value, held)
+
+
+def is_known(found: Destination) -> bool:
+    """Whether the user's keys may go to this address without a question."""
+    parts = urlsplit(found.address)
+    host = (parts.hostname or "").lower()
+    if _is_here(host) or (host in HOMES and parts.scheme == "https"):
+        return True
+    listed = _listed()  # with a port, or for all of them
+    return host in listed or found.host in listed | _named_by_the_shell()
+
+
+def trust(hosts: Collection[str]) -> None:
+    """Note hosts in the user's own settings; a folder that cannot be written leaves them new."""
+    file = settings_file()
+    fresh = [host for host in hosts if host not in _listed()]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.writelines(f"{host}\n" for host in dict.fromkeys(fresh))
+    except OSError:
+        return
+
+
+def settings_file() -> Path:
+    """The user's list of hosts."""
+    folder = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
+    return Path(folder).expanduser() / "raggs" / "addresses"
+
+
+def _keys(model: str) -> Iterator[str]:
+    """The variables from which a key for the model may be taken: its own, and others of its provider."""
+    own = key_variable(model)
+    if own is None:
+        return
+    yield own
+    makers = {provider_of(model).partition("_")[0].upper()} | {own.partition("_")[0]}
+    yield from (name for name in sorted(os.environ) if name.partition("_")[0] in makers and is_secret_name(name))
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listed() -> set[str]:
+    try:
+        text = settings_file().read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        text = ""
+    lines = [line.partition("#")[0] for line in text.splitlines()] + [os.environ.get(TRUSTED, "")]
+    return {word.lower() for line in lines for word in re.split(r"[\s,]+", line) if word}
+
+
+def _named_by_the_shell() -> set[str]:
+    """Hosts of the servers that the process's environment names; no `.env` can put any there."""
+    named = (value for name, value in os.environ.items() if name.endswith(SERVERS) and "://" in value)
+    return {urlsplit(value).netloc.lower() for value in named}
+
+
+def _around(tree: object, place: Place) -> Mapping[str, object]:
+    """The mapping at a place; empty where there is none."""
+    for step in place:
+        tree = tree.get(step) if isinstance(tree, Mapping) else tree[int(step)] if isinstance(tree, list) else None
+    return tree if isinstance(tree, Mapping) else {}
