@@ -1,6 +1,7 @@
 """Conditions that a CI job sets: a mean that must be reached, a result that must not get worse.
 
-A gate is judged after everything is written, so a failed one loses nothing.
+A gate is judged after everything is written, so a failed one loses nothing. A gate that could not look at something
+has failed: what an earlier result holds and this one does not is named, never passed over.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from raggs.errors import DataError, NotFoundError, PartialError
-from raggs.evaluation.models import Report, SystemPart
+from raggs.evaluation.models import Number, Report, SystemPart
 from raggs.inputs import read_whole
 from raggs.jsonl import first_fault
 from raggs.metrics.stats import compare
 from raggs.readers.pipes import replayable
+from raggs.text import plural
 
 CUTOFF = re.compile(r"@\d+")
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
@@ -91,6 +93,8 @@ def read_report(path: Path) -> Report:
 def regressions(report: Report, before: Report, *, drop: float, where: Path | None) -> list[str]:
     """A sentence for each measure of each system that got worse: by more than `drop` in the mean, or significantly.
 
+    So has whatever the earlier result holds and this one lacks: a system, a measure, values of queries.
+
     Args:
         report: the result.
         before: an earlier one on the same judgments. Systems are matched by name, single ones in any case.
@@ -98,25 +102,68 @@ def regressions(report: Report, before: Report, *, drop: float, where: Path | No
         where: the earlier result's file.
 
     Raises:
-        DataError: other judgments, or no system or measure in common.
+        DataError: other judgments, gains or rules, or no system, measure or query in common.
     """
-    if report.golden.digest != before.golden.digest:
+    if other := _other(report, before):
         raise DataError(
-            "was measured on other judgments, so nothing follows from a difference",
+            f"was measured {other}, so nothing follows from a difference",
             where=where,
-            remedy="evaluate the earlier system again on these judgments",
+            remedy="evaluate the earlier system again in the same way",
         )
     pairs = _pairs(report.systems, before.systems)
-    shared = [name for name in report.measures if name in before.measures and not UNGATED.match(name)]
+    gated = [name for name in before.measures if not UNGATED.match(name)]
+    shared = [name for name in gated if name in report.measures]
+    sides = [(report, ours.name, before, theirs.name) for ours, theirs in pairs]
     if not pairs or not shared:
         what = "system" if not pairs else "measure"
         raise DataError(f"has no {what} in common with this result", where=where, remedy="name them alike")
+    if not any(_common(*side, measure) for side in sides for measure in shared):
+        raise DataError("has no query with a value in both results", where=where, remedy="evaluate it again")
+    found = [_worse(*side, measure, drop) for side in sides for measure in shared]
+    return [*filter(None, found), *_not_compared(before, pairs, [name for name in gated if name not in shared])]
+
+
+def _other(report: Report, before: Report) -> str:
+    """What makes values of two results incomparable; empty where nothing does."""
+    ours, theirs = report.golden, before.golden
+    if ours.digest != theirs.digest:
+        return f"on other judgments ({theirs.digest[:12]}, here {ours.digest[:12]})"
+    scales = [(side.lowest, side.highest, side.relevant, side.gains) for side in (ours, theirs)]
+    if scales[0][:2] != scales[1][:2]:
+        return f"on the scale {theirs.lowest} to {theirs.highest}, here {ours.lowest} to {ours.highest}"
+    if ours.relevant != theirs.relevant:
+        return f"with relevance from {theirs.relevant} on, here from {ours.relevant}"
+    if ours.gains != theirs.gains:
+        return f"with other gains ({_listed(theirs.gains)}, here {_listed(ours.gains)})"
+    if report.ties != before.ties:
+        return f"with --ties {before.ties}, here {report.ties}"
+    if report.condensed != before.condensed:
+        return "with condensed lists" if before.condensed else "with whole lists, here condensed"
+    return ""
+
+
+def _listed(gains: Sequence[float]) -> str:
+    return " ".join(f"{gain:g}" for gain in gains)
+
+
+def _not_compared(before: Report, pairs: Sequence[tuple[SystemPart, SystemPart]], measures: Sequence[str]) -> list[str]:
+    """A sentence for the systems, and one for the measures, that only the earlier result has."""
+    met = {theirs.name for _, theirs in pairs}
+    systems = [system.name for system in before.systems if system.name not in met]
     return [
-        sentence
-        for ours, theirs in pairs
-        for measure in shared
-        if (sentence := _worse(report, before, (ours.name, theirs.name), measure, drop))
+        f"not compared: {', '.join(names)} of the earlier result, for this one has no such {what}"
+        for what, names in (("system", systems), ("measure", measures))
+        if names
     ]
+
+
+def _common(report: Report, name: str, before: Report, earlier: str, measure: str) -> list[str]:
+    """The queries that have a value in both results, sorted."""
+    return sorted(_values(report, name, measure).keys() & _values(before, earlier, measure).keys())
+
+
+def _values(report: Report, name: str, measure: str) -> Mapping[str, Number]:
+    return report.per_query.get(name, {}).get(measure, {})
 
 
 def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tuple[SystemPart, SystemPart]]:
@@ -126,19 +173,20 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
     return [(system, known[system.name]) for system in ours if system.name in known]
 
 
-def _worse(report: Report, before: Report, names: tuple[str, str], measure: str, drop: float) -> str | None:
-    now, then = (
-        part.per_query.get(name, {}).get(measure, {}) for part, name in ((report, names[0]), (before, names[1]))
-    )
-    qids = sorted(now.keys() & then.keys())
+def _worse(report: Report, name: str, before: Report, earlier: str, measure: str, drop: float) -> str | None:
+    now, then = _values(report, name, measure), _values(before, earlier, measure)
+    qids = _common(report, name, before, earlier, measure)
+    if not qids and (now or then):
+        return f"not compared: {measure} of {name}, for no query has a value in both results"
+    if lost := len(then) - len(qids):
+        return f"not compared: {measure} of {name} on {plural(lost, 'query')} that had a value in the earlier result"
     if not qids:
         return None
     sign = 1.0 if report.higher_is_better[measure] else -1.0
     values = [sign * np.array([float(side[qid] or 0.0) for qid in qids]) for side in (now, then)]
     result = compare(values[0], values[1], seed=report.seed, alpha=1.0 - report.confidence)
-    lost = -result.difference.mean
-    if lost <= drop and not (result.verdict == "loss" and not result.negligible):
+    if -result.difference.mean <= drop and not (result.verdict == "loss" and not result.negligible):
         return None
     said = "significantly" if result.verdict == "loss" else f"not significantly, but by more than {drop:g}"
     old, new = (sign * float(side.mean()) + 0.0 for side in reversed(values))  # + 0.0 makes -0.0 a plain zero
-    return f"{measure} of {names[0]} went from {old:.4f} to {new:.4f} on {len(qids)} queries, {said} worse"
+    return f"{measure} of {name} went from {old:.4f} to {new:.4f} on {len(qids)} queries, {said} worse"

@@ -18,7 +18,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.inputs import read_whole
 from raggs.jsonl import decode_json, read_objects
-from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.columns import MOST_GAIN, Qrels, Run, Scale
 from raggs.metrics.texts import answer_rank, folded
 from raggs.plainyaml import load_plain
 from raggs.readers.pipes import replayable
@@ -26,7 +26,6 @@ from raggs.readers.shapes import check_ids
 from raggs.text import shorten
 
 DEFAULT_K = 5
-MOST = 1000.0  # the largest gain; ndcg_exp still is a number there
 MOST_K = 10**9 - 1  # as with --k
 OUTPUT_KEYS = ("output", "actual_output", "actualOutput")
 FORM = 'write {"retrieved": [{"id": "doc-7", "text": "..."}]} or ["doc-7", ...]'
@@ -155,8 +154,8 @@ def _gains(path: Path, name: str, expected: object) -> dict[str, float]:
         if written in gains:
             raise DataError(f"sample {name} expects {written} twice", where=path, remedy="keep one")
         number = isinstance(gain, int | float) and not isinstance(gain, bool)
-        if not number or not 0 <= gain <= MOST:
-            said = f"sample {name}: gain {gain!r} of {written} is no number in 0 to {MOST:g}"
+        if not number or not 0 <= gain <= MOST_GAIN:
+            said = f"sample {name}: gain {gain!r} of {written} is no number in 0 to {MOST_GAIN:g}"
             raise DataError(said, where=path, remedy=remedy)
         gains[written] = float(gain)
     return gains

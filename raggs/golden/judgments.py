@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from raggs.metrics.columns import Qrels
+from raggs.metrics.ids import pair_keys
 from raggs.metrics.uncertainty import Doubt
 
 
@@ -32,9 +33,8 @@ class Judgments:
     def digest(self) -> str:
         """sha256 over the judgments, whatever file they came from."""
         qrels = self.qrels
-        order = np.lexsort(
-            (qrels.keys, qrels.query)
-        )  # by hashes, for any order will do that does not depend on the file
+        # By hashes, for any order will do that does not depend on the file.
+        order = np.lexsort((pair_keys(qrels.query, qrels.docs.lasting_keys()), qrels.query))
         docs = qrels.docs.take(order).tolist()
         parts = ("\0".join(qrels.qids).encode(), qrels.query.astype("<i8").tobytes(), b"\0".join(docs))
         found = hashlib.sha256()

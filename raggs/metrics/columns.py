@@ -6,7 +6,6 @@ Both can be made from dictionaries, or from arrays when files are large; neither
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -28,6 +27,7 @@ Labels = Mapping[str, Mapping[str, int]]  # qid -> doc_id -> grade
 Lists = Mapping[str, Mapping[str, float] | Sequence[str]]  # qid -> doc_id -> score, or doc_ids best first
 
 GOLDEN_HIGH = 5
+MOST_GAIN = 1000.0  # ndcg_exp still is a number there
 ZERO_HIGH = 4
 NAME_IT = "name the scale: 0 to {high} for labels that start from 0, 1 to 5 to insist"
 
@@ -39,7 +39,7 @@ class Scale:
     Attributes:
         low, high: the lowest and the highest grade; a negative grade is always "pooled but unjudged".
         relevant: the lowest grade that counts as relevant where relevance is yes or no.
-        gains: the gain of each grade from `low` to `high`, >= 0.
+        gains: the gain of each grade from `low` to `high`, in 0 to `MOST_GAIN`.
     """
 
     low: int
@@ -55,8 +55,12 @@ class Scale:
                 f"relevance from grade {self.relevant} on divides nothing",
                 remedy=f"choose a grade in {self.low + 1} to {self.high}",
             )
-        if len(self.gains) != self.size or not all(gain >= 0 and math.isfinite(gain) for gain in self.gains):
-            raise DataError(f"{self.size} gains from 0 on are needed, one for each grade", remedy="give all of them")
+        if len(self.gains) != self.size:
+            raise DataError(f"{self.size} gains are needed, one for each grade", remedy="give all of them")
+        for grade, gain in zip(self.grades().tolist(), self.gains, strict=True):
+            if not 0 <= gain <= MOST_GAIN:
+                said = f"the gain of grade {grade} is {gain:g}, which does not lie in 0 to {MOST_GAIN:g}"
+                raise DataError(said, remedy="scale all gains alike")
 
     @classmethod
     def of(cls, low: int, high: int, relevant: int | None = None, gains: Mapping[int, float] | None = None) -> Scale:

@@ -126,6 +126,8 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
     sizes = np.diff(np.append(groups, len(rows)))
 
     place, item = _judged(qrels, pair_keys(query, run.doc_keys[rows]))
+    same = run.docs.take(rows[place]) == qrels.docs.take(item)  # keys of different ids may be equal, bytes are not
+    place, item = place[same], item[same]
     group = np.searchsorted(groups, place, side="right") - 1
     if ties == "trec":
         place = _by_id(run, rows, groups, sizes, place, group)

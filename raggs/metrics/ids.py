@@ -2,21 +2,26 @@
 
 Ids are UTF-8 bytes in NumPy arrays of fixed width, in chunks, so that one long id widens its own chunk alone. Byte
 order is the order of code points, which is also the order in which trec_eval breaks ties. A key is a 64-bit hash of
-the bytes; it does not depend on the width of the array that holds the id.
+the bytes; it does not depend on the width of the array that holds the id. Keys are drawn by a secret of the process, so
+that nobody can make two ids that share one; they must not be stored, nor compared with those of another process.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from raggs.arrays import ByteTexts, Ints, Keys
+from raggs.errors import DataError
+from raggs.text import one_line
 
 WORD = 8
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
+SECRET = np.array([secrets.randbits(64)], dtype=np.uint64)
 
 
 class IdColumn:
@@ -32,8 +37,12 @@ class IdColumn:
 
     @classmethod
     def of(cls, ids: Iterable[str]) -> IdColumn:
-        """The column of some strings."""
-        return cls([np.array([name.encode() for name in ids], dtype=np.bytes_)])
+        """The column of some strings.
+
+        Raises:
+            DataError: one holds a NUL, which would be lost, or half of a surrogate pair.
+        """
+        return cls([np.array([_encoded(name) for name in ids], dtype=np.bytes_)])
 
     def __len__(self) -> int:
         return int(self._ends[-1]) if len(self._ends) else 0
@@ -43,8 +52,16 @@ class IdColumn:
         return IdColumn([*self._chunks, *IdColumn.of(ids)._chunks])
 
     def keys(self) -> Keys:
-        """A 64-bit hash of each id."""
-        return np.concatenate([_keys(chunk) for chunk in self._chunks]) if self._chunks else np.empty(0, np.uint64)
+        """A 64-bit hash of each id, this process's own."""
+        return self._hashed(secret=True)
+
+    def lasting_keys(self) -> Keys:
+        """A 64-bit hash of each id, the same everywhere. Ids that share one can be made: use it for order alone."""
+        return self._hashed(secret=False)
+
+    def _hashed(self, *, secret: bool) -> Keys:
+        parts = [_keys(chunk, secret=secret) for chunk in self._chunks]
+        return np.concatenate(parts) if parts else np.empty(0, np.uint64)
 
     def take(self, rows: Ints) -> ByteTexts:
         """The ids of some rows, in one array."""
@@ -78,13 +95,24 @@ def pair_keys(queries: Ints, docs: Keys) -> Keys:
     return mixed(docs ^ mixed(~queries.astype(np.uint64)))
 
 
-def _keys(ids: ByteTexts) -> Keys:
+def _encoded(name: str) -> bytes:
+    try:
+        found = name.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"id {name!a} is no text", remedy="write ids in Unicode") from error
+    if b"\0" in found:
+        raise DataError(f"id {one_line(name)!r} holds a NUL", remedy="ids are text")
+    return found
+
+
+def _keys(ids: ByteTexts, *, secret: bool) -> Keys:
     width = max(ids.dtype.itemsize, 1)
     words = -(-width // WORD)
     padded = np.ascontiguousarray(ids.astype(f"S{words * WORD}", copy=False))
     table = padded.view(np.uint64).reshape(len(ids), words)
     keys = np.zeros(len(ids), dtype=np.uint64)
-    for word, salt in zip(table.T, np.arange(words, dtype=np.uint64) * MIX[0], strict=True):
+    salts = np.arange(words, dtype=np.uint64) * MIX[0]
+    for word, salt in zip(table.T, mixed(salts + SECRET) if secret else salts, strict=True):
         # A word of zeros lies behind the end of the id; it must not count, whatever the width of the array.
         keys ^= np.where(word == 0, np.uint64(0), mixed(word + salt))
     return keys

@@ -45,10 +45,45 @@ def test_a_regression_ends_with_7_and_an_improvement_does_not(here: Path) -> Non
     earlier = ("--fail-on-regression", "before/eval.json")
     said = gate("-r", "a", "-m", "mrr,recall@2", *earlier, code=7)
     assert said.startswith("raggs: mrr of a went from 1.0000 to 0.6667 on 3 queries, not significantly, but by more")
-    assert gate("-r", "a", "-m", "mrr", *earlier, "--max-drop", "0.5", code=0) == ""
+    assert gate("-r", "a", "-m", "mrr,recall@2", *earlier, "--max-drop", "0.5", code=0) == ""
     gate("-r", "a", "-m", "mrr", "-o", "lower", code=0)
     assert gate("-r", "b", "-m", "mrr", "--fail-on-regression", "lower/eval.json", code=0) == ""
-    assert gate("-r", "b", "-m", "mrr", *earlier, code=0) == ""
+    assert gate("-r", "b", "-m", "mrr,recall@2,map", *earlier, code=0) == ""
+
+
+def test_what_the_earlier_result_holds_and_this_one_does_not_fails_the_gate(here: Path) -> None:
+    gate("-r", "a", "-r", "b", "-m", "mrr,recall@2", "-o", "before", code=0)
+    earlier = ("--fail-on-regression", "before/eval.json")
+    assert gate("-r", "a", "-r", "b", "-r", "c=b", "-m", "mrr,recall@2", *earlier, code=0) == ""
+    for renamed in (("-r", "a", "-r", "c=b"), ("-r", "a")):
+        said = gate(*renamed, "-m", "mrr,recall@2", *earlier, code=7)
+        assert said == "raggs: not compared: b of the earlier result, for this one has no such system\n"
+    said = gate("-r", "a", "-r", "b", "-m", "mrr", *earlier, code=7)
+    assert said == "raggs: not compared: recall@2 of the earlier result, for this one has no such measure\n"
+    said = gate("-r", "a", "-r", "b", "-m", "mrr,recall@3", *earlier, code=7)
+    assert said == "raggs: not compared: recall@2 of the earlier result, for this one has no such measure\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--gains", "5=9"), "with other gains (0 1 2 3 4, here 0 1 2 3 9)"),
+        (("--binary-at", "3"), "with relevance from 4 on, here from 3"),
+        (("--scale", "0-5"), "on the scale 1 to 5, here 0 to 5"),
+        (("--ties", "file"), "with --ties trec, here file"),
+        (("--condensed",), "with whole lists, here condensed"),
+    ],
+)
+def test_results_by_other_rules_are_refused(here: Path, more: tuple[str, ...], said: str) -> None:
+    gate("-r", "a", "-m", "mrr,ndcg@5", "-o", "before", code=0)
+    refused = gate("-r", "a", "-m", "mrr,ndcg@5", *more, "--fail-on-regression", "before/eval.json", code=5)
+    assert said in refused
+
+
+@pytest.mark.parametrize("gains", ["2=1e308", "2=inf", "2=nan", "5=1001", "2=-1"])
+def test_gains_that_no_sum_holds_are_refused(here: Path, gains: str) -> None:
+    result = raggs_eval("-g", "qrels", "-r", "a", "--gains", gains)
+    assert (result.exit_code, "does not lie in 0 to 1000" in result.stderr) == (5, True)
 
 
 def test_a_result_that_is_written_over_the_earlier_one_is_held_against_what_stood_there(here: Path) -> None:
@@ -101,6 +136,16 @@ def test_an_earlier_result_that_lacks_values_is_no_bug(here: Path) -> None:
     path = here / "before" / "eval.json"
     damaged = json.loads(path.read_text()) | {"per_query": {}}
     path.write_text(json.dumps(damaged))
-    assert gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=0) == ""
+    said = gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=5)
+    assert "has no query with a value in both results" in said
+    half = json.loads(raggs_eval("-g", "qrels", "-r", "a", "-m", "mrr,map", "--json").stdout)
+    half["per_query"]["a"]["map"] = {}
+    path.write_text(json.dumps(half))
+    said = gate("-r", "a", "-m", "mrr,map", "--fail-on-regression", path, code=7)
+    assert said == "raggs: not compared: map of a, for no query has a value in both results\n"
+    half["per_query"]["a"]["map"] = {"q1": 0.1, "unheard-of": 0.2}
+    path.write_text(json.dumps(half))
+    said = gate("-r", "a", "-m", "mrr,map", "--fail-on-regression", path, code=7)
+    assert said == "raggs: not compared: map of a on 1 query that had a value in the earlier result\n"
     path.write_text(path.read_text().replace('"mean": 0.6', '"mean": Infinity, "x": 0.6'))
     assert "eval.json" in gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=5)

@@ -192,7 +192,7 @@ OPTIONS: dict[str, tuple[tuple[str, ...], int, tuple[str, ...]]] = {
     "relevant from 9": (("-g", "qrels", "-r", "run", "--binary-at", "9"), 5, ("from grade 9 on",)),
     "a gain of no grade": (("-g", "qrels", "-r", "run", "--gains", "9=4"), 2, ("9 is no grade", "1 to 5")),
     "a gain that is no number": (("-g", "qrels", "-r", "run", "--gains", "5=much"), 2, ("'5=much'",)),
-    "gains below 0": (("-g", "qrels", "-r", "run", "--gains", "1=-1"), 5, ("gains from 0 on",)),
+    "gains below 0": (("-g", "qrels", "-r", "run", "--gains", "1=-1"), 5, ("does not lie in 0 to 1000",)),
     "a gain of NaN": (("-g", "qrels", "-r", "run", "--gains", "1=nan"), 5, ("gains",)),
     "a pool of 0": (("-g", "qrels", "-r", "run", "--pool", "0"), 2, ("--pool",)),
     "an unknown baseline": (("-g", "qrels", "-r", "run", "-b", "bm25"), 2, ("called bm25", "known: run")),

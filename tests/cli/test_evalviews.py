@@ -10,6 +10,7 @@ from support.studies import GOOD, SYSTEMS, reported
 
 from raggs.cli.evalviews import show
 from raggs.evaluation.analyses.bounds import HoleBounds
+from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.golden.systems import System
 from raggs.metrics.columns import Run
 
@@ -41,6 +42,13 @@ def test_ranges_stand_beside_their_score_then_below_it_and_intervals_go_last():
     tiny = shown(30)
     assert any(line.startswith("measure   good") and "poor" in line for line in tiny)
     assert not any("[" in line for line in tiny)
+
+
+@pytest.mark.parametrize("name", ["run[k1=0.9]", "[", "[/red]", "[bold]x[/bold]", "a|b"])
+def test_brackets_in_names_are_no_markup(name, tmp_path):
+    systems = tuple(System(text, "f", Run.of(GOOD)) for text in (name, "other"))
+    assert name in "\n".join(shown(80, Comparisons(name), systems=systems))
+    assert f"against {name}" in "\n".join(shown(80, Comparisons(name), systems=systems))
 
 
 def test_what_goes_into_a_pipe_has_one_line_a_sentence():

@@ -48,8 +48,8 @@ def test_grades_that_may_mean_two_things_are_not_guessed(grades, high):
         (lambda: Scale.of(1, 5, relevant=1), "divides nothing"),
         (lambda: Scale.of(1, 5, relevant=6), "choose a grade in 2 to 5"),
         (lambda: Scale.of(0, 2, gains={0: 0, 2: 1}), "grade 1 has no gain"),
-        (lambda: Scale.of(0, 1, gains={0: 0, 1: -1}), "gains from 0 on"),
-        (lambda: Scale.of(0, 1, gains={0: 0, 1: math.inf}), "gains from 0 on"),
+        (lambda: Scale.of(0, 1, gains={0: 0, 1: -1}), "does not lie in 0 to 1000"),
+        (lambda: Scale.of(0, 1, gains={0: 0, 1: math.inf}), "does not lie in 0 to 1000"),
         (lambda: Scale(0, 1, 1, (0.0,)), "2 gains"),
     ],
 )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from raggs.errors import DataError
+from raggs.metrics.evaluate import evaluate
 from raggs.metrics.ids import IdColumn, pair_keys
 
 NAMES = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=40)
@@ -53,6 +58,32 @@ def test_pairs_have_their_own_keys(first, names):
     queries = np.arange(first, first + 600)
     keys = pair_keys(np.repeat(queries, len(docs)), np.tile(docs, len(queries)))
     assert len(np.unique(keys)) == len(keys)
+
+
+def test_ids_that_were_made_to_share_a_key_do_not():
+    made, victim = "njlmb0o-=L2z_J#h", "relevant-doc-001"
+    assert len(np.unique(IdColumn.of([made, victim]).lasting_keys())) == 1
+    assert len(np.unique(IdColumn.of([made, victim]).keys())) == 2
+    assert evaluate({"q": {victim: 1, "other": 0}}, {"q": [made, "other"]}, ["mrr"]).mean["mrr"] == 0.0
+
+
+def test_ids_whose_keys_are_equal_are_still_told_apart(monkeypatch):
+    monkeypatch.setattr(IdColumn, "keys", lambda column: np.zeros(len(column), dtype=np.uint64))
+    assert evaluate({"q": {"a": 1}, "r": {"a": 0}}, {"q": ["b"]}, ["mrr"]).mean["mrr"] == 0.0
+
+
+def test_keys_are_another_process_s_own():
+    read = "from raggs.metrics.ids import IdColumn as C; c = C.of(['a']); print(c.keys()[0], c.lasting_keys()[0])"
+    outputs = [subprocess.run([sys.executable, "-c", read], capture_output=True, text=True, check=True) for _ in "12"]
+    (one, lasting), (other, again) = (output.stdout.split() for output in outputs)
+    assert one != other
+    assert lasting == again == str(IdColumn.of(["a"]).lasting_keys()[0])
+
+
+@pytest.mark.parametrize("name", ["a\0", "\0", "a\0b", "\ud800"])
+def test_ids_that_bytes_cannot_hold_are_refused(name):
+    with pytest.raises(DataError, match=r"is no text|holds a NUL"):
+        IdColumn.of(["fine", name])
 
 
 def test_an_empty_column():
