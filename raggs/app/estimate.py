@@ -1,49 +1,127 @@
 """What a run would cost, before it costs anything: calls, tokens and money by stage, without any network.
 
-Counts are exact where the artifact before a stage is there already, and upper bounds otherwise: every query uses
-all of its pool and all of its ranking calls, and nothing comes from the cache. Each model of a panel has its own line.
+Where it is known what would be asked, what is paid for already is left out (`raggs.app.rehearse`). Elsewhere counts are
+upper bounds: every query uses all of its pool and all of its ranking calls, and nothing comes from the cache. Each
+model of a panel has its own line. The length of answers is learned from this run's ledger; until that holds some, answers of
+models that reason are taken to hold `HIDDEN` tokens that nobody sees.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import partial
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
 
+from raggs.app.rehearse import Rehearsed, rehearse, rehearse_rewrites
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
-from raggs.judges.base import Task
+from raggs.jsonl import read_torn
+from raggs.llm.ledger import REMEDY, LedgerLine
+from raggs.llm.prices import reasons
 from raggs.manifests.models import Estimate
 from raggs.pipeline.standing import Standing
+from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite
 ANSWER = {"rewrite": 40, "grade": 60, "order": 40}  # tokens of an answer
+HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
+LEARNED = 8  # answers from which on the ledger knows better
 
 
-def estimate(services: RunServices, standing: Standing) -> Iterator[Estimate]:
-    """The stages that ask someone: judge and rank; embed and retrieve where a model rewrites or embeds."""
+@dataclass(frozen=True)
+class _Answers:
+    """How long answers are. `means`: tokens by model and task, as far as the ledger knows."""
+
+    services: RunServices
+    means: Mapping[tuple[str, str], int]
+
+    def length(self, model: str, task: str) -> tuple[int, int]:
+        """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
+        if (known := self.means.get((model, task))) is not None:
+            return known, 0
+        hidden = HIDDEN if reasons(model, self.services.config.llm.parameters_of(model)) else 0
+        return ANSWER[task] + hidden, hidden
+
+
+@dataclass
+class _Known:
+    """What a run's directory and its cache tell, looked up once. `looks`: whether what is paid for is looked up."""
+
+    services: RunServices
+    standing: Standing
+    looks: bool
+
+    @cached_property
+    def answers(self) -> _Answers:
+        """How long this run's answers were."""
+        sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for line in read_torn(self.standing.store.ledger, LedgerLine, REMEDY):
+            if line.outcome in ("answered", "unusable"):
+                count, tokens = sums.get((line.model, line.task), (0, 0))
+                sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
+        means = {key: -(-tokens // count) for key, (count, tokens) in sums.items() if count >= LEARNED}
+        return _Answers(self.services, means)
+
+    @cached_property
+    def merged(self) -> bool:
+        """Whether the pools are those of today."""
+        return self.standing.store.exists and not self.standing.plan()["merge"]
+
+    @cached_property
+    def rehearsed(self) -> Rehearsed | None:
+        """What judges would ask, where the pools are known and anyone is paid."""
+        wanted = self.looks and self.merged and self.services.judge.models
+        return rehearse(self.services, self.standing.store) if wanted else None
+
+
+def estimate(services: RunServices, standing: Standing, *, looks: bool = False) -> Iterator[Estimate]:
+    """The stages that ask someone: judge and rank; embed and retrieve where a model rewrites or embeds.
+
+    Args:
+        looks: leave out what the cache and the journal hold; takes a while where they hold much.
+    """
+    known = _Known(services, standing, looks)
     passage = _mean_tokens(services)
     total = sum(services.llm.estimate_tokens(query.text) for query in services.queries.values())
     question = max(1, total // len(services.queries))
     yield from _embeddings(services, question, passage)
-    yield from _rewrites(services, question)
-    yield from _judge(services, standing, passage + question)
-    yield from _rank(services, passage * services.config.rank.batch_size + question)
+    yield from _rewrites(known, question)
+    yield from _judge(known, passage + question)
+    yield from _rank(known, passage * services.config.rank.batch_size + question)
 
 
-def _line(services: RunServices, stage: str, model: str, calls: int, sent: int, received: int, exact: bool) -> Estimate:
-    """What `calls` of a model cost that is sent and gives so many tokens."""
-    price = services.llm.price(model)
-    usd = None if price is None else price.usd(sent, received)
+def _line(
+    known: _Known, stage: str, task: str, model: str, asks: tuple[int, int], cached: int, exact: bool
+) -> Estimate:
+    """What calls of a model cost. `asks`: how many, and tokens that all of them send."""
+    calls, sent = asks
+    length, hidden = known.answers.length(model, task)
+    price = known.services.llm.price(model)
     return Estimate(
-        stage=stage, calls=calls, input_tokens=sent, output_tokens=received, usd=usd, exact=exact, who=model
+        stage=stage,
+        calls=calls,
+        cached=cached,
+        input_tokens=sent,
+        output_tokens=calls * length,
+        hidden_tokens=hidden,
+        repairs=known.services.config.llm.max_repairs,
+        usd=None if price is None else price.usd(sent, calls * length),
+        exact=exact,
+        who=model,
     )
 
 
-def _rewrites(services: RunServices, question: int) -> Iterator[Estimate]:
+def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
+    services = known.services
     count = len(services.queries)
+    found = rehearse_rewrites(services) if known.looks and services.rewriter.models else None
     for model in services.rewriter.models:
-        yield _line(services, "embed", model, count, count * (question + PROMPT), count * ANSWER["rewrite"], True)
+        if found is None:
+            yield _line(known, "embed", "rewrite", model, (count, count * (question + PROMPT)), 0, True)
+        else:
+            asked = found.llm.asked(model, "rewrite")
+            yield _line(known, "embed", "rewrite", model, (asked.missing, asked.tokens), asked.known, True)
 
 
 def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
@@ -55,45 +133,76 @@ def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[
     texts = (("embed", len(services.queries), question), ("retrieve", len(services.passages) if dense else 0, passage))
     for stage, count, tokens in texts:
         for model in embedder.models if count else ():
-            yield _line(services, stage, model, -(-count // embedder.config.batch), count * tokens, 0, False)
+            price = services.llm.price(model)
+            yield Estimate(
+                stage=stage,
+                calls=-(-count // embedder.config.batch),
+                input_tokens=count * tokens,
+                output_tokens=0,
+                usd=None if price is None else price.usd(count * tokens, 0),
+                exact=False,
+                who=model,
+            )
 
 
-def _judge(services: RunServices, standing: Standing, tokens: int) -> Iterator[Estimate]:
-    config = services.config.judge
-    pool, exact = _pool_size(services, standing)
-    calls, exact = pool * config.samples, exact and config.stop_after is None
-    lines = _lines("judge", services, calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+def _judge(known: _Known, tokens: int) -> Iterator[Estimate]:
+    services, config = known.services, known.services.config.judge
+    found = known.rehearsed
+    if found is None:
+        pool, exact = _pool_size(known)
+        calls, exact = pool * config.samples, exact and config.stop_after is None
+        lines = _bounds(known, "judge", calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+    else:
+        lines = _counted(known, found)
     return map(partial(_by_batches, config.batch.price), lines) if config.mode == "batch" else lines
+
+
+def _counted(known: _Known, found: Rehearsed) -> Iterator[Estimate]:
+    """The judge stage's lines, where each question is known; a walk may end before its last one."""
+    for model in known.services.judge.models:
+        asked = found.llm.asked(model, "grade")
+        exact = known.services.config.judge.stop_after is None or not asked.missing
+        yield _line(known, "judge", "grade", model, (asked.missing, asked.tokens), asked.known, exact)
 
 
 def _by_batches(share: float, line: Estimate) -> Estimate:
     """The line of a model at the price of its batches; a judge that nobody pays sends none."""
-    if not line.input_tokens:
+    if line.usd is not None and not line.input_tokens:
         return line
     usd = None if line.usd is None else line.usd * share
     return line.model_copy(update={"usd": usd, "who": f"{line.who}, by batches"})
 
 
-def _rank(services: RunServices, tokens: int) -> Iterator[Estimate]:
-    calls = len(services.queries) * services.config.rank.max_calls
-    return _lines("rank", services, calls, tokens + _prompt_tokens(services, "order"), "order", False)
+def _rank(known: _Known, tokens: int) -> Iterator[Estimate]:
+    services, found = known.services, known.rehearsed
+    each = tokens + _prompt_tokens(services, "order")
+    if found is None or found.beyond is None:
+        yield from _bounds(
+            known, "rank", len(services.queries) * services.config.rank.max_calls, each, "order", exact=False
+        )
+        return
+    for model in services.judge.models:
+        asked = found.llm.asked(model, "order")
+        asks = asked.missing + found.beyond, asked.tokens + found.beyond * each
+        yield _line(known, "rank", "order", model, asks, asked.known + found.journal, not asks[0])
 
 
-def _lines(stage: str, services: RunServices, calls: int, tokens: int, task: Task, exact: bool) -> Iterator[Estimate]:
-    """A line for each model that is paid, or one for a judge that is not."""
-    judge = services.judge
+def _bounds(known: _Known, stage: str, calls: int, tokens: int, task: Task, exact: bool) -> Iterator[Estimate]:
+    """A line for each model that is paid, or one for a judge that is not. `tokens`: that a call sends."""
+    judge = known.services.judge
     if not judge.models:
         who = f"{judge.name} (local)"
         yield Estimate(stage=stage, calls=calls, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
     for model in judge.models:
-        yield _line(services, stage, model, calls, calls * tokens, calls * ANSWER[task], exact)
+        yield _line(known, stage, task, model, (calls, calls * tokens), 0, exact)
 
 
-def _pool_size(services: RunServices, standing: Standing) -> tuple[int, bool]:
+def _pool_size(known: _Known) -> tuple[int, bool]:
     """Passages to judge over all queries, and whether the pools are known already."""
-    config = services.config
-    if standing.store.exists and not standing.plan()["merge"]:
-        return sum(record.duplicate_of is None for record in standing.store.read("merge", MergeRecord)), True
+    services, config = known.services, known.services.config
+    if known.merged:
+        merged = known.standing.store.read("merge", MergeRecord)
+        return sum(record.duplicate_of is None for record in merged), True
     widest = sum(spec.k for spec in config.retrieve.retrievers)
     return len(services.queries) * min(config.merge.depth, widest, len(services.passages)), False
 

@@ -6,7 +6,7 @@ From Python: `run` for the whole of it, `open_runner` for those who want the pla
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,9 +48,22 @@ class Forecast:
     @property
     def usd(self) -> float | None:
         """What the stages that would run are estimated to cost; None where a price is not known."""
-        if any(line.usd is None for line in self.running):
-            return None
-        return sum(line.usd or 0.0 for line in self.running)
+        return _sum(line.usd for line in self.running)
+
+    @property
+    def usd_at_most(self) -> float | None:
+        """The same, were every answer corrected as often as `llm.max_repairs` allows."""
+        return _sum(line.usd_at_most for line in self.running)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all calls that cost money are counted rather than bounded."""
+        return all(line.exact or line.usd == 0 for line in self.running)
+
+
+def _sum(costs: Iterable[float | None]) -> float | None:
+    known = list(costs)
+    return None if None in known else sum(usd or 0.0 for usd in known)
 
 
 def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
@@ -96,6 +109,7 @@ def open_runner(
         services=services,
         execution=execution,
         estimate=lambda: tuple(estimate(services, runner.standing)) if services.judge.models else (),
+        outlook=lambda: tuple(estimate(services, runner.standing, looks=True)),
         listen=listen,
     )
     try:
@@ -111,7 +125,8 @@ def forecast(runner: Runner, selection: Selection) -> Forecast:
     Raises:
         RaggsError: the inputs cannot be read.
     """
-    return Forecast(runner.plan(selection), runner.estimate())
+    plan = runner.plan(selection)
+    return Forecast(plan, runner.outlook() if any(plan.values()) else ())
 
 
 def run(

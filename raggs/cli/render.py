@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -167,7 +167,8 @@ def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
     if as_json:
         estimates = [line.model_dump() for line in lines]
         reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
-        typer.echo(dump_json({"plan": reasons, "estimates": estimates, "usd": total, "max_usd": cap}))
+        costs = {"usd": total, "usd_at_most": expected.usd_at_most, "max_usd": cap}
+        typer.echo(dump_json({"plan": reasons, "estimates": estimates, **costs}))
         return
     console = open_console()
     for name, found in plan.items():
@@ -175,24 +176,42 @@ def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
     if not any(plan.values()):
         console.print("Nothing to do.")
         return
-    rows = table("stage", "calls", "tokens in", "tokens out", "USD", "by")
+    rows = table("stage", "calls", "cached", "tokens in", "tokens out", "USD", "by")
     for line in lines:
         rows.add_row(
             line.stage,
             f"{'' if line.exact else '≤ '}{line.calls:,}",
+            f"{line.cached:,}" if line.cached else "",
             f"{line.input_tokens:,}",
             f"{line.output_tokens:,}",
             "unknown price" if line.usd is None else f"{line.usd:,.4f}",
             line.who,
         )
     console.print(rows)
+    for told in _expected(expected, cap):
+        console.print(told, soft_wrap=True, highlight=False)
+
+
+def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
+    """The dry run's sum, and what it takes for granted."""
     limit = "no cap" if cap is None else f"cap ${cap:,.2f}"
-    amount = "unknown: set llm.prices" if total is None else f"${total:,.4f}"
-    console.print(f"estimated cost: {amount} with every pool and ranking full ({limit})")
-    if total:
-        console.print(
-            "answers in the cache cost nothing; tokens that a model spends on hidden reasoning are not counted"
-        )
+    usd, at_most = expected.usd, expected.usd_at_most
+    if usd is None or at_most is None:
+        yield f"estimated cost: unknown: set llm.prices ({limit})"
+        return
+    amount = f"${usd:,.4f}" if expected.exact else f"at most ${usd:,.4f} with every pool and ranking full"
+    repairs = max((line.repairs for line in expected.running), default=0)
+    corrected = f", ${at_most:,.4f} were every answer corrected {times(repairs)}" if at_most > usd else ""
+    yield f"estimated cost: {amount}{corrected} ({limit})"
+    guesses = {line.who: line.hidden_tokens for line in expected.running if line.hidden_tokens and line.calls}
+    for who, tokens in guesses.items():
+        yield f"{tokens:,} tokens of hidden reasoning are assumed for each answer of {who}, until the first ones tell"
+    if any(line.cached for line in expected.running):
+        yield "cached: answers that are paid for already and cost nothing"
+
+
+def times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 # --- raggs status ---------------------------------------------------------------------------------------------

@@ -91,6 +91,16 @@ class LLM:
             return recalled
         return (await self._caller.lead(keys.own, partial(self._obtain, keys.own, request, parameters, account))).reply
 
+    def known(self, request: ChatRequest[T]) -> Reply[T] | None:
+        """The checked answer, if it was paid before; asks nobody and books nothing.
+
+        Raises:
+            ProviderError: the cache cannot be used.
+        """
+        parameters = {**self.settings.parameters_of(request.model), **request.parameters}
+        found = self._remembered(self._keys(request, parameters), request)
+        return None if found is None else found[0]
+
     async def embed(self, request: EmbedRequest) -> Vectors:
         """Vectors as the model gives them, shape (len(request.texts), request.dims), float32.
 
@@ -208,17 +218,24 @@ class LLM:
         return keys_of(request.model, self.settings, parts)
 
     def _recall(self, keys: Keys, request: ChatRequest[T], account: Account) -> Reply[T] | None:
+        found = self._remembered(keys, request)
+        if found is None:
+            return None
+        reply, usd = found
+        self._ledger.hit(account, request.model, request.schema_name, usd)
+        return reply
+
+    def _remembered(self, keys: Keys, request: ChatRequest[T]) -> tuple[Reply[T], float] | None:
+        """An answer of the cache and what it had cost in USD."""
         from raggs.llm.conversation import Unusable, read_text
 
         cached = None if self._cache is None else self._cache.find(keys.own, keys.earlier)
         if cached is None:
             return None
         try:
-            reply = Reply(read_text(cached.raw, request.check), None, cached.raw)
+            return Reply(read_text(cached.raw, request.check), None, cached.raw), cached.usd
         except Unusable:
             return None  # edited, or checked less strictly once; asked again and replaced
-        self._ledger.hit(account, request.model, request.schema_name, cached.usd)
-        return reply
 
     def _keep(self, key: str, model: str, found: Exchange[T]) -> None:
         from raggs.llm.cache import CachedAnswer

@@ -20,6 +20,7 @@ PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
 BYTES_PER_TOKEN = 3
 PER_TEXT = 4  # tokens that a chat format adds to each message
+REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
 # Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",
@@ -66,6 +67,12 @@ def address_of(model: str, api_base: str | None) -> str | None:
 def mode_of(model: str) -> str | None:
     """How the model is asked, by the list: "chat", "embedding", "responses", ...; None where it says nothing."""
     return as_text(_entry(model).get("mode"))
+
+
+def reasons(model: str, parameters: Mapping[str, object]) -> bool:
+    """Whether answers hold tokens of hidden reasoning, by the list; some models reason only when told to."""
+    asked = parameters.keys() & REASONING
+    return bool(_entry(model).get("supports_reasoning")) and (bool(asked) or "claude" not in model)
 
 
 def vector_size(model: str) -> int | None:

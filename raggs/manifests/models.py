@@ -59,15 +59,23 @@ class StageLock(Frozen):
 
 
 class Estimate(Frozen):
-    """What the dry run said of one model in one stage; without a cache, with every pool and every ranking full."""
+    """What the dry run says of one model in one stage."""
 
     stage: str
-    calls: int
+    calls: int = Field(description="without corrections, and without those whose answers are known already")
+    cached: int = Field(0, description="calls whose answers are known already, as far as anyone looked")
     input_tokens: int
-    output_tokens: int
+    output_tokens: int = Field(description="with `hidden_tokens`")
+    hidden_tokens: int = Field(0, description="assumed for hidden reasoning in each answer")
+    repairs: int = Field(0, description="corrections that an answer may take")
     usd: float | None = Field(description="null where the model's price is not known, 0 where nothing is paid")
     exact: bool = Field(description="whether the calls are counted rather than bounded")
     who: str = Field(description="the model, or the judge that nobody pays")
+
+    @property
+    def usd_at_most(self) -> float | None:
+        """What it costs where each answer takes all of its corrections."""
+        return None if self.usd is None else self.usd * (1 + self.repairs)
 
 
 class RunManifest(Frozen):

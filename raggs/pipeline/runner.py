@@ -75,6 +75,7 @@ class Runner:
         services: the world.
         execution: where stages do their work.
         estimate: what the stages are expected to cost, empty where nobody is paid; asked for when work begins.
+        outlook: the same less what is paid for already; nobody is asked, but it takes a while.
         listen: hears every event.
     """
 
@@ -87,6 +88,7 @@ class Runner:
     services: RunWorld
     execution: Execution
     estimate: Callable[[], tuple[Estimate, ...]]
+    outlook: Callable[[], tuple[Estimate, ...]] = tuple
     listen: Listener = silent
 
     @cached_property

@@ -14,6 +14,7 @@ from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
 from raggs.indexes.places import Places
 from raggs.judges.base import Judge, JudgeContext
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
+from raggs.llm.rehearsal import Rehearsal
 from raggs.progress import Building, Hear, Waiting
 from raggs.prompts import Prompt, load_prompt
 from raggs.rewriters.base import Rewriter, RewriterContext
@@ -54,14 +55,21 @@ class Models:
         """An embedder; its model is loaded at first use."""
         return embedders.REGISTRY.of(spec)(spec, EmbedderContext(self.llm, lambda: self.loop))
 
-    def rewriter(self, spec: AdapterConfig) -> Rewriter:
-        """A rewriter of questions."""
-        return rewriters.REGISTRY.of(spec)(spec, RewriterContext(self.llm))
+    def rehearsal(self) -> Rehearsal:
+        """The same models, which only remember; closed by whoever wants them."""
+        return Rehearsal(self._settings, self.places.llm)
 
-    def judge(self, spec: AdapterConfig, grade: Prompt, order: Prompt) -> Judge:
-        """A judge that is asked by these prompts, where it is a model."""
+    def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
+        """A rewriter of questions. `llm`: other language models than one's own."""
+        return rewriters.REGISTRY.of(spec)(spec, RewriterContext(llm or self.llm))
+
+    def judge(self, spec: AdapterConfig, grade: Prompt, order: Prompt, llm: LLM | None = None) -> Judge:
+        """A judge that is asked by these prompts, where it is a model. `llm`: other language models than one's own."""
         context = JudgeContext(
-            llm=self.llm, grade_prompt=grade, order_prompt=order, judge=lambda other: self.judge(other, grade, order)
+            llm=llm or self.llm,
+            grade_prompt=grade,
+            order_prompt=order,
+            judge=lambda other: self.judge(other, grade, order, llm),
         )
         return judges.REGISTRY.of(spec)(spec, context)
 

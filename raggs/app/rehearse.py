@@ -1,0 +1,155 @@
+"""What a run would ask that is not paid for yet: its stages are walked through with judges that only remember.
+
+As far as the pools are known, each question is looked up in the cache of answers, and each batch of a ranking in the
+journal too. A ranking can be followed until the first answer that is missing; what comes after it is bounded by
+`rank.max_calls`. Nobody is asked and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from raggs.app.services import RunServices
+from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, Query
+from raggs.errors import ProviderError
+from raggs.jsonl import read_torn
+from raggs.languages import detect_language
+from raggs.llm.rehearsal import Rehearsal
+from raggs.manifests.store import RunStore
+from raggs.stages.base import Work
+from raggs.stages.judge import STAGE as JUDGE
+from raggs.stages.prune import STAGE as PRUNE
+from raggs.stages.replay import Answers, KeptPool, kept_pool
+from raggs.text import clean_unicode, one_line
+from raggs.workshop import Judge
+
+
+@dataclass
+class Rehearsed:
+    """What was found.
+
+    Attributes:
+        llm: has counted what was asked of each model.
+        journal: batches of rankings that the journal answers.
+        beyond: calls that may come after those that were counted, at most; None: no pool is known.
+    """
+
+    llm: Rehearsal
+    journal: int = 0
+    beyond: int | None = None
+
+
+@dataclass(frozen=True)
+class _Grading:
+    """What the judge stage needs to grade a pool."""
+
+    queries: Mapping[str, Query]
+    judge: Judge
+
+
+@dataclass
+class _Rankings:
+    """Follows rankings by what is known."""
+
+    services: RunServices
+    judge: Judge
+    journal: Mapping[str, list[JournalRecord]]
+    found: Rehearsed
+    causes: object = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.causes = self.services.causes("judge", "order")
+
+    async def follow(self, pool: KeptPool, records: Sequence[MergeRecord]) -> int:
+        """Calls that may come after the first answer that is missing."""
+        config = self.services.config.rank
+        course, state = config.course(pool), config.state(pool, self.causes)
+        answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
+        passages = {record.doc_id: record.passage for record in records}
+        query = self.services.queries[pool.qid]
+        while course is not None and (batches := course.next_round()):
+            entries, before = [], self.found.llm.missing
+            for batch in batches:
+                entry = answers.get(batch)
+                if entry is not None and entry.order is not None:
+                    self.found.journal += 1
+                    entries.append(entry)
+                    continue
+                shown = [passages[doc_id] for doc_id in batch.shown]
+                order = (await self.judge.order(query, shown)).order
+                if order is not None:
+                    entries.append(_entry(pool.qid, state, batch.shown, order))
+            if len(entries) < len(batches) or self.found.llm.missing > before:  # a panel may do without a member
+                return max(0, config.max_calls - course.asked)
+            course.learn(entries)
+        return 0
+
+
+def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
+    """Walk through the judge and rank stages over the pools of `store`, which must be those of today.
+
+    Raises:
+        RaggsError: inputs, artifacts or the cache cannot be read.
+    """
+    found = Rehearsed(services.workshop.rehearsal(), beyond=0)
+    prompts, config = services.prompts, services.config
+    judge = services.workshop.judge(config.judge.judge, prompts["grade"], prompts["order"], found.llm)
+    grading = _Grading(services.queries, judge)
+    rankings = _Rankings(services, judge, _journal(store), found)
+
+    async def walk() -> int:
+        beyond = 0
+        for qid, group in groupby(store.read("merge", MergeRecord), key=lambda record: record.qid):
+            pool = list(group)
+            before = found.llm.missing
+            graded = await JUDGE.pool(pool, config.judge, grading)
+            if found.llm.missing > before:
+                beyond += config.rank.max_calls
+            else:
+                beyond += await rankings.follow(_pruned(qid, graded, services), pool)
+        await found.llm.close()
+        return beyond
+
+    found.beyond = services.loop.run(walk())
+    return found
+
+
+def rehearse_rewrites(services: RunServices) -> Rehearsed:
+    """Ask for each question's rewrite those who only remember."""
+    found = Rehearsed(services.workshop.rehearsal())
+    rewriter = services.workshop.rewriter(services.config.embed.rewrite, found.llm)
+
+    async def walk() -> None:
+        for query in services.queries.values():
+            text = one_line(clean_unicode(query.text))
+            language = query.language or detect_language(text, services.config.embed.language)
+            with suppress(ProviderError):  # what it says of an answer that nobody has given
+                await rewriter.rewrite(query, text, language)
+        await found.llm.close()
+
+    services.loop.run(walk())
+    return found
+
+
+def _pruned(qid: str, graded: Sequence[JudgeRecord], services: RunServices) -> KeptPool:
+    work = Work({"judge": lambda: iter(graded)})
+    return kept_pool(qid, PRUNE.run(work, services.config.prune, services))
+
+
+def _journal(store: RunStore) -> dict[str, list[JournalRecord]]:
+    found: dict[str, list[JournalRecord]] = {}
+    for entry in _entries(store):
+        found.setdefault(entry.qid, []).append(entry)
+    return found
+
+
+def _entries(store: RunStore) -> Iterator[JournalRecord]:
+    return read_torn(store.path("rank.journal"), JournalRecord, "delete the file to start this stage afresh")
+
+
+def _entry(qid: str, state: str, shown: Sequence[str], order: Sequence[int]) -> JournalRecord:
+    ordered = tuple(shown[place] for place in order)
+    return JournalRecord(qid=qid, state=state, engine="", round=0, slot=0, shown=tuple(shown), order=ordered)

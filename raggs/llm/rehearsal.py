@@ -1,0 +1,60 @@
+"""Language models that only remember: what was paid for is answered, what is missing is counted.
+
+Whoever would ask is given these models instead, and so tells exactly what it would ask. Nobody is asked, nothing is
+booked, and where there is no cache none is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from raggs.llm.calls import ChatCall
+from raggs.llm.client import LLM
+from raggs.llm.conversation import response_format
+from raggs.llm.messages import ChatRequest, Reply
+from raggs.llm.settings import BudgetSettings, LLMSettings
+
+T = TypeVar("T")
+
+UNKNOWN = "not paid for yet"
+
+
+@dataclass
+class Asked:
+    """Questions of one task to one model: how many have an answer already, how many not, tokens of the latter."""
+
+    known: int = 0
+    missing: int = 0
+    tokens: int = 0
+
+
+class Rehearsal(LLM):
+    """See the module. `cache_dir`: where answers are kept, as in `LLM`."""
+
+    def __init__(self, settings: LLMSettings, cache_dir: Path) -> None:
+        there = cache_dir.is_dir() and any(cache_dir.iterdir())
+        super().__init__(settings, BudgetSettings(max_usd=None, max_calls=0), cache_dir if there else None)
+        self._asked: dict[tuple[str, str], Asked] = {}
+
+    async def ask(self, request: ChatRequest[T]) -> Reply[T]:
+        """The answer that was paid for, or a reply without a value."""
+        asked = self._asked.setdefault((request.model, request.schema_name), Asked())
+        known = self.known(request)
+        if known is not None:
+            asked.known += 1
+            return known
+        asked.missing += 1
+        form = response_format(request)
+        asked.tokens += ChatCall(request.model, {}, request.messages, form, request.max_output_tokens).prompt_tokens
+        return Reply(None, UNKNOWN)
+
+    def asked(self, model: str, task: str) -> Asked:
+        """What was asked of a model so far."""
+        return self._asked.get((model, task), Asked())
+
+    @property
+    def missing(self) -> int:
+        """Questions so far that nobody has answered."""
+        return sum(asked.missing for asked in self._asked.values())

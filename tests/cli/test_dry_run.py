@@ -1,0 +1,132 @@
+"""`raggs run --dry-run` of a run that has paid for something already: what it says is what is paid."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, make_project
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    with LLMServer() as running:
+        yield running
+
+
+def paid(folder: Path, server: LLMServer, model: str = "openai/judge", **sections: Any) -> Project:
+    project = make_project(folder, queries=3, corpus=24, **sections)
+    llm = {"api_base": server.url, "backoff_s": 0.01, "prices": {model: {"input": 1.0, "output": 2.0}}}
+    project.change(judge={"judge": {"type": "litellm", "model": model}}, llm=llm)
+    return project
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def expected(project: Project, *flags: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags))
+    return {**found, **{line["stage"]: line for line in found["estimates"]}}
+
+
+def files(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if "llm" not in path.parts}
+
+
+def test_what_is_cached_and_journalled_costs_nothing(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    call("run", "--config", project.config, "--quiet")
+    asked, before = server.count, files(project.folder)
+    found = expected(project, "--force", "--from", "judge")
+    assert files(project.folder) == before
+    locks = project.manifest()["stages"]
+    assert (found["usd"], found["usd_at_most"]) == (0, 0)
+    assert (found["judge"]["calls"], found["judge"]["cached"]) == (0, locks["judge"]["cost"]["calls"])
+    assert (found["rank"]["calls"], found["rank"]["cached"]) == (0, locks["rank"]["cost"]["calls"])
+    assert found["rank"]["exact"]
+    assert "estimated cost: $0.0000 (" in call("run", "--config", project.config, "--dry-run", "--force")
+    call("run", "--config", project.config, "--quiet", "--force")
+    assert server.count == asked
+    (project.run / "rank.journal.jsonl").unlink()
+    assert expected(project)["rank"]["cached"] == locks["rank"]["cost"]["calls"], "the cache holds the orders too"
+
+
+def test_what_is_left_is_counted(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server, budget={"max_calls": 17})
+    call("run", "--config", project.config, "--quiet", code=7)
+    project.change(budget={"max_calls": 5000})
+    found = expected(project)
+    assert found["judge"]["exact"] and found["judge"]["cached"] == 17
+    assert not found["rank"]["exact"]
+    call("run", "--config", project.config, "--quiet", "--to", "judge")
+    cost = project.manifest()["stages"]["judge"]["cost"]
+    assert (cost["calls"], cost["cached"]) == (found["judge"]["calls"], 17)
+    assert cost["usd"] <= found["judge"]["usd"]
+    project.change(budget={"max_calls": server.count + 7})
+    call("run", "--config", project.config, "--quiet", code=7)
+    project.change(budget={"max_calls": 5000})
+    left = expected(project)["rank"]
+    assert left["cached"] == 7
+    assert left["calls"] <= found["rank"]["calls"] - 7
+    call("run", "--config", project.config, "--quiet")
+    assert project.manifest()["stages"]["rank"]["cost"]["calls"] <= left["calls"]
+
+
+def test_a_panel_counts_for_each_member(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    call("run", "--config", project.config, "--quiet")
+    once = project.manifest()["stages"]["judge"]["cost"]["calls"]
+    members = [{"type": "litellm", "model": "openai/judge"}, {"type": "litellm", "model": "openai/other"}]
+    prices = {model: {"input": 1.0, "output": 2.0} for model in ("openai/judge", "openai/other")}
+    project.change(judge={"judge": {"type": "panel", "judges": members}}, llm={"prices": prices})
+    lines = {(line["stage"], line["who"]): line for line in expected(project)["estimates"]}
+    mine, other = lines["judge", "openai/judge"], lines["judge", "openai/other"]
+    assert (mine["calls"], mine["cached"]) == (0, once)
+    assert (other["calls"], other["cached"]) == (once, 0)
+
+
+def test_rewrites_are_looked_up(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server, embed={"rewrite": {"type": "llm", "model": "openai/judge"}})
+    assert expected(project)["embed"]["calls"] == 3
+    call("run", "--config", project.config, "--quiet", "--to", "embed")
+    found = expected(project, "--force")["embed"]
+    assert (found["calls"], found["cached"]) == (0, 3)
+
+
+def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server, "openai/gpt-5-mini")
+    first = expected(project)
+    assert first["judge"]["hidden_tokens"] == 1000
+    assert first["judge"]["output_tokens"] == 1060 * first["judge"]["calls"]
+    told = call("run", "--config", project.config, "--dry-run")
+    assert "1,000 tokens of hidden reasoning are assumed for each answer of openai/gpt-5-mini" in told
+    assert "estimated cost: at most $" in told
+    project.change(budget={"max_calls": 17})
+    call("run", "--config", project.config, "--quiet", code=7)
+    ledger = [json.loads(line) for line in (project.run / "llm.ledger.jsonl").read_text().splitlines()]
+    mean = sum(line["completion_tokens"] for line in ledger) / len(ledger)
+    then = expected(project)["judge"]
+    assert then["hidden_tokens"] == 0
+    assert mean <= then["output_tokens"] / then["calls"] < mean + 1
+
+
+def test_at_most_counts_corrections(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    found = expected(project)
+    assert found["usd_at_most"] == pytest.approx(3 * found["usd"])
+    assert "were every answer corrected twice" in call("run", "--config", project.config, "--dry-run")
+    server.fault_for = lambda number, body: "grade 7" if len(body["messages"]) < 3 else None
+    call("run", "--config", project.config, "--quiet")
+    spent = sum(lock["cost"]["usd"] for lock in project.manifest()["stages"].values())
+    assert spent <= found["usd_at_most"]
