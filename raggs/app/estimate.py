@@ -2,8 +2,8 @@
 
 Where it is known what would be asked, what is paid for already is left out (`raggs.app.rehearse`). Elsewhere counts are
 upper bounds: every query uses all of its pool and all of its ranking calls, and nothing comes from the cache. Each
-model of a panel has its own line. The length of answers is learned from this run's ledger; until that holds some, answers of
-models that reason are taken to hold `HIDDEN` tokens that nobody sees.
+model of a panel has its own line. The length of answers is learned from this run's ledger; until that holds some,
+answers of models that reason are taken to hold `HIDDEN` tokens that nobody sees.
 """
 
 from __future__ import annotations
