@@ -1,6 +1,6 @@
-"""Writes docs/artifacts.md from the models and the list in docs/metrics.md from the measures, so that neither drifts.
+"""Writes docs/artifacts.md and docs/configuration.md from the models, the list in docs/metrics.md from the measures.
 
-Run ``python docs/generate.py`` after a change of `raggs/artifacts.py` or of a measure; a test compares.
+Run ``python docs/generate.py`` after a change of an artifact, a setting or a measure; a test compares.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from configpage import configuration
+
 from raggs.app.catalog import MeasureEntry, measure_entries
 from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
@@ -23,6 +27,7 @@ from raggs.spending import Spending
 
 PAGE = Path(__file__).parent / "artifacts.md"
 METRICS = PAGE.with_name("metrics.md")
+SETTINGS = PAGE.with_name("configuration.md")
 BEGIN = "<!-- measures: written by docs/generate.py from the classes; edit those instead -->\n"
 END = "<!-- end of measures -->"
 HEAD = """# Artifacts
@@ -121,5 +126,6 @@ def _kind(field: dict[str, Any]) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    SETTINGS.write_text(configuration(), encoding="utf-8")
     METRICS.write_text(with_measures(METRICS.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n{METRICS}\n")
+    sys.stdout.write(f"{PAGE}\n{SETTINGS}\n{METRICS}\n")

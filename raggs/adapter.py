@@ -72,7 +72,7 @@ class OneOf(Generic[D]):
     """
 
     def __init__(self, registry: Registry[D], fits: Callable[[type[D]], bool] | None = None) -> None:
-        self._registry = registry
+        self.registry = registry
         self._fits = fits
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -87,9 +87,9 @@ class OneOf(Generic[D]):
         name = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
         if name is None:
             raise PydanticCustomError("type_missing", "needs a `type`")
-        if not isinstance(name, str) or name not in self._registry:
+        if not isinstance(name, str) or name not in self.registry:
             raise unknown_name("type", name, self._names())
-        adapter = self._registry.load(name)
+        adapter = self.registry.load(name)
         if self._fits is not None and not self._fits(adapter):
             raise unknown_name("type", name, self._names())
         return adapter.Config.model_validate(value, context=info.context)
@@ -97,14 +97,14 @@ class OneOf(Generic[D]):
     def _names(self) -> list[str]:
         """What could stand here. All adapters are imported only where not all may."""
         if self._fits is None:
-            return list(self._registry)
+            return list(self.registry)
         return [adapter.Config.model_fields["type"].default for adapter in self._loadable([])]
 
     def _loadable(self, broken: list[str]) -> Iterator[type[D]]:
         """All adapters that may stand here; those that cannot be loaded are noted."""
-        for name in self._registry:
+        for name in self.registry:
             try:
-                adapter = self._registry.load(name)
+                adapter = self.registry.load(name)
             except PrerequisiteError as error:
                 broken.append(error.message)
             else:
@@ -116,14 +116,14 @@ class NameOf:
     """An annotation: a name in a registry of things that are not configured by a model of their own."""
 
     def __init__(self, registry: Registry[object]) -> None:
-        self._registry = registry
+        self.registry = registry
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._read, handler(source))
 
     def _read(self, name: str) -> str:
-        if name not in self._registry:
-            raise unknown_name(self._registry.kind, name, list(self._registry))
+        if name not in self.registry:
+            raise unknown_name(self.registry.kind, name, list(self.registry))
         return name
 
 

@@ -15,6 +15,7 @@ import pytest
 from typer.main import get_command
 
 from raggs.cli.app import app
+from raggs.config.models import RunConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -31,6 +32,22 @@ def generator() -> ModuleType:
 def test_the_page_of_artifacts_is_what_the_models_say() -> None:
     written = (ROOT / "docs" / "artifacts.md").read_text(encoding="utf-8")
     assert written == generator().page(), "run: python docs/generate.py"
+
+
+def test_the_page_of_settings_is_what_the_models_say() -> None:
+    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == generator().configuration(), "run: python docs/generate.py"
+
+
+def test_the_page_of_settings_has_every_setting_with_its_meaning() -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    rows = [_cells(line) for line in page.splitlines() if line.startswith("| `")]
+    assert not [row[0] for row in rows if not row[3].strip("◦ ")], "a description in the Field of each"
+    shown = {row[0].strip("`") for row in rows}
+    for name in RunConfig.model_fields:
+        assert any(key == name or key.startswith(f"{name}.") for key in shown), name
+    for kind in ("retriever `bm25`", "judge `panel`", "corpus `jsonl`", "execution `dask`"):
+        assert f"### {kind}\n" in page
 
 
 def test_the_list_of_measures_is_what_the_classes_say() -> None:

@@ -10,7 +10,14 @@ from raggs.fusion.base import Fusion, Hits
 
 
 class Rrf(Fusion):
-    """Reciprocal rank fusion: the sum of 1 / (k + rank)."""
+    """Reciprocal rank fusion: the sum of 1 / (k + rank).
+
+    Args:
+        k: how little the first ranks stand out, >= 1; `merge.k` gives it.
+
+    Raises:
+        ValueError: k is below 1.
+    """
 
     def __init__(self, k: float = 60) -> None:
         if k < 1:

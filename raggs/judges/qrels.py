@@ -29,12 +29,12 @@ UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
 
 class QrelsConfig(AdapterConfig):
     type: Literal["qrels"] = "qrels"
-    path: InputPath
+    path: InputPath = Field(description="labels as in trec_eval: qid 0 docid label; may be .gz")
     default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="for passages without a label")
     beta: float | None = Field(None, gt=0, description="sharpness of a Plackett-Luce judge; null: never errs")
     grade_noise: float = Field(0.0, ge=0, le=1, description="probability that a grade slips by one, within 1..5")
     spread: float = Field(0.35, ge=0, description="standard deviation of utility within a grade")
-    seed: int = 0
+    seed: int = Field(0, description="of the noise")
 
 
 class QrelsJudge(Judge):

@@ -31,8 +31,8 @@ REMEDY = 'for example {"qid": "q1", "doc_id": "d1", "grade": 4}'
 
 class ScriptedConfig(AdapterConfig):
     type: Literal["scripted"] = "scripted"
-    path: InputPath
-    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE)
+    path: InputPath = Field(description="one JSON object a line: qid, doc_id, grade; or qid, fail_orders")
+    default_grade: int = Field(1, ge=MIN_GRADE, le=MAX_GRADE, description="of a passage without a line")
 
 
 @dataclass

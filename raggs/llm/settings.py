@@ -47,8 +47,8 @@ Address = Annotated[str, AfterValidator(_without_password)]
 class Price(Settings):
     """What a model charges, in USD per million tokens."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+    input: float = Field(ge=0, description="USD per 1M tokens of what is sent")
+    output: float = Field(ge=0, description="USD per 1M tokens of what comes back, hidden reasoning included")
 
     def times(self, share: float) -> Price:
         """A share of this price."""

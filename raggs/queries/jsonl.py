@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
+from pydantic import Field
+
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.jsonl import read_objects
@@ -15,7 +17,7 @@ from raggs.settings import InputPath
 
 class JsonlQueriesConfig(AdapterConfig):
     type: Literal["jsonl"] = "jsonl"
-    path: InputPath
+    path: InputPath = Field(description="one JSON object a line; may be .gz")
 
 
 class JsonlQueries(QueryReader):

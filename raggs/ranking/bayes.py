@@ -52,7 +52,8 @@ class BayesRanker(RoundRanker):
         stability: calls without a change of the ordered top that end the ranking; 0 never does.
         repeats: share of the calls that ask a judged batch again in another presentation, to audit the judge, 0 to 0.5.
         z: half-width of the bounds that lock a pair, in standard errors, > 0.
-        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None estimates it.
+        echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None (left out)
+            estimates it.
         favour: whether the favour of places of the list is estimated and taken out; else the judge is taken for fair.
 
     Raises:

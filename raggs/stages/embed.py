@@ -28,9 +28,13 @@ class EmbedConfig(Settings):
     """How questions are prepared."""
 
     embedder: EmbedderSpec | None = Field(
-        {"type": "wordllama"}, validate_default=True, description="null: no query vectors"
+        {"type": "wordllama"},
+        validate_default=True,
+        description="makes the vectors of questions and passages; null: none",
     )
-    rewrite: RewriterSpec = Field({"type": "none"}, validate_default=True)
+    rewrite: RewriterSpec = Field(
+        {"type": "none"}, validate_default=True, description="what is searched for instead of the question as it stands"
+    )
     language: str = Field("en", description="assumed where a question's own language cannot be told")
 
 

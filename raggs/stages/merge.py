@@ -20,21 +20,23 @@ from raggs.stages.base import PassageServices, Services, Stage, Work
 class TextDuplicates(Settings):
     """Passages whose texts agree to at least `threshold` are one group; the best fused one represents it."""
 
-    type: Literal["text"] = "text"
-    threshold: float = Field(0.95, gt=0, le=1)
+    type: Literal["text"] = Field("text", description="by their words")
+    threshold: float = Field(0.95, gt=0, le=1, description="likeness from which two texts are one group")
 
 
 class MergeConfig(Settings):
     """How lists become a pool."""
 
-    type: Annotated[str, NameOf(fusion.REGISTRY)] = Field("rrf", description="see: raggs list fusions")
+    type: Annotated[str, NameOf(fusion.REGISTRY)] = Field("rrf", description="how the retrievers' lists are fused")
     k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
-    options: Mapping[str, int | float] = Field(default_factory=dict, description="of another method, by name")
+    options: Mapping[str, int | float] = Field(default_factory=dict, description="of the method, by name")
     depth: int = Field(100, ge=1, description="passages a pool holds at most")
     weights: Mapping[str, Annotated[float, Field(ge=0)]] | None = Field(
         None, description="by retriever; 1 where not named"
     )
-    duplicates: TextDuplicates | None = Field(default_factory=TextDuplicates, description="null: no grouping")
+    duplicates: TextDuplicates | None = Field(
+        default_factory=TextDuplicates, description="how near-duplicates are found; null: no grouping"
+    )
 
     @field_validator("weights")
     @classmethod

@@ -29,16 +29,16 @@ from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, ran
 class RankConfig(Settings):
     """How the golden order is found."""
 
-    engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field("bayes", description="see: raggs list engines")
+    engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field(
+        "bayes", description="how batches are chosen and answers become an order"
+    )
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
     batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
     max_calls: int = Field(80, ge=0, description="judge calls a query may use")
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
-    seed: int = Field(7, ge=0)
-    options: Mapping[str, int | float] = Field(
-        default_factory=dict, description="of the engine; see: raggs list engines"
-    )
+    seed: int = Field(7, ge=0, description="of all random numbers of this stage")
+    options: Mapping[str, int | float] = Field(default_factory=dict, description="of the engine, by name")
 
     @model_validator(mode="after")
     def _options_fit(self) -> RankConfig:

@@ -24,7 +24,7 @@ class RetrieveConfig(Settings):
     """Which retrievers fill the pool."""
 
     retrievers: tuple[RetrieverSpec, ...] = Field(
-        ({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1
+        ({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1, description="each fills the pool"
     )
 
     @field_validator("retrievers")
