@@ -33,7 +33,7 @@ def run(
     only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="This stage alone.")] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Run the chosen stages even where nothing changed (paid answers stay cached)."),
+        typer.Option("--force", help="Run the chosen stages even where nothing changed; paid answers stay cached."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no model is asked, nothing runs.")
@@ -85,7 +85,7 @@ def run(
         return
     asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
     asked = Asked(config, settings, run_id, start, stop, only)
-    result = _run(loaded, selection, asked, asks=asks, shows=not (quiet or as_json))
+    result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json))
     if as_json:
         typer.echo(render.run_json(result))
     elif not quiet:
@@ -95,13 +95,15 @@ def run(
         raise typer.Exit(IN_PART)
 
 
-def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, shows: bool) -> RunResult:
+def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool) -> RunResult:
     from raggs.app.run import BudgetSpent, forecast, open_runner
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
 
     display = listener(not shows)
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
+        if not sure:
+            _keep_what_was_paid(runner, selection, asks=asks)
         if asks:
             _confirm(forecast(runner, selection), loaded.run.budget.max_usd)
         try:
@@ -110,6 +112,19 @@ def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool
         except BudgetSpent as error:
             _tell_how_to_go_on(error, runner, selection, asked)
             raise
+
+
+def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool) -> None:
+    """Before paid results are replaced because a setting is another one, ask; where nobody can be asked, refuse."""
+    from raggs.app.losses import losses
+    from raggs.errors import UsageError
+
+    if not (found := losses(runner, selection)):
+        return
+    told = "; ".join(map(str, found))
+    if not (asks and typer.confirm(f"{told}. The old answers stay cached. Go on?", default=False, err=True)):
+        remedy = "pass --yes to replace them (the old answers stay cached), or --run-id NAME to keep them beside"
+        raise UsageError(told, where=runner.store.folder, remedy=remedy)
 
 
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: Asked) -> None:

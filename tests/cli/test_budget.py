@@ -100,3 +100,31 @@ def test_a_lock_that_names_an_address_as_a_cause_is_still_up_to_date(server: LLM
     path.write_text(json.dumps(manifest))
     result = CliRunner().invoke(app, ["run", "--config", str(project.config)])
     assert "Nothing to do" in result.stdout
+
+
+PAID = r"judge would run again \((?:config\.)?judge.* changed .*\), and replace results for which \d\.\d+ USD were paid"
+
+
+def test_a_changed_judge_does_not_replace_paid_results_unasked(server: LLMServer, project: Project) -> None:
+    flags = ("run", "--config", project.config, "--quiet")
+    call(*flags, "--max-usd", 50)
+    before, paid = project.artifacts(), server.count
+    project.change(judge={"judge": {"type": "litellm", "model": "openai/other"}}, budget={"max_usd": None})
+    errors = call(*flags, code=2)
+    assert re.search(PAID, errors), errors
+    assert "pass --yes to replace them" in errors
+    assert (project.artifacts(), server.count) == (before, paid)
+    call(*flags, "--yes", "--to", "judge")
+    assert server.count > paid
+    call(*flags, "--force")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"judge": {"samples": 2}}, {"rank": {"max_calls": 9}}, {"prune": {"max_keep": 9}}],
+    ids=["samples", "calls", "prune"],
+)
+def test_what_keeps_paid_answers_is_not_asked_about(server: LLMServer, project: Project, more: dict) -> None:
+    call("run", "--config", project.config, "--quiet", "--max-usd", 50, "--set", "rank.max_calls=2")
+    project.change(**more)
+    call("run", "--config", project.config, "--quiet", "--max-usd", 50, "--set", "rank.top=4")

@@ -159,7 +159,7 @@ def test_a_changed_prompt_asks_again_and_says_which(server: LLMServer, tmp_path:
     call("run", "--config", project.config, "--quiet")
     asked = server.count
     own.write_text(own.read_text(encoding="utf-8").replace("# system", "# system\nBe strict.", 1), encoding="utf-8")
-    ran = json.loads(call("run", "--config", project.config, "--json")[0])["ran"]
+    ran = json.loads(call("run", "--config", project.config, "--json", "--yes")[0])["ran"]
     assert set(ran) == {"judge"}, "the grades did not change, so nothing after judge may run"
     assert any("judge.prompt changed" in reason for reason in ran["judge"])
     assert server.count - asked == len(graded(project))

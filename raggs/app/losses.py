@@ -1,0 +1,53 @@
+"""Paid results that a run would replace, because a setting of who is asked, or how, is another one now.
+
+What was asked before stays cached, so nothing is lost for good; but the same questions would be paid for again. Not
+meant are retries, more questions, deeper pools or more samples, which keep what they can use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from raggs.manifests.reasons import Changed
+from raggs.pipeline.plan import Selection
+from raggs.pipeline.runner import Runner
+
+COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each of the batches depends
+# What of a stage's causes decides what its judge is asked, by the beginning of its name.
+ASKING: Mapping[str, tuple[str, ...]] = {
+    "judge": ("judge", "config.judge"),
+    "rank": (
+        "judge",
+        "engine",
+        *(f"config.{name}" for name in ("engine", "batch_size", "parallel", "seed", "options")),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Results of a stage that would be replaced: why, and what they have cost in USD, cached answers included."""
+
+    stage: str
+    reason: Changed
+    usd: float
+
+    def __str__(self) -> str:
+        paid = f"{self.usd:.4f} USD"
+        return f"{self.stage} would run again ({self.reason}), and replace results for which {paid} were paid"
+
+
+def losses(runner: Runner, selection: Selection) -> list[Loss]:
+    """Paid results that the selected stages would replace. Touches nothing."""
+    locks = runner.store.manifest().stages if runner.store.exists else {}
+    found = []
+    for name, beginnings in ASKING.items():
+        lock = locks.get(name)
+        if lock is None or name not in selection.stages or not (usd := lock.cost.usd + lock.cost.saved_usd):
+            continue
+        reasons = runner.standing.reasons(runner.pipeline.stage(name), lock)
+        changed = (reason for reason in reasons if isinstance(reason, Changed))
+        if why := next((reason for reason in changed if reason.component.startswith(beginnings)), None):
+            found.append(Loss(name, why, usd))
+    return found
