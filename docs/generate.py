@@ -22,7 +22,7 @@ from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artif
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
-from raggs.manifests.models import Output, RunManifest, StageLock
+from raggs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
 from raggs.spending import Spending
 
 PAGE = Path(__file__).parent / "artifacts.md"
@@ -51,7 +51,7 @@ def page() -> str:
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
     health = (JudgeHealth, Depth, Samples, Panel, Member, PairAgreement, RankHealth, Rate)
-    for part in (StageLock, Output, Spending, *health):
+    for part in (StageLock, Output, Seal, LedgerMark, Spending, *health):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     return "\n\n".join(parts) + "\n"

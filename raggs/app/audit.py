@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.manifests.audit import Finding
+from raggs.manifests.audit import Finding, notes
 from raggs.manifests.audit import audit as findings_of
 from raggs.manifests.opened import open_run
 
@@ -24,11 +24,13 @@ class Audit:
         findings: every lie; none means that the run is what it says.
         records: how many were read and checked.
         unchecked: what could not be looked at.
+        notes: what there is to say that is no lie.
     """
 
     findings: tuple[Finding, ...]
     records: int
     unchecked: tuple[str, ...] = UNCHECKED
+    notes: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -44,4 +46,4 @@ def audit(folder: Path) -> Audit:
     """
     run = open_run(folder)
     rows = sum(output.rows for lock in run.manifest.stages.values() for output in lock.outputs.values())
-    return Audit(tuple(findings_of(run)), rows)
+    return Audit(tuple(findings_of(run)), rows, notes=tuple(notes(run)))

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import configs, cost, evals, housekeeping, indexing, outputs, prompts, runs
+from raggs.cli import audits, configs, cost, evals, housekeeping, indexing, outputs, prompts, runs
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -58,7 +58,7 @@ app.command("run")(runs.run)
 app.command("status")(runs.status)
 app.command("why")(runs.why)
 app.command("cost")(cost.cost)
-app.command("audit")(runs.audit)
+app.command("audit")(audits.audit)
 app.command("export")(outputs.export)
 app.command("eval")(evals.eval_)
 app.command("validate")(configs.validate)

@@ -1,4 +1,4 @@
-"""`raggs run`, `status`, `why` and `audit`: the life of a run."""
+"""`raggs run`, `status` and `why`: the life of a run."""
 
 from __future__ import annotations
 
@@ -211,35 +211,3 @@ def why(
         explaining.rerun(stage_status(run, stage, config, overrides or ()), as_json)
     else:
         raise UsageError("why needs a STAGE or --query", remedy="for example: raggs why runs/demo --query q12")
-
-
-def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
-    """Check that a run is what it says.
-
-    Hashes, records, and everything that can be derived again: the first lie is named by file and line.
-
-    \b
-    Example:
-      raggs audit runs/demo
-    """
-    from raggs.app.audit import audit as audit_of
-    from raggs.errors import AuditError
-    from raggs.manifests.store import dump_json
-    from raggs.text import plural
-
-    found = audit_of(run)
-    if as_json:
-        rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in found.findings]
-        typer.echo(dump_json({"run": str(run), "ok": found.ok, "findings": rows, "unchecked": list(found.unchecked)}))
-    else:
-        for finding in found.findings:
-            typer.echo(str(finding))
-    if not found.ok:
-        raise AuditError(
-            f"{plural(len(found.findings), 'finding')}", where=run, remedy="run again to restore what was changed"
-        )
-    if not as_json:
-        records = plural(found.records, "record")
-        typer.echo(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
-        for what in found.unchecked:
-            typer.echo(f"not checked: {what}")

@@ -1,223 +1,132 @@
 """Is a run what its manifest says? Everything that can be derived is derived again and compared.
 
-1. Every file has the hash in its lock; where it has not, the lines that differ are named by their own checksums.
-2. Every line is a valid record, sorted and unique.
-3. Each lock's fingerprint is the hash of its components, and its inputs are the outputs of the stages before it.
-4. Merge, judge, prune and rank are computed again from their inputs (judge with the answers that it recorded, rank by
-   replaying the journal) and compared line by line.
-5. The invariants of a golden set hold: every ranked passage has a grade and comes from the pool, ranks are 1..n,
-   the locks have no cycle, and the order is a topological order of the locks.
+1. The manifest fits its seal: no part of it was changed since raggs wrote it (`seal`); the ledger fits its mark.
+2. Every file has the hash, lines and bytes in its lock, and every line is what its record writes (`filecheck`).
+3. Each lock agrees with its components, the other locks, the configuration, the records and the ledger (`lockcheck`).
+4. Merge, judge, prune and rank are computed again from their inputs and compared line by line (`rederived`).
 
-Nothing is written and nobody is asked: no network, no corpus, no key.
+A manifest may hold anything, so whatever cannot be read is a finding. Nothing is written and nobody is asked: no
+network, no corpus, no key.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from itertools import zip_longest
+from collections.abc import Iterator
+from dataclasses import replace
 
-from raggs.artifacts import MergeRecord, PruneRecord, RankRecord, Record, artifact_file
+from pydantic import ValidationError
+
 from raggs.errors import RaggsError
-from raggs.hashing import hash_value
-from raggs.jsonl import dump_line
-from raggs.manifests.derive import DERIVATIONS, derived
-from raggs.manifests.models import StageLock
+from raggs.jsonl import dump_line, first_fault
+from raggs.llm.ledger import FILE as LEDGER
+from raggs.llm.ledger import LedgerLine
+from raggs.manifests import account, filecheck, lockcheck, seal
+from raggs.manifests.findings import MANIFEST, Finding
+from raggs.manifests.models import LedgerMark, StageLock
 from raggs.manifests.opened import OpenedRun
-from raggs.manifests.outdated import outdated
-from raggs.text import plural, shorten
+from raggs.manifests.rederived import derivations
+from raggs.manifests.store import manifest_bytes
+from raggs.stages.base import AnyStage, Statistics
 
-SHOWN_LINES = 3
+__all__ = ["Finding", "audit", "notes"]
 
-
-@dataclass(frozen=True)
-class Finding:
-    """One lie: where, and what was expected."""
-
-    file: str
-    line: int | None
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: {self.message}" if self.line else f"{self.file}: {self.message}"
+UNSEALED = "the manifest has no seal: a version of raggs made it that did not write one; run again to seal it"
+Lines = dict[int, LedgerLine]
 
 
 def audit(run: OpenedRun) -> Iterator[Finding]:
     """Every finding of a run; none means that the run is what it says."""
+    text = (run.folder / MANIFEST).read_bytes().decode()
+    yield from _manifest(run, text)
+    lines: Lines = {}
+    yield from _ledger(run, lines)
     damaged: set[str] = set()
     for name in run.pipeline.order:
         lock = run.manifest.stages.get(name)
         if lock is None:
-            yield Finding("manifest.json", None, f"stage {name} has no lock: it has not finished")
+            yield Finding(MANIFEST, None, f"stage {name} has no lock: it has not finished")
             continue
-        yield from _chain(run, lock)
-        for file, findings in _files(run, lock):
-            found = list(findings)
-            yield from found
-            if found:
-                damaged.add(file)
-    yield from _derivations(run, damaged)
+        for finding in _stage(run, name, lock, lines, damaged):
+            yield _placed(finding, text, name)
+    yield from derivations(run, damaged)
 
 
-# --- files and lines ------------------------------------------------------------------------------------------
+def notes(run: OpenedRun) -> Iterator[str]:
+    """What there is to say of a run that is no lie."""
+    if run.manifest.seal is None:
+        yield UNSEALED
 
 
-def _files(run: OpenedRun, lock: StageLock) -> Iterator[tuple[str, Iterable[Finding]]]:
-    for file, output in lock.outputs.items():
-        artifact = file.removesuffix(".jsonl")
-        found = run.store.file_hash(file)
-        if found is None:
-            yield file, [Finding(file, None, "the file is missing")]
-        elif found != output.sha256:
-            message = f"sha256 is {found[:12]}, the manifest says {output.sha256[:12]}"
-            yield file, [Finding(file, None, message), *_changed_lines(run, lock.stage, artifact, output.rows)]
-        else:
-            yield file, _records(run, artifact)
+def _manifest(run: OpenedRun, text: str) -> Iterator[Finding]:
+    if (run.folder / MANIFEST).is_symlink():
+        yield Finding(MANIFEST, None, "is not a file of its own but a link")
+    content = run.store.content()
+    if run.manifest.seal is not None and text.encode() != (written := manifest_bytes(content)):
+        yield Finding(MANIFEST, _first_difference(text, written.decode()), "is not written as raggs writes it")
+    for found in seal.breaks(content):
+        yield Finding(MANIFEST, seal.place_of(text, found.path), found.message)
+    for name in run.manifest.stages:
+        if name not in run.pipeline.order:
+            place = seal.place_of(text, ("stages", name))
+            yield Finding(MANIFEST, place, f"there is no stage {name!r}")
 
 
-def _changed_lines(run: OpenedRun, stage: str, artifact: str, rows: int) -> Iterator[Finding]:
-    file, sums = artifact_file(artifact), run.store.line_sums(artifact)
-    if sums is None or len(sums) != 4 * rows:
+def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
+    """The ledger against its mark, and its lines by the byte at which each begins."""
+    path, sums = run.store.ledger, run.store.ledger_sums
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        yield Finding(LEDGER, None, "is not a file of its own but a link or a device")
         return
-    shown = count = number = 0
-    with run.store.path(artifact).open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            expected = sums[4 * (number - 1) : 4 * number]
-            if zlib.crc32(line).to_bytes(4, "little") != expected:
-                count += 1
-                if shown < SHOWN_LINES:
-                    shown += 1
-                    yield Finding(
-                        file,
-                        number,
-                        f"differs from the line that {stage} wrote: {shorten(line.decode('utf-8', 'replace'), 80)}",
-                    )
-    if count > shown:
-        yield Finding(file, None, f"and {plural(count - shown, 'more line')} differ")
-    if number != rows:
-        yield Finding(file, None, f"has {plural(number, 'line')}, the manifest says {rows:,}")
-
-
-def _records(run: OpenedRun, artifact: str) -> Iterator[Finding]:
-    file, model = artifact_file(artifact), run.pipeline.record(artifact)
-    previous: tuple[object, ...] | None = None
-    try:
-        for number, record in enumerate(run.records(artifact), start=1):
-            key = tuple(getattr(record, field) for field in model.ORDER)
-            if previous is not None and key <= previous:
-                yield Finding(file, number, f"is not sorted by {', '.join(model.ORDER)}: {key} follows {previous}")
-            previous = key
-    except RaggsError as error:
-        yield Finding(file, error.line, error.message)
-
-
-def _chain(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    if lock.fingerprint != hash_value(lock.components):
-        yield Finding("manifest.json", None, f"stage {lock.stage}: the fingerprint is not the hash of its components")
-    if lock.components.get("inputs", {}) != lock.inputs:
-        yield Finding("manifest.json", None, f"stage {lock.stage}: its components name other inputs than its lock")
-    for file, expected in lock.inputs.items():
-        written = next((other.outputs[file] for other in run.manifest.stages.values() if file in other.outputs), None)
-        if written is None or written.sha256 != expected:
-            yield Finding("manifest.json", None, f"stage {lock.stage} was made from another {file} than the one here")
-
-
-# --- derivations ----------------------------------------------------------------------------------------------
-
-
-def _derivations(run: OpenedRun, damaged: set[str]) -> Iterator[Finding]:
-    for name in DERIVATIONS:
-        lock = run.manifest.stages.get(name)
-        if lock is None or damaged.intersection({*lock.inputs, *lock.outputs}):
-            continue
-        try:
-            if older := outdated(lock):
-                yield Finding(artifact_file(name), None, f"cannot be derived again: {older}")
+    mark = run.manifest.seal.ledger if run.manifest.seal else LedgerMark()
+    for line, message in account.problems(path, mark, sums):
+        yield Finding(LEDGER, line, message)
+    if not path.is_file():
+        return
+    at = 0
+    with path.open("rb") as file:
+        for number, data in enumerate(file, start=1):
+            try:
+                if data.endswith(b"\n"):  # a torn last line goes when the ledger is opened again
+                    lines[at] = LedgerLine.model_validate_json(data)
+            except ValidationError as error:
+                yield Finding(LEDGER, number, first_fault(error))
             else:
-                yield from _derivation(run, lock)
-        except RaggsError as error:
-            yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
+                if at in lines and dump_line(lines[at]) != data and at < mark.bytes:
+                    yield Finding(LEDGER, number, "its bytes are not those that its record writes again")
+            at += len(data)
 
 
-def _derivation(run: OpenedRun, lock: StageLock) -> Iterator[Finding]:
-    problems: list[str] = []
-    yield from _compare(run, lock.stage, derived(run, lock, problems.append))
-    yield from (Finding("rank.journal.jsonl", None, problem) for problem in problems)
-    if lock.stage == "prune":
-        yield from _whole_pool(run)
-    if lock.stage == "rank":
-        yield from _golden_order(run)
+def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: set[str]) -> Iterator[Finding]:
+    yield from lockcheck.lock_findings(run, name, lock)
+    if lock.stage != name:
+        damaged.update(lock.outputs)
+        return
+    stage: AnyStage = run.pipeline.stage(name)
+    statistics, readable = Statistics(), True
+    try:
+        config = lockcheck.config_of(stage, lock.params)
+        statistics = stage.statistics(config)
+        yield from lockcheck.parameters(run, lock, config)
+    except RaggsError as error:
+        readable = False
+        yield Finding(MANIFEST, None, error.message)
+    found, tally = filecheck.files(run, lock, statistics)
+    yield from found
+    damaged |= tally.damaged
+    if readable and not tally.damaged:
+        yield from lockcheck.tallied(lock, tally)
+    yield from lockcheck.cost(lock, lines)
 
 
-def _compare(run: OpenedRun, stage: str, derived: Iterable[Record]) -> Iterator[Finding]:
-    """The first difference of each of a stage's artifacts from what was derived."""
-    files = {
-        model: _Compared(artifact, run.records(artifact))
-        for artifact, model in run.pipeline.stage(stage).artifacts().items()
-    }
-    for expected in derived:
-        yield from files[type(expected)].next(expected)
-    for compared in files.values():
-        yield from compared.next(None)
+def _placed(finding: Finding, text: str, stage: str) -> Finding:
+    """A finding about a lock, at the lock's line."""
+    if finding.file != MANIFEST or finding.line is not None:
+        return finding
+    path = ("config", stage) if finding.message.startswith("config") else ("stages", stage)
+    return replace(finding, line=seal.place_of(text, path))
 
 
-class _Compared:
-    """An artifact that is read beside what it must hold, up to the first difference."""
-
-    def __init__(self, artifact: str, found: Iterator[Record]) -> None:
-        self._file, self._found = artifact_file(artifact), enumerate(found, start=1)
-        self._line, self._differs = 0, False
-
-    def next(self, expected: Record | None) -> Iterator[Finding]:
-        """Compare the next line, which must hold `expected`; None: there must be none."""
-        if self._differs:
-            return
-        self._line, found = next(self._found, (self._line + 1, None))
-        if expected is found is None:
-            return
-        if expected is None or found is None or dump_line(expected) != dump_line(found):
-            self._differs = True
-            yield Finding(self._file, self._line, _difference(expected, found))
-
-
-def _difference(expected: Record | None, found: Record | None) -> str:
-    if expected is None or found is None:
-        return "there are more lines than can be derived" if expected is None else "lines are missing from here on"
-    before, after = expected.model_dump(), found.model_dump()
-    field = next(name for name in before if repr(before[name]) != repr(after[name]))  # 0.0 and -0.0 are equal
-    return f"{field} is {shorten(str(after[field]), 60)!r}, derived again it is {shorten(str(before[field]), 60)!r}"
-
-
-def _whole_pool(run: OpenedRun) -> Iterator[Finding]:
-    """Whether every passage of each pool was kept or cut."""
-    pool = ((record.qid, record.rank, record.doc_id) for record in run.typed("merge", MergeRecord))
-    pruned = ((record.qid, record.rank, record.doc_id) for record in run.typed("prune", PruneRecord))
-    for number, (expected, found) in enumerate(zip_longest(pool, pruned), start=1):
-        if expected != found:
-            yield Finding("prune.jsonl", number, f"is {found}, the pool has {expected} here")
-            return
-
-
-def _golden_order(run: OpenedRun) -> Iterator[Finding]:
-    lines = 0
-    for qid, records in run.golden():
-        yield from _invariants(qid, records, lines)
-        lines += len(records)
-
-
-def _invariants(qid: str, records: list[RankRecord], before: int) -> Iterator[Finding]:
-    """What must hold for any golden order, whoever made it."""
-    position = {record.doc_id: number for number, record in enumerate(records)}
-    for number, record in enumerate(records):
-        line = before + number + 1
-        if record.rank != number + 1:
-            yield Finding("rank.jsonl", line, f"query {qid}: rank {record.rank} stands at place {number + 1}")
-        for loser in record.locks_out:
-            # Winners above losers for every lock: the order is topological, so the locks cannot have a cycle.
-            if position.get(loser, -1) <= number:
-                yield Finding(
-                    "rank.jsonl",
-                    line,
-                    f"query {qid}: {record.doc_id} is locked above {loser}, which does not stand below it",
-                )
+def _first_difference(text: str, written: str) -> int:
+    lines, expected = text.split("\n"), written.split("\n")
+    pairs = zip(lines, expected, strict=False)
+    return next((number for number, (a, b) in enumerate(pairs, start=1) if a != b), min(len(lines), len(expected)))

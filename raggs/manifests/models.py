@@ -7,6 +7,7 @@ edit by hand can be found. It never holds keys, texts or host names.
 
 from __future__ import annotations
 
+import hashlib
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -42,6 +43,7 @@ class StageLock(Frozen):
     inputs: Mapping[str, str] = Field(description="sha256 of each artifact read")
     outputs: Mapping[str, Output] = Field(description="each file written")
     failed: int = Field(0, ge=0, description="records without a result because the judge failed")
+    judge: str | None = Field(None, description="who was asked, as records name it; null where nobody was")
     cost: Spending = Field(Spending(), description="of the stage's latest attempt")
     health: Health | None = Field(
         None,
@@ -50,6 +52,10 @@ class StageLock(Frozen):
     started: datetime
     ended: datetime
     versions: Mapping[str, str | None] = Field(default_factory=dict)
+    booked: tuple[int, int] | None = Field(
+        None, description="the bytes of llm.ledger.jsonl, from and to, in which the attempt's calls are booked"
+    )
+    chain: str | None = Field(None, description="hash of this lock and of the chain up to the one before it")
 
     @field_validator("health", mode="before")
     @classmethod
@@ -78,6 +84,24 @@ class Estimate(Frozen):
         return None if self.usd is None else self.usd * (1 + self.repairs)
 
 
+class LedgerMark(Frozen):
+    """How far the ledger had come, and the hash of all of it up to there."""
+
+    rows: int = Field(0, ge=0)
+    bytes: int = Field(0, ge=0)
+    sha256: str = hashlib.sha256().hexdigest()
+
+
+class Seal(Frozen):
+    """Hashes of the manifest's own content; they find edits, not forgers."""
+
+    head: str = Field(description="of the manifest's version, name, pipeline and creation")
+    config: str = Field(description="of `config` and `config_file`")
+    estimates: str = Field(description="of `estimates`")
+    ledger: LedgerMark = Field(description="of llm.ledger.jsonl")
+    sha256: str = Field(description="of all that the manifest holds, but for this")
+
+
 class RunManifest(Frozen):
     """manifest.json: the run and its locks."""
 
@@ -90,6 +114,7 @@ class RunManifest(Frozen):
     config: Mapping[str, Any] = Field(description="the effective configuration of the latest run, without secrets")
     estimates: tuple[Estimate, ...] = Field((), description="what the latest run that could pay was expected to cost")
     stages: Mapping[str, StageLock] = Field(default_factory=dict)
+    seal: Seal | None = Field(None, description="null in a run of a version that did not seal")
 
 
 def now() -> datetime:

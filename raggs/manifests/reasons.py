@@ -62,6 +62,16 @@ class OutputEdited:
 
 
 @dataclass(frozen=True)
+class LockEdited:
+    """What its lock says of a stage cannot be believed."""
+
+    stage: str
+
+    def __str__(self) -> str:
+        return "its lock in manifest.json was edited by hand (raggs audit says where)"
+
+
+@dataclass(frozen=True)
 class FailuresLeft:
     count: int
 
@@ -79,7 +89,7 @@ class Upstream:
         return f"{self.stage} runs before it; it follows if {self.stage}.jsonl changes"
 
 
-Reason = NeverRun | Interrupted | Forced | Changed | OutputMissing | OutputEdited | FailuresLeft | Upstream
+Reason = NeverRun | Interrupted | Forced | Changed | OutputMissing | OutputEdited | LockEdited | FailuresLeft | Upstream
 
 
 def differences(old: Any, new: Any, name: str = "") -> Iterator[Changed]:

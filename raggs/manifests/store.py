@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,20 @@ from pydantic import ValidationError
 from raggs.artifacts import Record, artifact_file
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError
-from raggs.hashing import hash_file
+from raggs.hashing import canonical_json, hash_file
+from raggs.jsonl import DECODER as STRICT
 from raggs.jsonl import M, Written, first_fault, read_records, write_routed
+from raggs.jsontypes import Json, JsonObject
 from raggs.llm.ledger import FILE as LEDGER
-from raggs.manifests.models import SCHEMA, Output, RunManifest
+from raggs.manifests.account import Account
+from raggs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
+from raggs.manifests.seal import sealed, unsound
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 SUMS = ".sums"
+RESTORE = "restore the file, or delete it to run afresh"
+DEEPEST = 100  # levels of a manifest's JSON
 JOURNAL = artifact_file("rank.journal")
 
 
@@ -56,25 +63,42 @@ class RunStore:
             raise NotFoundError(
                 "there is no run here", where=self.folder, remedy="raggs run --config CONFIG makes one"
             ) from error
+        raw = _content(data, path)
+        if raw.get("schema_version") not in (None, SCHEMA):
+            raise DataError(
+                f"made by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs"
+            )
         try:
-            raw = json.loads(data)
-            if isinstance(raw, dict) and raw.get("schema_version") not in (None, SCHEMA):
-                raise DataError(
-                    f"made by another version of raggs ({raw.get('raggs')})", where=path, remedy="upgrade raggs"
-                )
             return RunManifest.model_validate(raw)
         except ValidationError as error:
-            raise DataError(
-                first_fault(error), where=path, remedy="restore the file, or delete it to run afresh"
-            ) from error
-        except ValueError as error:
-            raise DataError(
-                f"not valid JSON ({error})", where=path, remedy="restore the file, or delete it to run afresh"
-            ) from error
+            raise DataError(first_fault(error), where=path, remedy=RESTORE) from error
+
+    def content(self) -> JsonObject:
+        """The manifest as its JSON says, for its seal.
+
+        Raises:
+            NotFoundError, DataError: as `manifest`.
+        """
+        path = self.folder / MANIFEST
+        try:
+            return _content(path.read_bytes(), path)
+        except OSError as error:
+            raise NotFoundError("there is no run here", where=self.folder) from error
 
     def save(self, manifest: RunManifest) -> None:
-        text = json.dumps(manifest.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=False)
-        write_atomic(self.folder / MANIFEST, text.encode() + b"\n")
+        """Write the manifest under a new seal, which covers the ledger as it is now."""
+        known = manifest.seal.ledger if manifest.seal else LedgerMark()
+        write_atomic(self.folder / MANIFEST, manifest_bytes(sealed(manifest, self.account.mark(known))))
+
+    def seal_ledger(self) -> None:
+        """Seal what was booked since the manifest was written.
+
+        Raises:
+            RaggsError, OSError: the manifest cannot be read or written.
+        """
+        manifest = self.manifest()
+        if not unsound(self.content()) and self.account.end() > (manifest.seal.ledger.bytes if manifest.seal else 0):
+            self.save(manifest)
 
     # --- artifacts ---
 
@@ -115,6 +139,20 @@ class RunStore:
         """sha256 of a file of the run, None if it is not there."""
         path = self.folder / name
         return hash_file(path) if path.is_file() else None
+
+    @cached_property
+    def account(self) -> Account:
+        """The running hash of the ledger."""
+        return Account(self.ledger, self._ledger_sums)
+
+    @property
+    def ledger_sums(self) -> bytes:
+        """CRC-32 of each sealed line of the ledger, four bytes each, little-endian; empty where not kept."""
+        return self._ledger_sums.read_bytes() if self._ledger_sums.is_file() else b""
+
+    @property
+    def _ledger_sums(self) -> Path:
+        return self.folder / SUMS / f"{LEDGER.removesuffix('.jsonl')}.crc32"
 
     @property
     def ledger(self) -> Path:
@@ -158,6 +196,43 @@ class RunStore:
             yield
         finally:
             lock.release()
+
+
+def manifest_bytes(content: Mapping[str, object]) -> bytes:
+    """A manifest's JSON as raggs writes it."""
+    return json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _content(data: bytes, path: Path) -> JsonObject:
+    """The object of a manifest's bytes, which holds nothing that JSON has not: no NaN, no torn characters.
+
+    Raises:
+        DataError: it is none, or nested deeper than anything that raggs writes.
+    """
+    try:
+        found: Json = STRICT.decode(data.decode())
+        if _depth(found) > DEEPEST:
+            raise ValueError(f"nested more than {DEEPEST} deep")
+        canonical_json(found).encode()
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"not valid JSON ({error})", where=path, remedy=RESTORE) from error
+    if not isinstance(found, dict):
+        raise DataError("holds no JSON object", where=path, remedy=RESTORE)
+    return found
+
+
+def _depth(value: Json) -> int:
+    """How deep a value is nested, found level by level."""
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+    return depth
 
 
 def dump_json(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -11,11 +12,11 @@ from typing import Any, Protocol
 
 from raggs.artifacts import JournalRecord, Record, artifact_file
 from raggs.atomic import disk
-from raggs.errors import DataError
+from raggs.errors import DataError, RaggsError
 from raggs.execution.base import Execution
 from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Estimate, Output, RunManifest, StageLock, now, versions
-from raggs.manifests.reasons import FailuresLeft, OutputEdited, Reason
+from raggs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, fingerprint
@@ -109,7 +110,7 @@ class Runner:
         """
         began = time.perf_counter()
         ran: dict[str, tuple[Reason, ...]] = {}
-        with self.store.owned(), disk(self.store.folder, "choose another workspace"):
+        with self.store.owned(), disk(self.store.folder, "choose another workspace"), self._accounting():
             manifest = self._manifest()
             for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
                 stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
@@ -145,7 +146,7 @@ class Runner:
         self.store.begin(name)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self.services.book(name, self.store.ledger)
-        started, clock, before = now(), time.perf_counter(), self.services.spent()
+        started, clock, before, booked = now(), time.perf_counter(), self.services.spent(), self.store.account.end()
         inputs = self.standing.inputs(stage)
         parts = components(stage, config, self.services, inputs)
         watch = _Watch(stage, stage.statistics(config))
@@ -157,6 +158,7 @@ class Runner:
                 settled = watch.journal(journal.settled())
                 outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
         finally:
+            self.services.book(name, self.store.ledger)  # what is not written yet is written now
             if journal is not None:
                 journal.close()
         lock = StageLock(
@@ -172,6 +174,8 @@ class Runner:
             started=started,
             ended=now(),
             versions=versions(),
+            judge=self.services.judge.name if stage.ASKS_JUDGE else None,
+            booked=(booked, self.store.account.end()),
         )
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
 
@@ -183,6 +187,7 @@ class Runner:
         }
         updated = manifest.model_copy(update={"stages": stages, "config": self.config, "config_file": self.config_file})
         self.store.save(updated)
+        self.standing.mended(lock.stage)
         self.store.finish(lock.stage)
         for file, output in outputs.items():
             self.standing.wrote(file, output.sha256)
@@ -191,14 +196,29 @@ class Runner:
 
     # --- helpers ---
 
+    @contextmanager
+    def _accounting(self) -> Iterator[None]:
+        """Seal what was booked also where the work stops in between; where that fails, the next run does."""
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError, RaggsError):
+                self.store.seal_ledger()
+            raise
+
     def _journal(self, artifact: str, reasons: tuple[Reason, ...]) -> RunJournal:
-        """The journal; of one that was edited by hand only the lines that the run wrote."""
-        edited = OutputEdited(artifact_file(artifact)) in reasons
+        """The journal; of one that may have been edited by hand only the lines that the run wrote."""
+        edited = any(
+            reason == OutputEdited(artifact_file(artifact)) or isinstance(reason, LockEdited) for reason in reasons
+        )
         return RunJournal(self.store.path(artifact), (self.store.line_sums(artifact) or b"") if edited else None)
 
     def _manifest(self) -> RunManifest:
         if self.store.exists:
-            return self.store.manifest()
+            found, unsound = self.store.manifest(), self.standing.unsound
+            # What was edited is not sealed anew: its stage runs again.
+            stages = {name: lock for name, lock in found.stages.items() if name not in unsound}
+            return found.model_copy(update={"stages": stages})
         fresh = RunManifest(
             name=self.name,
             pipeline=self.pipeline.name,

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from raggs.artifacts import artifact_file
 from raggs.manifests.models import StageLock
 from raggs.manifests.outdated import made_by
-from raggs.manifests.reasons import Reason, Upstream
+from raggs.manifests.reasons import LockEdited, Reason, Upstream
+from raggs.manifests.seal import unsound
 from raggs.manifests.store import RunStore
 from raggs.pipeline.plan import Selection, decide
 from raggs.stages.base import AnyStage
@@ -57,12 +59,23 @@ class Standing:
 
     def reasons(self, stage: AnyStage, lock: StageLock | None, *, forced: bool = False) -> tuple[Reason, ...]:
         """Why a stage would run, whatever the stages before it do."""
+        if stage.NAME in self.unsound:
+            return (LockEdited(stage.NAME),)
         interrupted = self.store.marker(stage.NAME).exists()
         if lock is None:
             return decide(None, {}, {}, interrupted=interrupted)
         found = {file: self.file_hash(file) for file in lock.outputs}
         today = self.components(stage, lock, self.inputs(stage))
         return decide(lock, today, found, forced=forced, interrupted=interrupted)
+
+    @cached_property
+    def unsound(self) -> set[str]:
+        """The stages whose locks were changed since raggs wrote them; read once, unless `mended` tells better."""
+        return set(unsound(self.store.content())) if self.store.exists else set()
+
+    def mended(self, stage: str) -> None:
+        """Take note that a stage has a new lock."""
+        self.unsound.discard(stage)
 
     def inputs(self, stage: AnyStage) -> dict[str, str]:
         """The hashes of the artifacts that a stage reads, by file; empty for one that is not there."""
