@@ -111,6 +111,19 @@ def test_the_page_on_ranking_is_short_and_its_figures_are_those_of_the_results()
         assert [value.strip("*") for value in values] == expected
 
 
+def test_what_the_rank_stage_buys_is_told_in_the_figures_of_the_results() -> None:
+    page = (ROOT / "docs" / "ranking-buys.md").read_text(encoding="utf-8")
+    results = (ROOT / "benchmarks" / "results" / "ranking.md").read_text(encoding="utf-8")
+    shown = page.split("| judge | tau20, grades only |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    assert len(shown) == 5
+    for judge, *values in map(_cells, shown):
+        table = results.split(f"### Orders, {judge} judge\n\n", 1)[1].split("\n\n", 1)[0]
+        rows = {tuple(cells[:2]): cells for cells in map(_cells, table.splitlines())}
+        before, after = rows["grades only", "0"], rows["bayes", "80"]
+        expected = [row[column].split()[0].removeprefix("0") for column in (3, 5, 6) for row in (before, after)]
+        assert values == expected
+
+
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
 
