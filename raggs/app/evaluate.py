@@ -12,7 +12,7 @@ from pathlib import Path
 
 from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
-from raggs.evaluation.analyses.answers import Answers
+from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.comparisons import Comparisons
@@ -204,7 +204,7 @@ def _analyses(asked: AnalysisRequest) -> list[Analysis]:
     made: Mapping[str, Analysis] = {
         "comparisons": Comparisons(asked.baseline),
         "bottleneck": Bottleneck(asked.pool),
-        "answers": Answers({} if asked.correct is None else read_correct(asked.correct)),
+        "answers": GivenAnswers({} if asked.correct is None else read_correct(asked.correct)),
     }
     wanted = {*USUAL, *asked.names}
     names = [name for name in REGISTRY.builtin if name in wanted] + sorted(wanted.difference(REGISTRY.builtin))

@@ -30,7 +30,7 @@ from raggs.stages import GOLDEN
 
 __all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
 
-Source = LoadedConfig | RunConfig | Path | str
+AnyConfig = LoadedConfig | RunConfig | Path | str
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def forecast(runner: Runner, selection: Selection) -> Forecast:
 
 
 def run(
-    config: Source,
+    config: AnyConfig,
     *,
     start: str | None = None,
     stop: str | None = None,

@@ -13,10 +13,10 @@ import inspect
 import math
 from collections.abc import Mapping
 
-from raggs.fusion.base import Fused, Fusion, Hits
+from raggs.fusion.base import Fused, Fusion, ScoredList
 from raggs.registry import Registry
 
-__all__ = ["REGISTRY", "Fused", "Fusion", "Hits", "fuse", "fusion_options", "make_fusion"]
+__all__ = ["REGISTRY", "Fused", "Fusion", "ScoredList", "fuse", "fusion_options", "make_fusion"]
 
 REGISTRY: Registry[Fusion] = Registry(
     "fusion",
@@ -54,7 +54,7 @@ def make_fusion(method: str, **options: float) -> Fusion:
 
 
 def fuse(
-    lists: Mapping[str, Hits], method: Fusion, *, weights: Mapping[str, float] | None = None, depth: int = 100
+    lists: Mapping[str, ScoredList], method: Fusion, *, weights: Mapping[str, float] | None = None, depth: int = 100
 ) -> list[Fused]:
     """The `depth` best passages over all lists.
 
@@ -93,7 +93,7 @@ def _checked_weight(name: str, weight: float) -> float:
     return weight
 
 
-def _checked_hits(name: str, hits: Hits) -> Hits:
+def _checked_hits(name: str, hits: ScoredList) -> ScoredList:
     seen: set[str] = set()
     for doc_id, score in hits:
         if doc_id in seen:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-Hits = Sequence[tuple[str, float]]
+ScoredList = Sequence[tuple[str, float]]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Fusion(ABC):
             raise ValueError(f"there is no option {next(iter(options))!r}")
 
     @abstractmethod
-    def points(self, hits: Hits) -> list[float]:
+    def points(self, hits: ScoredList) -> list[float]:
         """What each hit of a list, best first, is worth; from 0 up."""
 
     def total(self, points: float, lists: int) -> float:

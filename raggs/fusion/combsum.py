@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 
-from raggs.fusion.base import Fusion, Hits
+from raggs.fusion.base import Fusion, ScoredList
 
 
 class CombSum(Fusion):
     """The sum of scores, each list scaled to 0..1."""
 
-    def points(self, hits: Hits) -> list[float]:
+    def points(self, hits: ScoredList) -> list[float]:
         """Scores min-max normalised within the list; 1 each where all are equal."""
         if not hits:
             return []

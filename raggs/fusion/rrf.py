@@ -6,7 +6,7 @@ SIGIR 2009, where k = 60.
 
 from __future__ import annotations
 
-from raggs.fusion.base import Fusion, Hits
+from raggs.fusion.base import Fusion, ScoredList
 
 
 class Rrf(Fusion):
@@ -24,6 +24,6 @@ class Rrf(Fusion):
             raise ValueError(f"k is {k}; it must be at least 1")
         self.k = k
 
-    def points(self, hits: Hits) -> list[float]:
+    def points(self, hits: ScoredList) -> list[float]:
         """1 / (k + rank), ranks from 1."""
         return [1 / (self.k + rank) for rank in range(1, len(hits) + 1)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FUSED = "fused"  # what the fusion of a run's retrievers is called among them
 RUNS = "runs"  # where an export to TREC keeps the systems' lists
 
-Part = Literal["pool", "grades", "order"]
+SetPart = Literal["pool", "grades", "order"]
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class GoldenSet(ABC):
         """The questions as their authors gave them, sorted by id; none where only labels are known."""
 
     @abstractmethod
-    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """Query by query, sorted by id.
 
         Args:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
-from raggs.golden.base import GoldenQuery, GoldenSet, Graded, Part
+from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
 from raggs.golden.scales import stated_scale
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class FileGolden(GoldenSet):
         reader = JsonlQueries(JsonlQueriesConfig(path=self._questions))
         yield from load_queries(reader, self._questions).values()
 
-    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
         from raggs.readers.labels import read_labels  # late: it needs numpy
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record, RetrieveRecord
 from raggs.errors import DataError
-from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Part, Provenance
+from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance, SetPart
 from raggs.health import JudgeHealth
 from raggs.manifests.opened import OpenedRun
 
@@ -43,10 +43,10 @@ class RunGolden(GoldenSet):
         self._check_kept()
         return self._run.typed("queries", QueryRecord)
 
-    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`."""
         self._check_kept()
-        wanted = parts or get_args(Part)
+        wanted = parts or get_args(SetPart)
         passages = _Beside("the pools", self._run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
         grades = _Beside("the grades", self._run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
         orders = _Beside("the ranking", self._orders() if "order" in wanted else iter(()))

@@ -23,12 +23,12 @@ from raggs.hashing import hash_value
 from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
-Task = Literal["grade", "order", "rewrite"]
+PromptUse = Literal["grade", "order", "rewrite"]
 
-TASKS: tuple[Task, ...] = ("grade", "order", "rewrite")
+TASKS: tuple[PromptUse, ...] = ("grade", "order", "rewrite")
 FOLDER = Path(__file__).parent
 FALLBACK = "en"
-PLACEHOLDERS: Mapping[Task, frozenset[str]] = {
+PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "grade": frozenset({"query", "passage"}),
     "order": frozenset({"query", "passages"}),
     "rewrite": frozenset({"query"}),
@@ -75,7 +75,7 @@ class Prompt:
         return [{"role": role, "content": _fill(text, fields)} for role, text in parts if text]
 
 
-def load_prompt(name_or_path: str | Path, task: Task, base: Path | None = None) -> Prompt:
+def load_prompt(name_or_path: str | Path, task: PromptUse, base: Path | None = None) -> Prompt:
     """The prompt of that name, or in that file.
 
     Args:
@@ -116,7 +116,7 @@ def shipped_prompt(name: str) -> tuple[Prompt, Mapping[str, Path]]:
     raise ConfigError(f"unknown prompt {name!r}", remedy=did_you_mean(name, known_prompts()))
 
 
-def _known(task: Task) -> dict[str, dict[str, Path]]:
+def _known(task: PromptUse) -> dict[str, dict[str, Path]]:
     """The files of the task's prompts, by name and language."""
     found: dict[str, dict[str, Path]] = {}
     for path in sorted(FOLDER.glob(f"{task}@*.md")):
@@ -124,7 +124,7 @@ def _known(task: Task) -> dict[str, dict[str, Path]]:
     return found
 
 
-def _unknown(name: str, task: Task) -> ConfigError:
+def _unknown(name: str, task: PromptUse) -> ConfigError:
     known = _known(task)
     listed = f"known for this task: {', '.join(known)}; or give the path of a Markdown file"
     return ConfigError(f"unknown prompt {name!r}", remedy=did_you_mean(name, known, listed))
@@ -150,7 +150,7 @@ def _language(path: Path) -> str:
     return (match and match["language"]) or FALLBACK
 
 
-def _read(path: Path, task: Task) -> Template:
+def _read(path: Path, task: PromptUse) -> Template:
     try:
         text = regular_file(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -166,7 +166,7 @@ def _read(path: Path, task: Task) -> Template:
     return Template(found.get("system", ""), found["user"], note.strip().partition("\n")[0])
 
 
-def _check_placeholders(found: Iterable[str], task: Task, path: Path) -> None:
+def _check_placeholders(found: Iterable[str], task: PromptUse, path: Path) -> None:
     wanted, present = PLACEHOLDERS[task], set(found)
     listed = f"a prompt for this task has {', '.join(f'{{{{{name}}}}}' for name in sorted(wanted))}"
     for name in sorted(present - wanted):

@@ -31,7 +31,7 @@ WINDOW = 4  # calls that are asked for, for each that may be on its way
 HELD = 4
 
 
-class Passages(Protocol):
+class PassageLookup(Protocol):
     """Whoever can give passages by id."""
 
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
@@ -69,7 +69,7 @@ class PassageServices(QueryServices, Protocol):
     """For a stage that reads the corpus."""
 
     @property
-    def passages(self) -> Passages: ...
+    def passages(self) -> PassageLookup: ...
 
 
 class GradeServices(QueryServices, Protocol):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, UsageError
-from raggs.evaluation.analyses.answers import Answers
+from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
@@ -98,7 +98,8 @@ def test_answers_use_the_confidence_asked_for():
     lists = {qid: ["doc-1"] for qid in labels}
     correct = {qid: n < 4 for n, qid in enumerate(labels)}
     wide, narrow = (
-        made(labels, {"one": lists}, Answers(correct), confidence=level).systems[0].answers for level in (0.99, 0.5)
+        made(labels, {"one": lists}, GivenAnswers(correct), confidence=level).systems[0].answers
+        for level in (0.99, 0.5)
     )
     assert wide.accuracy == narrow.accuracy == pytest.approx(4 / 6)
     assert wide.low < narrow.low < narrow.high < wide.high

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 from raggs.artifacts import Query, Record
-from raggs.golden.base import GoldenQuery, GoldenSet, Part, Provenance
+from raggs.golden.base import GoldenQuery, GoldenSet, Provenance, SetPart
 from raggs.golden.judgments import Judgments
 from raggs.jsonl import read_records, write_records
 from raggs.metrics.columns import Qrels, Scale
@@ -35,9 +35,9 @@ class GivenGolden(GoldenSet):
     source: str = "here"
     provenance: Provenance | None = PROVENANCE
 
-    def by_query(self, *parts: Part) -> Iterator[GoldenQuery]:
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         for query in self.given:
-            yield replace(query, **{part: () for part in get_args(Part) if parts and part not in parts})
+            yield replace(query, **{part: () for part in get_args(SetPart) if parts and part not in parts})
 
     def queries(self) -> Iterator[Query]:
         return (query.query for query in self.given if query.query is not None)

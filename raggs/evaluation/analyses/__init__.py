@@ -19,7 +19,7 @@ REGISTRY: Registry[Analysis] = Registry(
     {
         "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
         "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
-        "answers": "raggs.evaluation.analyses.answers:Answers",
+        "answers": "raggs.evaluation.analyses.answers:GivenAnswers",
         "ties": "raggs.evaluation.analyses.ties:TieRanges",
         "robustness": "raggs.evaluation.analyses.robustness:Robustness",
         "sensitivity": "raggs.evaluation.analyses.sensitivity:Sensitivity",

@@ -19,7 +19,7 @@ from raggs.metrics.names import parse_measure
 
 
 @dataclass(frozen=True)
-class Answers(PartAnalysis[AnswersPart]):
+class GivenAnswers(PartAnalysis[AnswersPart]):
     """How often the answer is right where all evidence was retrieved (Acc|Hit).
 
     Attributes:
@@ -29,7 +29,7 @@ class Answers(PartAnalysis[AnswersPart]):
     correct: Mapping[str, bool] = field(default_factory=dict)
 
     NAME = "answers"
-    TITLE = "Answers where all evidence was shown"
+    TITLE = "GivenAnswers where all evidence was shown"
     HEAD = ("system", "evidence by", "accuracy", "interval", "correct", "queries with it", "queries with an answer")
     PART = AnswersPart
 
