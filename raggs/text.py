@@ -6,6 +6,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from raggs.jsontypes import Json
+
 WHITESPACE = re.compile(r"\s+")
 BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next line
 # Format characters that change the meaning of a text rather than its looks: they shape letters of Indic and
@@ -13,6 +15,9 @@ BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next l
 JOINERS = "\u200c\u200d"
 JOINED = f"[^\\s\u0000-\u024f{JOINERS}]"
 SUSPECT = re.compile(f"[^\\w\\n\\t -~{JOINERS}]")  # all that may be noise; what is kept at sight is not looked at
+LONE = re.compile("[\ud800-\udfff]")
+REPLACED, BYTE_ORDER_MARK = "\ufffd", "\ufeff"
+FORMULA, GUARDED = re.compile(r"'*[=+\-@\t\r]"), re.compile(r"'+[=+\-@\t\r]")
 MEANT = re.compile(f"(?<={JOINED})([{JOINERS}])[{JOINERS}]*(?={JOINED})|[{JOINERS}]+")
 
 
@@ -46,6 +51,51 @@ def _plain(match: re.Match[str]) -> str:
     if category == "Zs":
         return " "
     return "" if category in ("Cc", "Cf", "Cs") else char
+
+
+def sound(text: str) -> str:
+    """`text` as UTF-8 can hold it: each lone half of a surrogate pair, which is no character, becomes U+FFFD."""
+    return text if text.isascii() else LONE.sub(REPLACED, text)
+
+
+def sound_value(value: Json) -> Json:
+    """A JSON value with every text in it `sound`, keys too."""
+    if isinstance(value, str):
+        return sound(value)
+    if isinstance(value, list):
+        return [sound_value(each) for each in value]
+    if isinstance(value, dict):
+        return {sound(key) if isinstance(key, str) else key: sound_value(each) for key, each in value.items()}
+    return value
+
+
+def id_problem(name: str, *, first: bool = False) -> str | None:
+    """Why `name` would not survive as an id in the files of the field; None where it does.
+
+    Args:
+        first: whether it begins lines, as ids of queries do.
+    """
+    if any(char.isspace() for char in name):
+        return "holds white space, which TREC files cannot carry"
+    if any(unicodedata.category(char) == "Cc" for char in name):
+        return "holds a control character, which files cannot carry"
+    if LONE.search(name):
+        return "holds half of a surrogate pair, which is no character"
+    if BYTE_ORDER_MARK in name:
+        return "holds a byte order mark, which files lose"
+    if first and name.startswith("#"):
+        return "begins with #, which TREC files take for a comment"
+    return None
+
+
+def spreadsheet_cell(text: str) -> str:
+    """`text` as a cell that no spreadsheet runs as a formula: one that looks like it gets an apostrophe in front."""
+    return f"'{text}" if FORMULA.match(text) else text
+
+
+def of_spreadsheet_cell(cell: str) -> str:
+    """The text that `spreadsheet_cell` made `cell` of."""
+    return cell[1:] if GUARDED.match(cell) else cell
 
 
 def one_line(text: str) -> str:

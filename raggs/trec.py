@@ -98,6 +98,8 @@ def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
     for number, text in raw_lines(path):
         if text.startswith("#"):
             continue
+        if "\0" in text:
+            raise DataError("holds NUL, which is no part of an id", where=path, line=number, remedy="remove it")
         columns = text.split()
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"

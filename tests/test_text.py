@@ -8,7 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from raggs.text import clean_unicode, did_you_mean, nearest, one_line, plural, shorten
+from raggs.text import (
+    clean_unicode,
+    did_you_mean,
+    nearest,
+    of_spreadsheet_cell,
+    one_line,
+    plural,
+    shorten,
+    sound,
+    spreadsheet_cell,
+)
 
 JOINERS = "\u200c\u200d"
 ODD = st.sampled_from(
@@ -105,3 +115,16 @@ def test_the_remedy_for_a_name_that_does_not_exist():
 )
 def test_plural(count, noun, text):
     assert plural(count, noun) == text
+
+
+@given(st.text())
+def test_a_cell_comes_back_from_a_spreadsheet(text: str) -> None:
+    cell = spreadsheet_cell(text)
+    assert of_spreadsheet_cell(cell) == text
+    assert cell[:1] not in ("=", "+", "-", "@", "\t", "\r")
+
+
+@given(st.text(st.characters(exclude_categories=())))
+def test_sound_text_can_be_written(text: str) -> None:
+    assert sound(text).encode().decode() == sound(text)
+    assert len(sound(text)) == len(text)

@@ -45,7 +45,7 @@ class RunServices:
     """
 
     def __init__(self, config: RunConfig, hear: Listener = silent) -> None:
-        self.config = config
+        self.config, self._hear = config, hear
         batch = config.judge.batch if config.judge.mode == "batch" else None
         self.workshop = Workshop(config.workspace, config.llm, config.budget, batch=batch, hear=hear)
 
@@ -54,7 +54,7 @@ class RunServices:
     @cached_property
     def queries(self) -> Mapping[str, Query]:
         """All questions by id."""
-        return open_queries(self.config.queries)
+        return open_queries(self.config.queries, self._hear)
 
     @cached_property
     def corpus(self) -> OpenCorpus:

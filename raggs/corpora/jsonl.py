@@ -17,6 +17,7 @@ from raggs.errors import DataError
 from raggs.hashing import canonical_json
 from raggs.jsonl import first_fault, read_objects
 from raggs.settings import SourcePath
+from raggs.text import id_problem
 
 ID_FIELDS = ("_id", "id", "doc_id")
 KNOWN = frozenset({*ID_FIELDS, "text", "title", "metadata"})
@@ -61,8 +62,8 @@ class JsonlCorpus(Corpus):
         doc_id = next((row[name] for name in ID_FIELDS if name in row), None)
         if not isinstance(doc_id, str) or not doc_id:
             raise self._error("_id is missing, or is not a text", number)
-        if any(char.isspace() for char in doc_id):
-            raise self._error(f"_id {doc_id!r} holds white space, which TREC files cannot carry", number)
+        if problem := id_problem(doc_id):
+            raise self._error(f"_id {doc_id!a} {problem}", number)
         title, text = row.get("title") or "", row.get("text")
         if not isinstance(text, str):
             raise self._error(f"text of {doc_id!r} is missing, or is not a text", number)

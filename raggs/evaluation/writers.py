@@ -11,6 +11,7 @@ from raggs.atomic import disk, write_atomic
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Number, Report
+from raggs.text import spreadsheet_cell
 
 
 def write_report(report: Report, folder: Path) -> list[Path]:
@@ -49,12 +50,16 @@ def per_query_rows(report: Report) -> Iterator[tuple[str, str, list[Number]]]:
 
 
 def per_query_csv(report: Report) -> str:
-    """A row for each system and query, a column for each measure; an empty cell is "not defined"."""
+    """A row for each system and query, a column for each measure; an empty cell is "not defined".
+
+    No cell is one that a spreadsheet would run; `raggs.text.of_spreadsheet_cell` gives names back as they were.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(per_query_head(report))
     for system, qid, values in per_query_rows(report):
-        writer.writerow([system, qid, *("" if value is None else repr(value) for value in values)])
+        names = map(spreadsheet_cell, (system, qid))
+        writer.writerow([*names, *("" if value is None else repr(value) for value in values)])
     return text.getvalue()
 
 

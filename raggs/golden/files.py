@@ -76,7 +76,9 @@ class FileGolden(GoldenSet):
         from raggs.metrics.columns import Scale
         from raggs.readers.labels import read_judgments
 
-        stated = stated_scale(self._labels) if scale is None else None
+        stated = stated_scale(self._labels)
+        if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):
+            stated = None  # the numbers as they stand are asked for
         qrels = read_judgments(self._labels, stated.scale if stated else scale)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)

@@ -27,6 +27,7 @@ from raggs.atomic import disk_fault
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import canonical_json
 from raggs.indexes.publish import building
+from raggs.text import id_problem
 
 FORMAT = "raggs-passages-2"
 SCHEMA = """
@@ -212,6 +213,9 @@ def _ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress:
     """Insert every passage; the hash of all rows and their number."""
     digest, count = hashlib.sha256(), 0
     for position, passage in enumerate(source):
+        if problem := id_problem(passage.doc_id):
+            said = f"passage {position + 1} of the corpus: id {passage.doc_id!a} {problem}"
+            raise DataError(said, remedy="rename it")
         row = (passage.doc_id, passage.title, passage.text, canonical_json(dict(passage.metadata)))
         span = () if passage.span is None else (canonical_json(passage.span.model_dump()),)
         try:

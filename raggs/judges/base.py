@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage, Query
 from raggs.settings import Causes
+from raggs.text import sound
 
 if TYPE_CHECKING:
     from raggs.llm import LLM
@@ -31,6 +32,9 @@ class Judgment:
     raw: str | None = None
     votes: Mapping[str, Judgment] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        _make_sound(self, reason=self.reason, error=self.error, raw=self.raw)
+
 
 @dataclass(frozen=True)
 class Ordering:
@@ -39,6 +43,16 @@ class Ordering:
     order: tuple[int, ...] | None
     error: str | None = None
     raw: str | None = None
+
+    def __post_init__(self) -> None:
+        _make_sound(self, error=self.error, raw=self.raw)
+
+
+def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
+    """Whoever judged, what it said can be written: no text of an answer holds half of a surrogate pair."""
+    for name, text in texts.items():
+        if text is not None and (clean := sound(text)) != text:
+            object.__setattr__(answer, name, clean)
 
 
 def _alone(_: AdapterConfig) -> Judge:

@@ -17,6 +17,7 @@ from raggs.llm.calls import LIMITS, ChatCall, Completion
 from raggs.llm.faults import Fault, Treatment
 from raggs.llm.messages import ChatRequest, Message, Reply
 from raggs.spending import Spending
+from raggs.text import sound, sound_value
 
 if TYPE_CHECKING:
     from raggs.llm.ledger import Account, CallLedger, Trace
@@ -83,9 +84,9 @@ async def converse(
                 trace.outcome = "failed"
                 if fault.treatment is Treatment.STOP:
                     raise fault.error from None
-                return Exchange(Reply(None, str(fault.error), raw), spent)
+                return Exchange(Reply(None, sound(str(fault.error)), raw), spent)
             spent += trace.spent
-            raw = completion.content or completion.refusal or ""
+            raw = sound(completion.content or completion.refusal or "")
             try:
                 value = read_completion(completion, request.check)
             except Unusable as problem:
@@ -138,7 +139,7 @@ def read_text(raw: str, check: Callable[[JsonObject], T]) -> T:
     if not isinstance(parsed, dict):
         raise Unusable("it is not one JSON object")
     try:
-        return check(parsed)
+        return check({sound(key): sound_value(value) for key, value in parsed.items()})
     except ValueError as error:
         raise Unusable(str(error)) from None
 

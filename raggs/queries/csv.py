@@ -1,7 +1,7 @@
 """Questions in a table with a header.
 
 A cell cannot hold a list, so the cells of the columns `references` and `nuggets` are read as JSON. An empty cell is
-no value.
+no value. Without a column of ids, each question gets one that is made of its text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ class CsvQueriesConfig(AdapterConfig):
 
 
 class CsvQueries(QueryReader):
-    """A CSV file with a header: id, question, optionally language and answer; the rest is metadata."""
+    """A CSV file with a header: question, optionally id, language, answer, references; the rest is metadata.
+
+    The column `references` holds a JSON list: excerpts as texts, as objects of `text` and optionally `doc_id` and
+    `span`, or as chunking benchmarks have them, of `content`, `start_index` and `end_index` (characters in the document
+    that the column `corpus_id` names).
+    """
 
     Config = CsvQueriesConfig
     config: CsvQueriesConfig
@@ -62,17 +67,15 @@ class CsvQueries(QueryReader):
         """The names of the columns.
 
         Raises:
-            DataError: a name stands twice, or no column holds ids or questions.
+            DataError: a name stands twice, or no column holds questions.
         """
         names = [name.strip() for name in row]
         problem, remedy = None, "give each column a name of its own"
         if len(set(names)) < len(names):
             problem = "a column name stands twice"
-        for field in ("qid", "text"):
-            if not set(ALIASES[field]) & set(names):
-                problem = f"no column {' or '.join(ALIASES[field])} in the header: {', '.join(names)}"
-                remedy = "name the columns in the first line, or set queries.delimiter"
-                break
+        if not set(ALIASES["text"]) & set(names):
+            problem = f"no column {' or '.join(ALIASES['text'])} in the header: {', '.join(names)}"
+            remedy = "name the columns in the first line, or set queries.delimiter"
         if problem and names:
             raise DataError(problem, where=self.config.path, line=1, remedy=remedy)
         return names
@@ -81,7 +84,9 @@ class CsvQueries(QueryReader):
         if len(row) != len(header):
             message = f"{len(row)} columns, the header has {len(header)}"
             raise DataError(message, where=self.config.path, line=line, remedy="quote texts that hold the delimiter")
-        cells: dict[str, Any] = {name: cell for name, cell in zip(header, row, strict=True) if cell.strip()}
+        cells: dict[str, Any] = {
+            name: cell for name, cell in zip(header, row, strict=True) if cell.strip() or name in ALIASES["qid"]
+        }
         for name in LISTS:
             if name in cells:
                 cells[name] = self._json(name, cells[name], line)

@@ -1,7 +1,8 @@
 """From a mapping of any of the accepted spellings to a `Query`: the one place that knows the spellings.
 
-Whatever has no known spelling becomes metadata, so nothing that an author wrote is lost. What cannot be right (no
-text, a nugget that is no pattern or fits every text) is said with file and line.
+Whatever has no known spelling becomes metadata, so nothing that an author wrote is lost. A row without a place for an
+id gets one that is made of its question. What cannot be right (no text, an id that files would lose, a nugget that is
+no pattern or fits every text) is said with file and line; half of a surrogate pair becomes U+FFFD.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pydantic import ValidationError
 
 from raggs.artifacts import Query
 from raggs.errors import DataError
-from raggs.hashing import canonical_json
+from raggs.hashing import canonical_json, hash_bytes
 from raggs.jsonl import first_fault
-from raggs.text import shorten
+from raggs.text import clean_unicode, id_problem, shorten, sound, sound_value
 
 ALIASES = {
     "qid": ("_id", "id", "qid", "query_id"),
@@ -28,6 +29,8 @@ ALIASES = {
     "nuggets": ("nuggets",),
     "metadata": ("metadata",),
 }
+DOCUMENT = "corpus_id"  # names the document that offsets of references count in
+OFFSETS = {"content", "start_index", "end_index"}
 REMEDY = 'expected {"_id": "...", "text": "..."}'
 
 
@@ -38,11 +41,18 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
         DataError: an id or text is missing or empty, a pattern is no regular expression, a field has a wrong type.
     """
     names = {field: next((name for name in spellings if name in row), None) for field, spellings in ALIASES.items()}
-    values = {field: row[name] for field, name in names.items() if name is not None and row[name] not in (None, "")}
-    _check_required(values, path, line)
-    values["references"] = _entries(values.get("references"), "text")
+    kept = {field: name for field, name in names.items() if name is not None and row[name] not in (None, "")}
+    values: dict[str, Any] = {
+        field: row[name] if field == "qid" else sound_value(row[name]) for field, name in kept.items()
+    }
+    _check_required(values, names["qid"] is not None, path, line)
+    if names["qid"] is None:
+        values["qid"] = made_id(values["text"])
+    references = _entries(values.get("references"), "text")
+    values["references"] = [_placed(entry, row.get(DOCUMENT), path, line) for entry in references]
     values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"), "any")]
-    extra = {key: value for key, value in row.items() if key not in names.values()}
+    rest = {key: value for key, value in row.items() if key not in names.values()}
+    extra = {sound(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()}
     if isinstance(values.get("metadata", {}), Mapping):
         values["metadata"] = {**values.get("metadata", {}), **extra}
     try:
@@ -58,21 +68,44 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     return query
 
 
-def _check_required(values: Mapping[str, Any], path: Path, line: int) -> None:
-    for field in ("qid", "text"):
+def made_id(text: str) -> str:
+    """The id of a question that has none: of its text alone, so that it stays the same in any file."""
+    return f"q-{hash_bytes(text.encode())[:12]}"
+
+
+def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: int) -> None:
+    """A question is there, and an id where the row has a place for one."""
+    for field in ("qid", "text") if named else ("text",):
         value = values.get(field)
         if not isinstance(value, str) or not value.strip():
             known = ", ".join(ALIASES[field][:-1]) + " or " + ALIASES[field][-1]
             raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
-    if any(char.isspace() for char in values["qid"]):
-        message = f"query id {values['qid']!r} holds white space, which TREC files cannot carry"
-        raise DataError(message, where=path, line=line, remedy="rename it")
+    if not clean_unicode(values["text"]).strip():
+        message = "the question holds no character that can be seen"
+        raise DataError(message, where=path, line=line, remedy="write it out, or leave the line out")
+    if named and (problem := id_problem(values["qid"], first=True)):
+        raise DataError(f"query id {values['qid']!a} {problem}", where=path, line=line, remedy="rename it")
 
 
 def _entries(found: Any, field: str) -> list[Any]:
     """A list of mappings from a list, or a single entry; a plain text stands for a mapping with `field` alone."""
     entries = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
     return [{field: entry} if isinstance(entry, str) else entry for entry in entries]
+
+
+def _placed(entry: Any, document: object, path: Path, line: int) -> Any:
+    """A reference in the form of chunking benchmarks: content, start_index and end_index in the row's document.
+
+    Raises:
+        DataError: it has offsets and the row names no document.
+    """
+    if not isinstance(entry, Mapping) or entry.keys() != OFFSETS:
+        return entry
+    if not isinstance(document, str) or not document.strip():
+        message = f"a reference with start_index and end_index needs {DOCUMENT}, the document that they count in"
+        raise DataError(message, where=path, line=line, remedy=f"add {DOCUMENT}, or leave the offsets out")
+    span = {"source": document, "start": entry["start_index"], "end": entry["end_index"]}
+    return {"text": entry["content"], "span": span}
 
 
 def _with_list(entry: Any) -> Any:

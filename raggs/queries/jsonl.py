@@ -21,7 +21,7 @@ class JsonlQueriesConfig(AdapterConfig):
 
 
 class JsonlQueries(QueryReader):
-    """One JSON object a line: _id, text, and optionally language, answer, references, nuggets."""
+    """One JSON object a line: text, and optionally _id, language, answer, references, nuggets."""
 
     Config = JsonlQueriesConfig
     config: JsonlQueriesConfig

@@ -10,6 +10,7 @@ from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded
 from raggs.stages.base import Statistics
+from raggs.text import REPLACED
 
 SILENT = 0.05  # a larger share of failures is worth a warning
 
@@ -26,7 +27,7 @@ class JudgeStatistics(Statistics):
 
     def __init__(self, samples: int, stop_after: int | None) -> None:
         self._samples, self._stop_after = samples, stop_after
-        self._asked = self._skipped = 0
+        self._asked = self._skipped = self._replaced = 0
         self._stopped: set[str] = set()
         self._unanimous = self._repeated = 0
         self._repeats: Pairs = Counter()
@@ -42,6 +43,7 @@ class JudgeStatistics(Statistics):
             self._stopped.add(record.qid)
             return
         self._asked += 1
+        self._replaced += any(REPLACED in said for said in (record.reason, record.error or "", record.raw or ""))
         self._compare_samples([grade for grade in record.grades if grade is not None])
         self._compare_members(record.votes)
 
@@ -65,6 +67,7 @@ class JudgeStatistics(Statistics):
             depth=None if self._stop_after is None else self._depth(self._stop_after),
             samples=self._self_consistency() if self._samples > 1 else None,
             panel=self._panel() if self._votes else None,
+            replaced=self._replaced,
         )
         return None if found == JudgeHealth() else found
 

@@ -7,14 +7,23 @@ from collections.abc import Mapping
 from raggs import queries
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
+from raggs.progress import Hear, Notice, deaf
 from raggs.queries.load import load_queries
-from raggs.workshop.corpus import place_of
+from raggs.text import REPLACED, plural
+from raggs.workshop.corpus import SHOWN, place_of
 
 
-def open_queries(spec: AdapterConfig) -> Mapping[str, Query]:
+def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
     """All questions by id, sorted by id.
+
+    Args:
+        hear: is told of questions that hold characters which are none.
 
     Raises:
         NotFoundError, DataError: the file is missing or malformed (see `load_queries`).
     """
-    return load_queries(queries.REGISTRY.of(spec)(spec), place_of(spec))
+    found = load_queries(queries.REGISTRY.of(spec)(spec), place_of(spec))
+    if broken := [qid for qid, query in found.items() if REPLACED in query.model_dump_json()]:
+        shown = ", ".join(broken[:SHOWN]) + (", …" if len(broken) > SHOWN else "")
+        hear(Notice(f"{plural(len(broken), 'question')} with U+FFFD in place of what is no character: {shown}"))
+    return found

@@ -325,6 +325,9 @@ def test_the_export_of_a_run_scores_as_the_run(golden: Project, tmp_path: Path) 
     from_run = scored("-g", golden.run, "-r", tmp_path / "run.trec")
     from_file = scored("-g", tmp_path / "qrels.txt", "-r", tmp_path / "run.trec", "--scale", "1-5")
     assert means(from_run) == means(from_file)
+    assert means(scored("-g", tmp_path, "-r", tmp_path / "run.trec")) == means(from_run)
+    as_written = scored("-g", tmp_path / "qrels.txt", "-r", tmp_path / "run.trec", "--scale", "0-4", "-m", "ndcg@5")
+    assert means(as_written) == means(scored("-g", golden.run, "-r", tmp_path / "run.trec", "-m", "ndcg@5"))
     assert from_run["golden"]["digest"] == from_file["golden"]["digest"]
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.artifacts import Nugget, Query, Reference
+from raggs.artifacts import Nugget, Query, Reference, Span
 from raggs.errors import DataError
 from raggs.queries.fields import query_of
 
@@ -61,7 +61,16 @@ def test_references_and_nuggets_have_short_forms() -> None:
         ({"_id": "a\u2003"}, "holds white space"),
         ({"text": " \n"}, "text, query, question or user_input: missing"),
         ({"text": ["x"]}, "not a text"),
-        ({"text": "\ud800"}, "query 'q1': text"),
+        ({"text": "\u200b\u2060\ufeff \u00ad"}, "no character that can be seen"),
+        ({"_id": "#1"}, r"query id '#1' begins with #, which TREC files take for a comment"),
+        ({"_id": "a\0b"}, r"query id 'a\\x00b' holds a control character"),
+        ({"_id": "\ufeffq"}, r"query id '\\ufeffq' holds a byte order mark"),
+        ({"_id": "q\ud800"}, r"query id 'q\\ud800' holds half of a surrogate pair"),
+        ({"references": [{"content": "x", "start_index": 0, "end_index": 1}]}, "needs corpus_id"),
+        (
+            {"references": [{"content": "x", "start_index": 3, "end_index": 1}], "corpus_id": "a"},
+            "references.0.span",
+        ),
         ({"language": 3}, "query 'q1': language"),
         ({"references": [3]}, "references.0"),
         ({"references": [{"content": "x"}]}, "references.0"),
@@ -78,7 +87,6 @@ def test_references_and_nuggets_have_short_forms() -> None:
         ({"metadata": "text"}, "metadata"),
         ({"metadata": {"when": date(2024, 1, 1)}}, "cannot be written as JSON"),
         ({"score": float("nan")}, "cannot be written as JSON"),
-        ({"note": "\ud800"}, "cannot be written as JSON"),
         ({3: "x"}, "metadata"),
     ],
 )
@@ -87,6 +95,31 @@ def test_what_cannot_be_right_is_named(fields: dict[Any, Any], message: str) -> 
         query_of({"_id": "q1", "text": "Why?", **fields}, PATH, 7)
     assert (caught.value.where, caught.value.line) == ("questions.any", 7)
     assert caught.value.remedy
+
+
+def test_half_of_a_surrogate_pair_becomes_a_character_everywhere() -> None:
+    query = read(
+        text="a\ud800", answer="\udfff", nuggets=["x\ud800"], references=["\ud800r"], note={"\ud800": ["\ud800"]}
+    )
+    assert (query.text, query.answer) == ("a\ufffd", "\ufffd")
+    assert (query.nuggets[0].any, query.references[0].text) == (("x\ufffd",), "\ufffdr")
+    assert query.metadata == {"note": {"\ufffd": ["\ufffd"]}}
+    assert Query.model_validate_json(query.model_dump_json()) == query
+
+
+def test_a_question_without_an_id_gets_one_of_its_text() -> None:
+    (first, again, other) = (
+        query_of(row, PATH, 1) for row in ({"text": "Why?"}, {"question": "Why?", "level": 2}, {"text": "How?"})
+    )
+    assert first.qid == again.qid and first.qid.startswith("q-") and len(first.qid) == 14
+    assert other.qid != first.qid
+
+
+def test_references_of_chunking_benchmarks() -> None:
+    row = {"question": "Why?", "references": [{"content": "so", "start_index": 7, "end_index": 9}], "corpus_id": "a"}
+    query = query_of(row, PATH, 1)
+    assert query.references == (Reference(text="so", span=Span(source="a", start=7, end=9)),)
+    assert query.metadata == {"corpus_id": "a"}
 
 
 NAMES = st.sampled_from(["_id", "text", "language", "answer", "references", "nuggets", "metadata", "more"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from raggs.artifacts import Nugget, Query, Reference
+from raggs.artifacts import Nugget, Query, Reference, Span
 from raggs.errors import DataError, NotFoundError
 from raggs.queries import REGISTRY
 
@@ -95,7 +95,7 @@ def test_files_that_cannot_be_read(kind: str, tmp_path: Path) -> None:
     ("content", "message", "line"),
     [
         ("_id,note\nq1,x\n", "no column text or query", 1),
-        ("name;text\nq1;x\n", "no column _id or id", 1),
+        ("_id;question\nq1;x\n", "no column text or query", 1),
         ("_id,text,text\nq1,x,y\n", "a column name stands twice", 1),
         ("_id,text\nq1,x\nq2,y,z\n", "3 columns, the header has 2", 3),
         ('_id,text\nq1,"a\nb"\nq2\n', "1 columns, the header has 2", 4),
@@ -173,3 +173,21 @@ def test_json_lines_that_cannot_be_right(line: str, message: str, tmp_path: Path
     error = fault("jsonl", tmp_path, '{"_id": "q1", "text": "x"}\n\n' + line + "\n")
     assert message in error.message
     assert error.line == 3
+
+
+# --- without ids ---
+
+
+def test_the_table_of_a_chunking_benchmark_as_it_is(tmp_path: Path) -> None:
+    content = (
+        "question,references,corpus_id\n"
+        '"Who, then?","[{""content"": ""the cat"", ""start_index"": 4, ""end_index"": 11}]",animals\n'
+        'When?,"[{""content"": ""now"", ""start_index"": 0, ""end_index"": 3}]",times\n'
+    )
+    (_, who), (_, when) = reader("csv", tmp_path, content).queries()
+    assert who.references == (Reference(text="the cat", span=Span(source="animals", start=4, end=11)),)
+    assert (who.text, who.metadata) == ("Who, then?", {"corpus_id": "animals"})
+    again = list(reader("csv", tmp_path, "corpus_id,question\ntimes,When?\n").queries())
+    assert again[0][1].qid == when.qid != who.qid
+    lines = list(reader("jsonl", tmp_path, '{"question": "When?"}\n').queries())
+    assert lines[0][1].qid == when.qid
