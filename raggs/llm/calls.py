@@ -14,6 +14,7 @@ from raggs.llm.messages import Message
 from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
 
+MOST_TOKENS = 1_000_000_000  # of one call
 LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
 
 
@@ -150,4 +151,4 @@ def _counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
 
 
 def _count(found: object) -> int | None:
-    return found if isinstance(found, int) and found > 0 else None
+    return found if isinstance(found, int) and 0 < found <= MOST_TOKENS else None  # anything else is no count

@@ -57,6 +57,12 @@ NO_KEY = Rule(
     "there is no key for {model}",
     "set {variable} (any text will do for a server that asks for none)",
 )
+_BAD_KEY = Rule(
+    Treatment.STOP,
+    AuthenticationError,
+    "the key for {model} holds characters that no key has",
+    "set {variable} to the key alone",
+)
 _CREDIT = Rule(Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}")
 _MODEL = Rule(
     Treatment.STOP, ConfigError, "the provider does not know the model {model}", "check its name and llm.api_base"
@@ -69,6 +75,12 @@ _PROVIDER = Rule(
 )
 _PARAMETER = Rule(
     Treatment.STOP, ConfigError, "{model} does not take one of its parameters", "remove it from `parameters`"
+)
+REDIRECTED = Rule(
+    Treatment.STOP,
+    ConfigError,
+    "{model} is asked for at another address than it is at, and no redirect is followed",
+    "set llm.api_base, or the model's own, to the address that answers itself",
 )
 BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
 _SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
@@ -103,6 +115,8 @@ TABLE: Mapping[str, Rule] = {
     "ClientError": _DOWN,  # aiohttp's
     "Refused": _DOWN,  # of raggs.llm.http, which goes by its status
     "Garbled": GARBLED,
+    "RecursionError": GARBLED,
+    "Redirected": REDIRECTED,
     "APIResponseValidationError": GARBLED,
     "JSONSchemaValidationError": GARBLED,
     "BadRequestError": _BAD,
@@ -123,6 +137,7 @@ HINTS: Mapping[str, Rule] = {
     "insufficient_quota": _CREDIT,
     "exceeded your current quota": _CREDIT,
     "missing credentials": NO_KEY,
+    "malformed credentials": _BAD_KEY,
     "api_key client option must be set": NO_KEY,
     "api key - ": NO_KEY,
     "api key not valid": _KEY,

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from raggs.llm.prices import key_variable, mode_of, provider_of
+from raggs.llm.redirects import Redirected
 from raggs.secrets import remember
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def exceptions() -> tuple[type[Exception], ...]:
     """Everything that a request may raise."""
     import aiohttp
 
-    return (Refused, Garbled, aiohttp.ClientError, OSError)
+    return (Refused, Garbled, Redirected, aiohttp.ClientError, OSError)
 
 
 def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
@@ -90,7 +91,11 @@ class Server:
         """The JSON object that is answered to `body` under the model's name, and the answer's headers."""
         named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
         raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
-        return _object(raw), headers
+        answer = _object(raw)
+        if answer.get("error") and not (answer.get("choices") or answer.get("data")):
+            words, code = _complaint(raw)  # an error under the status of a success
+            raise Refused(words, int(code) if code.isdecimal() and len(code) == 3 else None, code, headers)
+        return answer, headers
 
     async def post(self, path: str, body: Mapping[str, object]) -> Mapping[str, object]:
         """The JSON object that is answered to `body` alone."""
@@ -119,9 +124,14 @@ class Server:
         sent = {**self._credentials(), **(headers or {})}
         session, trusted, proxy = await _session(), _trusted() if base.startswith("https:") else True, _proxy(base)
         async with asyncio.timeout(self.timeout_s):
-            request = session.request(method, f"{base}/{path}", data=data, headers=sent, ssl=trusted, proxy=proxy)
+            address = f"{base}/{path}"
+            request = session.request(
+                method, address, data=data, headers=sent, ssl=trusted, proxy=proxy, allow_redirects=False
+            )
             async with request as response:
                 raw = await response.read()
+        if 300 <= response.status < 400:
+            raise Redirected(response.status, address, response.headers.get("Location", ""))
         if not 200 <= response.status < 300:
             words, code = _complaint(raw)
             raise Refused(words or str(response.reason), response.status, code, response.headers)
@@ -130,13 +140,15 @@ class Server:
     def _credentials(self) -> dict[str, str]:
         variable = key_variable(self.model, self.key_env)
         key = "none" if variable is None else os.environ.get(variable)
-        if not key:
+        if not key or not (key := key.strip()):
             raise Refused("missing credentials")
+        if not (key.isascii() and key.isprintable()):
+            raise Refused("malformed credentials")
         if self.key_env is not None:
             remember([key])  # its name need not look like a secret's
         found = {"Authorization": f"Bearer {key}"}
         for header, known in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
-            if value := os.environ.get(known):
+            if value := os.environ.get(known, "").strip():
                 found[header] = value
         return found
 
@@ -164,7 +176,7 @@ def _name(model: str) -> str:
 def _object(raw: bytes) -> dict[str, object]:
     try:
         answer = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Garbled("it is not JSON") from None
     if not isinstance(answer, dict):
         raise Garbled("it is not a JSON object")
@@ -177,7 +189,7 @@ def _complaint(raw: bytes) -> tuple[str, str]:
     try:
         error = json.loads(text)["error"]
         return (error, "") if isinstance(error, str) else (str(error["message"]), str(error.get("code") or ""))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return text, ""
 
 

@@ -47,7 +47,7 @@ def retry_after(headers: Mapping[str, object], now: datetime | None = None) -> f
         return float(value)
     try:
         return _until(parsedate_to_datetime(value), now)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
 
 
@@ -73,7 +73,7 @@ def _seconds(value: str, now: datetime | None) -> float | None:
         return sum(float(part) * unit for part, unit in zip(match.groups(), UNITS_S, strict=True) if part)
     try:
         return _until(datetime.fromisoformat(value), now)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

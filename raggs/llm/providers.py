@@ -18,7 +18,8 @@ from raggs.jsontypes import JsonObject
 from raggs.llm import http
 from raggs.llm.faults import fault_of
 from raggs.llm.limits import lowered
-from raggs.llm.prices import address_of
+from raggs.llm.prices import address_of, key_variable
+from raggs.llm.redirects import refused
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def exceptions() -> tuple[type[Exception], ...]:
         *(kind for kind in own if isinstance(kind, type) and issubclass(kind, Exception)),
         openai.OpenAIError,
         OSError,
+        RecursionError,  # an answer nested too deeply to be read
     )
 
 
@@ -96,16 +98,23 @@ async def _post(path: str, model: str, body: Mapping[str, object], settings: LLM
     return answer, lowered(headers)
 
 
+def _key(model: str, key_env: str | None) -> dict[str, str]:
+    """The key, where litellm would not find it by itself, or not without the line break that a file gave it."""
+    key = os.environ.get(key_variable(model, key_env) or "", "")
+    return {"api_key": key.strip()} if key_env is not None or key != key.strip() else {}
+
+
 async def _litellm(function: str, model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
     ask = getattr(library(), function)
-    quiet = {"timeout": settings.timeout_s, "max_retries": 0, "num_retries": 0}
     key_env = settings.of(model).api_key_env
-    key = {} if key_env is None else {"api_key": os.environ.get(key_env, "")}
-    try:
-        async with asyncio.timeout(settings.timeout_s):
-            response = await ask(**body, model=model, api_base=settings.base_of(model), **key, **quiet)
-    except exceptions() as error:
-        raise fault_of(error, model, key_env) from None  # the original may hold a key
+    quiet = {"timeout": settings.timeout_s, "max_retries": 0, "num_retries": 0, **_key(model, key_env)}
+    with refused() as elsewhere:
+        try:
+            async with asyncio.timeout(settings.timeout_s):
+                response = await ask(**body, model=model, api_base=settings.base_of(model), **quiet)
+        except exceptions() as error:
+            found = elsewhere[0] if elsewhere else error
+            raise fault_of(found, model, key_env) from None  # the original may hold a key
     hidden = getattr(response, "_hidden_params", None) or {}
     answer: JsonObject = response.model_dump()
     return answer, lowered(hidden.get("additional_headers") or {})

@@ -560,3 +560,41 @@ def test_one_models_pause_does_not_stop_another(bench):
         b.run(work, prices=prices)
         assert [body["model"] for body in b.server.requests] == ["test-model", "other-model", "test-model"]
         assert b.server.times[-1] - b.server.times[0] >= 2
+
+
+@pytest.mark.parametrize("model", [MODEL, OTHER])
+@pytest.mark.parametrize("fault", ["200:500", "200:429", "deep body"])
+def test_an_error_under_the_status_of_a_success_is_tried_again_and_costs_nothing(bench, fault, model):
+    with bench(faults=[fault]) as b:
+        llm = b.llm(prices={MODEL: Price(input=1, output=1), OTHER: Price(input=1, output=1)})
+        reply = b.run(lambda llm: llm.ask(question(model=model)), llm)
+        assert (reply.error, b.server.count) == (None, 2)
+        assert (llm.spent.calls, llm.spent.repaired) == (2, 0)
+        assert llm.spent.completion_tokens < 30
+
+
+def test_an_error_under_the_status_of_a_success_may_stop_the_run(bench):
+    with bench(faults=["200:quota"]) as b, pytest.raises(ProviderError, match="no credit left"):
+        b.run(lambda llm: llm.ask(question()))
+
+
+@pytest.mark.parametrize("model", [MODEL, OTHER])
+def test_counts_that_cannot_be_are_estimated(bench, model):
+    with bench(faults=["huge usage"]) as b:
+        llm = b.llm()
+        assert b.run(lambda llm: llm.ask(question(model=model)), llm).error is None
+        assert 0 < llm.spent.completion_tokens < 100
+
+
+def test_a_key_may_end_with_a_line_break_but_hold_none(bench, monkeypatch):
+    with bench() as b:
+        monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
+        assert b.run(lambda llm: llm.ask(question())).error is None
+        for key in ("sk-first-012345\nsk-second-012345", "sk-\u00e4\u00f6\u00fc-0123456789"):
+            monkeypatch.setenv("OPENAI_API_KEY", key)
+            with pytest.raises(AuthenticationError, match="characters that no key has") as caught:
+                b.run(lambda llm: llm.ask(question(text="other")))
+            assert "0123" not in str(caught.value)
+        monkeypatch.setenv("OPENAI_API_KEY", "\n")
+        with pytest.raises(AuthenticationError, match="there is no key"):
+            b.run(lambda llm: llm.ask(question(text="blank")))

@@ -182,3 +182,9 @@ def test_no_key_in_an_error(monkeypatch):
 def test_headers_may_be_missing_altogether():
     error = bare(library().exceptions.RateLimitError, "x", response=SimpleNamespace(headers=None))
     assert fault_of(error, "openai/m").retry_after_s is None
+
+
+@pytest.mark.parametrize("value", ["1" + "0" * 20, "Wed, 01 Jan " + "9" * 20 + " 00:00:00 GMT", "9" * 400])
+def test_a_retry_after_beyond_all_dates_is_no_traceback(value):
+    found = retry_after({"Retry-After": value})
+    assert found is None or found > 1e9

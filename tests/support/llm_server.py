@@ -54,6 +54,7 @@ BODIES: dict[str, tuple[str, bytes]] = {
     "html": ("text/html", b"<html><body>Welcome</body></html>"),
     "cut body": ("application/json", b'{"id": "chatcmpl-1", "choices": [{"mess'),
     "list body": ("application/json", b"[]"),
+    "deep body": ("application/json", b'{"choices": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"),
 }
 # bytes that are no answer at all
 NOISE = b"\x16\x03\x01\x02\x00\x01\xff\xfe noise, not HTTP\r\n\r\n"
@@ -198,7 +199,11 @@ class LLMServer:
             await asyncio.sleep(float(detail))
         if name == "trickle":
             return await _trickle(writer, _http(200, json.dumps(self._completion(body, "")).encode()))
-        if name in ERRORS:
+        if name.isdecimal() and name.startswith("30"):
+            writer.write(_http(int(name), b"", headers={"Location": detail}))
+        elif name == "200":  # an error all the same
+            writer.write(_http(200, self._error(detail, head)[1]))
+        elif name in ERRORS:
             status, content = self._error(name, head)
             writer.write(_http(status, content, headers=_retry_after(detail)))
         elif name in BODIES:
@@ -261,6 +266,8 @@ class LLMServer:
             sent = sum(len(message["content"]) for message in body["messages"]) // 4
             said = len(content or "") // 4 + 1
             found["usage"] = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+        if fault == "huge usage":
+            found["usage"] = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), int("9" * 400))
         return found
 
     def _truthful(self, body: dict[str, Any]) -> dict[str, Any]:

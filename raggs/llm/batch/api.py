@@ -130,7 +130,7 @@ def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
     """The key of a line and its answer, or what went wrong; None where the line says nothing of use."""
     try:
         found = as_object(json.loads(line))
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     key, response = found.get("custom_id"), found.get("response")
     if not isinstance(key, str):
