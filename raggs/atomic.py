@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from raggs.errors import ProviderError
+from raggs.inputs import MORE_HANDLES, lacks_handles
 
 PREFIX = ".tmp-"
 FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -32,8 +33,12 @@ def disk_fault(error: Exception, where: Path, remedy: str, said: str = "cannot b
         said: what could not be done.
     """
     full = isinstance(error, OSError) and error.errno in FULL
+    if full:
+        remedy = "free some space and run again"
+    elif lacks_handles():
+        remedy = MORE_HANDLES
     reason = getattr(error, "strerror", None) or error
-    return ProviderError(f"{said} ({reason})", where=where, remedy="free some space and run again" if full else remedy)
+    return ProviderError(f"{said} ({reason})", where=where, remedy=remedy)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import os
 import stat
 import zlib
 from collections.abc import Iterator
@@ -20,6 +21,9 @@ MOST_LINE = 1 << 26  # bytes of one line; a passage is a few thousand
 MOST_WHOLE = 1 << 30  # bytes of a file that is read in one piece
 FREE = 1 << 26  # bytes that an archive may unpack to, however small it is
 RATIO = 200  # beyond that, how many times its own size; text packs 3 to 30 times, an archive made to harm 1,000 times
+HANDLES = (errno.EMFILE, errno.ENFILE)
+PROBED = 8  # files that a library opens at once
+MORE_HANDLES = "raise the limit, for example: ulimit -n 1024"
 KINDS = (
     (stat.S_ISFIFO, "a pipe"),
     (stat.S_ISCHR, "a device"),
@@ -50,7 +54,7 @@ def unreadable(error: Exception, path: Path, remedy: str = "check the path and i
     """Why a file cannot be opened or read, as one sentence; what this process lacks is not the file's fault."""
     if isinstance(error, FileNotFoundError):
         return NotFoundError("no such file", where=path, remedy=remedy)
-    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+    if isinstance(error, OSError) and error.errno in HANDLES:
         return no_handles(path)
     reason = getattr(error, "strerror", None) or error
     return NotFoundError(f"cannot be read ({reason})", where=path, remedy=remedy)
@@ -58,9 +62,20 @@ def unreadable(error: Exception, path: Path, remedy: str = "check the path and i
 
 def no_handles(path: Path) -> ProviderError:
     """This process may open no more files; nothing is wrong with `path`."""
-    return ProviderError(
-        "cannot be opened: too many files are open", where=path, remedy="raise the limit, for example: ulimit -n 1024"
-    )
+    return ProviderError("cannot be opened: too many files are open", where=path, remedy=MORE_HANDLES)
+
+
+def lacks_handles() -> bool:
+    """Whether this process can hardly open another file, which libraries tell in many ways, and often wrongly."""
+    opened: list[int] = []
+    try:
+        opened.extend(os.open(os.devnull, os.O_RDONLY) for _ in range(PROBED))
+    except OSError as error:
+        return error.errno in HANDLES
+    finally:
+        for handle in opened:
+            os.close(handle)
+    return False
 
 
 def read_whole(path: Path, most: int = MOST_WHOLE) -> bytes:

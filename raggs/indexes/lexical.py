@@ -25,6 +25,7 @@ from raggs.hashing import hash_value
 from raggs.indexes import analysis
 from raggs.indexes.passages import PassageStore, Progress
 from raggs.indexes.publish import building
+from raggs.inputs import lacks_handles, no_handles
 from raggs.languages import detect_language
 from raggs.registry import installed
 
@@ -89,6 +90,8 @@ def open_lexical(
         if bm25.scores["num_docs"] != len(store):
             raise ValueError("another number of passages")
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+        if lacks_handles():
+            raise no_handles(place) from error
         raise DataError(
             f"the index is damaged ({error})", where=place, remedy="delete the folder; it is built again"
         ) from error

@@ -27,6 +27,7 @@ from raggs.atomic import disk_fault
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import canonical_json
 from raggs.indexes.publish import building
+from raggs.inputs import lacks_handles, no_handles
 from raggs.text import id_problem
 
 FORMAT = "raggs-passages-2"
@@ -279,4 +280,4 @@ def _faults(path: Path) -> Iterator[None]:
     except sqlite3.ProgrammingError:
         raise  # a closed store or a foreign thread is a fault of the caller
     except (sqlite3.Error, ValueError) as error:
-        raise _damaged(path, str(error)) from error
+        raise (no_handles(path) if lacks_handles() else _damaged(path, str(error))) from error

@@ -109,7 +109,8 @@ def open_vectors(
             raise DataError(
                 "the vectors are cut short", where=place, remedy="delete the folder; they are computed again"
             )
-    return VectorIndex(np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims)), store)
+        vectors = np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims))
+    return VectorIndex(vectors, store)
 
 
 def _name(header: Header) -> str:

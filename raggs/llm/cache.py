@@ -11,15 +11,16 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 import diskcache
 
-from raggs.errors import ProviderError
+from raggs.errors import BusyError, ProviderError
 from raggs.hashing import canonical_json
+from raggs.inputs import lacks_handles, no_handles
 from raggs.spending import Spending
 
 T = TypeVar("T")
@@ -27,6 +28,8 @@ T = TypeVar("T")
 RAW = 1  # diskcache's mode for values that lie in the database as they are
 FOLDER_MODE = 0o700
 DATABASE = "cache.db"
+PATIENCE_S = 30.0  # how long another process may lock the database
+LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class RefusedRow(OSError):
@@ -82,13 +85,17 @@ class AnswerCache:
 
         Raises:
             ProviderError: the folder cannot be written, or holds a damaged database.
+            BusyError: another process holds the database, for longer than `PATIENCE_S`.
         """
         self.folder = folder
         with self._guarded():
             folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             with suppress(PermissionError):  # someone else's folder, shared on purpose
                 folder.chmod(FOLDER_MODE)
-            self._cache = diskcache.Cache(str(folder), disk=TextDisk, eviction_policy="none", cull_limit=0)
+            _wait_for(folder / DATABASE)
+            self._cache = diskcache.Cache(
+                str(folder), disk=TextDisk, eviction_policy="none", cull_limit=0, timeout=PATIENCE_S
+            )
 
     def get(self, key: str) -> CachedAnswer | None:
         """The entry of `key`; None where there is none, or none that can be read."""
@@ -129,11 +136,26 @@ class AnswerCache:
         try:
             yield
         except (sqlite3.DatabaseError, diskcache.Timeout, OSError) as error:
-            told = str(error) or "it is locked by another process"
+            if isinstance(error, diskcache.Timeout) or getattr(error, "sqlite_errorcode", None) in LOCKED:
+                raise BusyError(
+                    f"the cache of answers is locked by another process, for more than {PATIENCE_S:g} s",
+                    where=self.folder / DATABASE,
+                    remedy="end that process, or wait for it and run again",
+                ) from None
+            if lacks_handles():
+                raise no_handles(self.folder / DATABASE) from None
+            told = str(error)
             remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted (its answers are paid again)"
             raise ProviderError(
                 f"the cache of answers cannot be used: {told}", where=self.folder, remedy=remedy
             ) from None
+
+
+def _wait_for(database: Path) -> None:
+    """Wait until nobody holds a database for himself alone; diskcache would wait for some minutes."""
+    if database.exists():
+        with closing(sqlite3.connect(database, timeout=PATIENCE_S)) as connection:
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
 def _parse(text: str) -> CachedAnswer | None:

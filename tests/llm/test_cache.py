@@ -7,11 +7,13 @@ import os
 import pickle  # noqa: TID251 - the attack itself
 import sqlite3
 import stat
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from raggs.errors import ProviderError
+from raggs.errors import BusyError, ProviderError
 from raggs.llm.cache import DATABASE, AnswerCache, CachedAnswer, CacheStats, cache_stats, clear_cache
 
 ENTRY = CachedAnswer(raw='{"grade": 4}', model="m", prompt_tokens=10, completion_tokens=5, usd=0.25)
@@ -184,3 +186,30 @@ def test_several_processes_may_write(tmp_path):
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert cache_stats(tmp_path).entries == 100
+
+
+def hold(folder: Path, how: str) -> sqlite3.Connection:
+    """The database locked as another process would lock it."""
+    connection = sqlite3.connect(folder / "cache.db", isolation_level=None)
+    connection.execute(f"PRAGMA locking_mode={how}")
+    connection.execute(f"BEGIN {'EXCLUSIVE' if how == 'EXCLUSIVE' else 'IMMEDIATE'}")
+    return connection
+
+
+@pytest.mark.parametrize("do", [lambda cache: cache.put("b", ENTRY), lambda cache: cache.clear()])
+def test_a_database_that_another_process_writes_is_waited_for_with_a_limit(
+    do: Callable[[AnswerCache], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
+    cache = AnswerCache(tmp_path)
+    cache.put("a", ENTRY)
+    with closing(hold(tmp_path, "NORMAL")), pytest.raises(BusyError, match=r"cache\.db: .* locked by another process"):
+        do(cache)
+    do(cache)
+
+
+def test_a_database_that_another_process_holds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
+    AnswerCache(tmp_path).close()
+    with closing(hold(tmp_path, "EXCLUSIVE")), pytest.raises(BusyError, match="locked by another process"):
+        AnswerCache(tmp_path)
