@@ -165,11 +165,13 @@ def evaluate(request: EvalRequest) -> EvalResult:
 
 def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
     ends = request.scale.ends
-    known = open_golden(subject.golden).judgments(None if ends is None else Scale.of(*ends))
+    golden = open_golden(subject.golden)
+    known = golden.judgments(None if ends is None else Scale.of(*ends))
     judgments = _on_scale(known, request.scale)
     usual = _Usual(GRADED if judgments.qrels.scale.golden else OTHERS, DEFAULT_CUTOFF, always=False)
     scoring, analyses = _scoring(request, usual), _analyses(request.analyses)
-    return make_report(judgments, list(open_systems(list(subject.runs))), scoring, analyses)
+    report = make_report(judgments, list(open_systems(list(subject.runs))), scoring, analyses)
+    return report.model_copy(update={"notes": (golden.lacks, *report.notes)}) if golden.lacks else report
 
 
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:

@@ -57,12 +57,15 @@ def export_run(
 
 def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
-    if unfinished and (kind.NEEDS_ORDER or "judge" in unfinished):
+    begun = run.unfinished.stage if run.unfinished else None
+    if unfinished and begun != "rank" and (kind.NEEDS_ORDER or ("judge" in unfinished and begun != "judge")):
         remedy = "raggs run --config CONFIG"
         if "judge" not in unfinished:
             remedy += "; the formats trec and beir need grades only"
         raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
-    if unfinished:
+    if run.unfinished:
+        hear(Notice(str(run.unfinished)))
+    elif unfinished:
         hear(Notice(f"stage {unfinished[0]} has not finished: grades are exported without an order"))
 
 

@@ -6,18 +6,21 @@ is taken to be as it was. With one, everything is compared that `raggs run` woul
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from raggs.app.run import open_runner
 from raggs.config.load import load_config
 from raggs.errors import RaggsError, UsageError
+from raggs.manifests.costs import LedgerSum, costs
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.reasons import Reason
 from raggs.pipeline.standing import Plan, Standing
 from raggs.stages.pipeline import check_stage
+from raggs.text import plural
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,29 @@ class Status:
     def manifest(self) -> RunManifest:
         """The run's manifest."""
         return self.run.manifest
+
+    @cached_property
+    def spent(self) -> Mapping[str, LedgerSum]:
+        """What each stage took over all invocations, as `raggs cost` has it."""
+        return costs(self.run.store).stage
+
+    @cached_property
+    def begun(self) -> Mapping[str, str]:
+        """How far each stage is that was begun and is not done, as a clause."""
+        return {name: self._begun(name) for name in self.plan if self.run.store.marker(name).exists()}
+
+    def _begun(self, stage: str) -> str:
+        total, left = self.manifest_queries, self.run.unfinished
+        if left is not None and left.stage == stage:
+            return f"stopped: {total - len(left.left):,} of {plural(total, 'query')} done"
+        asked = len(costs(self.run.store, stage).query)
+        return f"begun: {asked:,} of {plural(total, 'query')} asked about" if asked else "begun"
+
+    @property
+    def manifest_queries(self) -> int:
+        """How many questions the run has."""
+        embed = self.manifest.stages.get("embed")
+        return embed.outputs["embed.jsonl"].rows if embed else 0
 
     @property
     def compared(self) -> bool:

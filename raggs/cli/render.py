@@ -226,6 +226,8 @@ def status(found: Status, as_json: bool) -> None:
             name: {
                 "done": name in manifest.stages,
                 "reasons": [str(reason) for reason in reasons],
+                "begun": found.begun.get(name),
+                "usd": found.spent[name].usd if name in found.spent else 0.0,
                 "lock": manifest.stages[name].model_dump(mode="json") if name in manifest.stages else None,
             }
             for name, reasons in plan.items()
@@ -248,13 +250,14 @@ def _standing(found: Status) -> Table:
     rows = table("stage", "state", "records", "failed", "USD", "ended")
     for name, reasons in found.plan.items():
         lock = found.manifest.stages.get(name)
-        state = "up to date" if not reasons else f"would run: {reasons[0]}"
+        state = "up to date" if not reasons else found.begun.get(name) or f"would run: {reasons[0]}"
+        spent = found.spent.get(name)
         rows.add_row(
             name,
             Text(shorten(state, 64)),
             f"{_rows(lock):,}" if lock else "",
             f"{lock.failed:,}" if lock and lock.failed else "",
-            f"{lock.cost.usd:,.4f}" if lock and lock.cost.calls else "",
+            f"{spent.usd:,.4f}" if spent and spent.calls else "",
             f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
         )
     return rows

@@ -94,8 +94,10 @@ class GoldenSet(ABC):
         source: the run directory, or the file.
         top: how many ranks of an order count; 0 where nothing is ranked.
         provenance: who made it and how; None where the files do not say.
+        lacks: what it does not hold yet, as a clause; empty where it is whole.
     """
 
+    lacks: str = ""
     name: str
     source: str
     top: int

@@ -1,7 +1,7 @@
 """A run directory as a golden set: its artifacts, which are sorted by query id, read side by side.
 
 Questions come from `queries.jsonl`, pools from `merge.jsonl`, grades from `judge.jsonl` and orders from `rank.jsonl`.
-A run whose ranking has not finished has grades without an order.
+A run whose ranking has not finished has grades without an order; one that was stopped has what it had done by then.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ class RunGolden(GoldenSet):
         self.name = run.manifest.name
         self.source = str(run.folder)
         self.provenance = _provenance(run)
-        self._ranked = "rank" in run.manifest.stages and run.store.path("rank").is_file()
-        self.top = int(run.manifest.stages["rank"].params["top"]) if self._ranked else 0
+        self.lacks = str(run.unfinished or "")
+        lock, begun = run.manifest.stages.get("rank"), run.unfinished and run.unfinished.stage == "rank"
+        self._ranked = bool(lock or begun) and run.file("rank").is_file()
+        settings = lock.params if lock else run.manifest.config.get("rank", {})
+        self.top = int(settings["top"]) if self._ranked else 0
 
     def queries(self) -> Iterator[Query]:
         """See `GoldenSet.queries`.

@@ -54,14 +54,16 @@ class Costs:
     query: Mapping[str, LedgerSum] = field(default_factory=dict)
 
 
-def costs(store: RunStore) -> Costs:
-    """The sums of a run's ledger; zeros where no language model was asked.
+def costs(store: RunStore, stage: str | None = None) -> Costs:
+    """The sums of a run's ledger, or of one stage's lines; zeros where no language model was asked.
 
     Raises:
         DataError: a line is damaged.
     """
     sums: dict[tuple[str, str, str], LedgerSum] = {}
     for line in read_torn(store.ledger, LedgerLine, "delete the line: the ledger is an account, nothing depends on it"):
+        if stage not in (None, line.stage):
+            continue
         key, found = (line.stage, line.model, line.qid), sum_of(line)
         sums[key] = sums[key] + found if key in sums else found
     return Costs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
@@ -13,6 +14,21 @@ from raggs.jsonl import M, read_records
 from raggs.manifests.models import RunManifest
 from raggs.manifests.store import RunStore
 from raggs.stages.pipeline import Pipeline, load_pipeline
+from raggs.text import plural
+
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A stage that was stopped. `left`: ids of the queries that it has not done, sorted."""
+
+    stage: str
+    left: tuple[str, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(self.left[:SHOWN]) + (", …" if len(self.left) > SHOWN else "")
+        return f"stage {self.stage} was stopped: {plural(len(self.left), 'query')} left out ({shown})"
 
 
 @dataclass(frozen=True)
@@ -47,11 +63,29 @@ class OpenedRun:
 
     def typed(self, artifact: str, model: type[M]) -> Iterator[M]:
         """As `records`, for callers that name the record's class."""
-        path = self.store.path(artifact)
+        path = self.file(artifact)
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
             raise NotFoundError(f"stage {stage} has not run", where=path, remedy="raggs run --config CONFIG")
         return read_records(path, model)
+
+    def file(self, artifact: str) -> Path:
+        """Where an artifact is; where its stage was never done, what the stage has done so far, if there is any."""
+        whole, partial = self.store.path(artifact), self.store.partial(artifact)
+        return partial if self.pipeline.writer(artifact) not in self.manifest.stages and partial.is_file() else whole
+
+    @cached_property
+    def unfinished(self) -> Unfinished | None:
+        """The stage that was stopped with some of its queries done; None where there is none."""
+        for name in self.pipeline.order:
+            if name not in self.manifest.stages and self.store.partial(name).is_file():
+                return Unfinished(name, tuple(self._left(name)))
+        return None
+
+    def _left(self, artifact: str) -> Iterator[str]:
+        """The ids of the queries that a stage has not come to. Queries are done in their order."""
+        last = max((record.qid for record in self.records(artifact)), default="")
+        yield from sorted({record.qid for record in self.records("merge") if record.qid > last})
 
     def golden(self) -> Iterator[tuple[str, list[RankRecord]]]:
         """Query id and its ranked passages, best first, query after query."""

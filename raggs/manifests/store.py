@@ -2,7 +2,8 @@
 
 Order of a commit: the incomplete marker, the artifact (temporary file, fsync, rename), its line sums, the lock in
 the manifest, then the marker goes. Whatever moment a kill chooses, the manifest never names a file that is not
-there whole.
+there whole. The artifact of a stage that asks the judge is written under a name of its own first (`partial`), where it
+stays if the stage is stopped: whole queries, which can be read until the stage is done.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from raggs.artifacts import Record, artifact_file
-from raggs.atomic import disk, remove_leftovers, write_atomic
+from raggs.atomic import disk, remove_leftovers, sync_folder, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError
 from raggs.hashing import canonical_json, hash_file
 from raggs.jsonl import DECODER as STRICT
@@ -34,6 +35,7 @@ LOCK = ".lock"
 SUMS = ".sums"
 RESTORE = "restore the file, or delete it to run afresh"
 DEEPEST = 100  # levels of a manifest's JSON
+PARTIAL = ".partial.jsonl"
 JOURNAL = artifact_file("rank.journal")
 
 
@@ -119,8 +121,26 @@ class RunStore:
             What each file holds, by file name.
         """
         places = {model: self.path(artifact) for artifact, model in models.items()}
+        return self._outputs(models, write_routed(places, records))
+
+    def partial(self, artifact: str) -> Path:
+        """Where an artifact is until its stage is done."""
+        return self.folder / f"{artifact}{PARTIAL}"
+
+    def write_partial(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> list[Written]:
+        """As `write`, under names that no lock knows."""
+        return write_routed({model: self.partial(artifact) for artifact, model in models.items()}, records)
+
+    def promote(self, models: Mapping[str, type[Record]], written: Iterable[Written]) -> dict[str, Output]:
+        """Make what `write_partial` wrote the artifacts."""
+        for artifact in models:
+            self.partial(artifact).replace(self.path(artifact))
+        sync_folder(self.folder)
+        return self._outputs(models, written)
+
+    def _outputs(self, models: Iterable[str], every: Iterable[Written]) -> dict[str, Output]:
         outputs = {}
-        for artifact, written in zip(models, write_routed(places, records), strict=True):
+        for artifact, written in zip(models, every, strict=True):
             self._write_sums(artifact, written)
             outputs[artifact_file(artifact)] = Output(sha256=written.sha256, rows=written.rows, bytes=written.size)
         return outputs
@@ -168,7 +188,13 @@ class RunStore:
         write_atomic(self.marker(stage), b"")
 
     def finish(self, stage: str) -> None:
+        self.forget_partial(stage)
         self.marker(stage).unlink(missing_ok=True)
+
+    def forget_partial(self, stage: str) -> None:
+        """Delete what an attempt of a stage left that was stopped."""
+        for path in self.folder.glob(f"{stage}*{PARTIAL}"):
+            path.unlink(missing_ok=True)
 
     # --- ownership ---
 

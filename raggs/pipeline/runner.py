@@ -18,7 +18,7 @@ from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Estimate, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
 from raggs.manifests.store import RunStore
-from raggs.pipeline.events import Listener, Progress, StageFinished, StageSkipped, StageStarted, silent
+from raggs.pipeline.events import Listener, Notice, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, fingerprint
 from raggs.pipeline.standing import Plan, Standing
 from raggs.settings import Settings
@@ -144,6 +144,8 @@ class Runner:
         config, name = self.configs[stage.NAME], stage.NAME
         self.listen(StageStarted(name, reasons))
         self.store.begin(name)
+        for later in self.pipeline.order[self.pipeline.order.index(name) + 1 :]:
+            self.store.forget_partial(later)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self.services.book(name, self.store.ledger)
         started, clock, before, booked = now(), time.perf_counter(), self.services.spent(), self.store.account.end()
@@ -153,7 +155,7 @@ class Runner:
         try:
             work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self._progress, name))
             records = self.execution.records(stage, work, config, self.services, self.store.folder)
-            outputs = self.store.write(stage.artifacts(), watch.passing(records))
+            outputs = self._written(stage, records, watch)
             if journal is not None and stage.JOURNAL:
                 settled = watch.journal(journal.settled())
                 outputs |= self.store.write({stage.JOURNAL: JournalRecord}, settled)
@@ -178,6 +180,20 @@ class Runner:
             booked=(booked, self.store.account.end()),
         )
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
+
+    def _written(self, stage: AnyStage, records: Iterator[Record], watch: _Watch) -> dict[str, Output]:
+        """The stage's artifacts. What asks the judge leaves the queries that are done where it is stopped.
+
+        Raises:
+            RaggsError, KeyboardInterrupt: it was stopped.
+        """
+        if not stage.ASKS_JUDGE:
+            return self.store.write(stage.artifacts(), watch.passing(records))
+        written = self.store.write_partial(stage.artifacts(), watch.until_stopped(records))
+        if watch.stopped is not None:
+            self.listen(Notice(f"{stage.NAME}: the queries that are done can be evaluated and exported"))
+            raise watch.stopped
+        return self.store.promote(stage.artifacts(), written)
 
     def _commit(
         self, manifest: RunManifest, lock: StageLock, outputs: Mapping[str, Output], seconds: float
@@ -251,6 +267,19 @@ class _Watch:
         self._stage = stage
         self.statistics = statistics
         self.failed = 0
+        self.stopped: RaggsError | KeyboardInterrupt | None = None
+
+    def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
+        """The records until the judge can be asked no more; what comes before the first one is raised."""
+        some = False
+        try:
+            for record in self.passing(records):
+                some = True
+                yield record
+        except (RaggsError, KeyboardInterrupt) as error:
+            if not some:
+                raise
+            self.stopped = error
 
     def passing(self, records: Iterator[Record]) -> Iterator[Record]:
         for record in records:

@@ -128,8 +128,10 @@ class Rank(Stage[RankConfig]):
             work.journal.settle(pool.qid, judged.used)
             return list(rank_records(pool, course.ranking()))
 
-        # Rounds of a query follow each other, so many queries at a time keep every slot of the concurrency filled.
-        for done, records in enumerate(run_ordered(services, _pools(work), rank), start=1):
+        # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
+        # more, for where the money ends, those that are begun are left undone.
+        ranked = run_ordered(services, _pools(work), rank, size=lambda _item: config.parallel)
+        for done, records in enumerate(ranked, start=1):
             yield from records
             work.progress(done, total)
 

@@ -1,0 +1,127 @@
+"""A stage that was stopped by its budget or by its user: what is done is used, what is missing is named."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, environment, make_project
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    with LLMServer() as running:
+        yield running
+
+
+def paid(folder: Path, server: LLMServer) -> Project:
+    project = make_project(folder, queries=6, corpus=24)
+    llm = {"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}}
+    project.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
+    return project
+
+
+def call(*arguments: object, code: int = 0) -> tuple[str, str]:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+    return result.stdout, result.stderr
+
+
+def done(project: Project, artifact: str) -> list[str]:
+    lines = (project.run / f"{artifact}.partial.jsonl").read_text().splitlines()
+    return list(dict.fromkeys(json.loads(line)["qid"] for line in lines))
+
+
+def goes_on(project: Project, calm: Project, server: LLMServer) -> None:
+    """The next run ends with the bytes of an undisturbed one, and pays nothing twice."""
+    project.change(budget={"max_calls": 5000})
+    call("run", "--config", project.config, "--quiet")
+    together = server.count
+    call("run", "--config", calm.config, "--quiet")
+    assert server.count - together == together, "something was paid for twice"
+    assert project.artifacts() == calm.artifacts()
+    assert not list(project.run.glob("*.partial.jsonl"))
+    call("audit", project.run)
+
+
+def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path / "own", server)
+    project.change(budget={"max_calls": 70})
+    _, errors = call("run", "--config", project.config, code=7)
+    assert "judge: the queries that are done can be evaluated and exported" in errors
+    finished = done(project, "judge")
+    assert 1 <= len(finished) < 6
+    missing = [f"q{number:02}" for number in range(6) if f"q{number:02}" not in finished]
+    told = f"stage judge was stopped: {len(missing)} quer"
+    out, _ = call("eval", "-g", project.run, "-r", project.run)
+    assert told in " ".join(out.split()) and missing[0] in out
+    _, errors = call("export", project.run, "--format", "trec", "--out", tmp_path / "trec")
+    assert told in errors
+    qrels = (tmp_path / "trec" / "qrels.txt").read_text().split("\n")
+    assert {line.split()[0] for line in qrels if line} == set(finished)
+    out, _ = call("status", project.run)
+    assert f"stopped: {len(finished)} of 6 queries done" in out
+    [row] = [line for line in out.splitlines() if line.startswith("judge")]
+    assert f"{json.loads(call('cost', project.run, '--json')[0])['stage']['judge']['usd']:,.4f}" in row
+    goes_on(project, paid(tmp_path / "calm", server), server)
+
+
+def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path / "own", server)
+    call("run", "--config", project.config, "--quiet", "--to", "prune")
+    project.change(budget={"max_calls": server.count + 40})
+    call("run", "--config", project.config, "--quiet", code=7)
+    finished = done(project, "rank")
+    assert 1 <= len(finished) < 6
+    assert f"stopped: {len(finished)} of 6 queries done" in call("status", project.run)[0]
+    _, errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl")
+    assert "stage rank was stopped" in errors
+    out, _ = call("eval", "-g", project.run, "-r", project.run)
+    assert "stage rank was stopped" in out
+    goes_on(project, paid(tmp_path / "calm", server), server)
+
+
+def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path / "own", server)
+    server.delay_s = 0.1
+    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "--quiet"]
+    process = subprocess.Popen(command, env=environment())
+    while server.count < 80 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(60) == 143
+    assert 1 <= len(done(project, "judge")) < 6
+    call("audit", project.run, code=5)
+    server.delay_s = 0
+    goes_on(project, paid(tmp_path / "calm", server), server)
+
+
+def test_a_whole_result_is_not_replaced_by_a_part(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    call("run", "--config", project.config, "--quiet")
+    before = project.artifacts()
+    project.change(judge={"samples": 2}, budget={"max_calls": server.count + 70})
+    call("run", "--config", project.config, "--quiet", code=7)
+    assert project.artifacts() == before
+    assert "was stopped" not in call("eval", "-g", project.run, "-r", project.run)[0]
+
+
+def test_what_came_before_has_changed_so_the_part_is_gone(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    project.change(budget={"max_calls": 70})
+    call("run", "--config", project.config, "--quiet", code=7)
+    assert done(project, "judge")
+    project.change(merge={"depth": 5})
+    call("run", "--config", project.config, "--quiet", "--to", "merge")
+    assert not list(project.run.glob("*.partial.jsonl"))
