@@ -10,6 +10,7 @@ from typing import Literal
 from raggs import exporters
 from raggs.errors import DataError, NotFoundError
 from raggs.exporters.base import Exporter, ExportOptions
+from raggs.golden.origin import edited
 from raggs.golden.runs import RunGolden
 from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
 from raggs.indexes.passages import PassageStore
@@ -49,6 +50,8 @@ def export_run(
     """
     kind, scale = exporters.REGISTRY.load(format_), GradeScale(grades, binary_at)
     _check_finished(run, kind, hear)
+    for sentence in edited(run, "merge", "judge", "rank"):
+        hear(Notice(sentence))
     golden = RunGolden(run)
     next(iter(golden.queries()), None)  # says what an older run lacks before a folder is made
     with _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "whole", hear) as passages:

@@ -30,6 +30,7 @@ def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Pa
 
 def _document(document: Document, screen: Console) -> None:
     """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
+    _say([f"warning: {warning}" for warning in document.warnings], screen, style="bold yellow")
     _scores(document.scores, screen)
     for section in document.sections:
         _say(section.sentences, screen)

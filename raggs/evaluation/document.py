@@ -104,12 +104,14 @@ class Document:
         scores: the measures of the systems, what everything else is about.
         sections: of the analyses that found something.
         notes: what a reader must know before believing a number.
+        warnings: why the numbers may say nothing of the systems; they stand above all others.
     """
 
     title: str
     scores: Section
     sections: tuple[Section, ...]
     notes: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def cells(*values: Value, form: Form = "score") -> Row:

@@ -21,7 +21,7 @@ def lay_out(report: Report) -> Document:
     sections = tuple(section for analysis in analyses if (section := analysis.section(report)))
     legend = Legend("[ ]", interval(report)), *filter(None, (analysis.legend(report) for analysis in analyses))
     scores = Section("Scores", (judgments(report.golden),), _scores(report), legend)
-    return Document("Evaluation", scores, sections, report.notes)
+    return Document("Evaluation", scores, sections, report.notes, report.warnings)
 
 
 def _scores(report: Report) -> Table:

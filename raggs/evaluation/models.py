@@ -138,6 +138,20 @@ class ComparisonPart(Part):
     queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80 %")
 
 
+class PoolPart(Part):
+    """Systems under test that the golden set was pooled from."""
+
+    makers: tuple[str, ...]
+    stated: bool = Field(description="whether the set itself says so; else all that they show at the top is judged")
+    relevant: int = Field(description="relevant passages that any of them found")
+    alone: int | None = Field(description="those that only one of them found; null for a single system")
+
+    @property
+    def share(self) -> Number:
+        """Of the relevant passages, those that only one of them found."""
+        return None if self.alone is None or not self.relevant else self.alone / self.relevant
+
+
 class SettingPart(Part):
     """One point of the sensitivity grid of RA-nWG."""
 
@@ -174,6 +188,7 @@ class Report(Part):
     sensitivity: tuple[SettingPart, ...] = ()
     analyses: Mapping[str, tuple[FoundPart, ...]] = Field({}, description="of further analyses, by name")
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = Field((), description="why the numbers may say nothing of the systems")
     per_query: Mapping[str, Mapping[str, Mapping[str, Number]]] = Field(
         description="by system, measure and query; queries where a measure is not defined are left out"
     )

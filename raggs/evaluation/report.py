@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import GoldenPart, Number, Report, ScorePart, SystemPart, number
+from raggs.evaluation.strangers import doubt_of, harmless_note
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
@@ -47,7 +49,8 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
         seed=scoring.seed,
         label_uncertainty=False,
         systems=parts,
-        notes=tuple(note for part in parts for note in _notes(part)),
+        notes=tuple(note for part in parts for note in _notes(part, study)),
+        warnings=(*_edits(study, systems), *filter(None, (doubt_of(study, part.name) for part in parts))),
         per_query={name: _per_query(values) for name, values in study.values.items()},
     )
 
@@ -85,13 +88,20 @@ def score_part(interval: Interval) -> ScorePart:
     )
 
 
-def _notes(part: SystemPart) -> Iterator[str]:
+def _edits(study: Study, systems: Sequence[System]) -> list[str]:
+    """Each once, for the systems of a run share its files."""
+    return list(dict.fromkeys(chain(study.judgments.edits, *(system.edits for system in systems))))
+
+
+def _notes(part: SystemPart, study: Study) -> Iterator[str]:
     """What a reader must know before believing a system's numbers."""
     if part.missing:
         said = plural(part.missing, "judged query")
         yield f"{part.name} has no list for {said}: each scores 0 (as trec_eval -c)"
     if part.unknown:
         yield f"{part.name} has {plural(part.unknown, 'query')} without judgments, left out"
+    if note := harmless_note(study, part.name):
+        yield note
 
 
 def _per_query(found: Evaluation) -> dict[str, dict[str, Number]]:

@@ -14,6 +14,7 @@ import numpy as np
 from raggs.arrays import Floats
 from raggs.errors import DataError
 from raggs.evaluation.models import Number
+from raggs.evaluation.strangers import check_corpus, holes_at
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.metrics.evaluate import Evaluation, measure_hits
@@ -57,12 +58,16 @@ class Study:
         scoring: how they were scored.
         hits: by system, where it put the judged passages.
         values: by system, its values of every measure.
+        makers: the systems that the golden set was pooled from, and whether the set itself says so.
+        derived: the systems that are made of others.
     """
 
     judgments: Judgments
     scoring: Scoring
     hits: Mapping[str, Hits]
     values: Mapping[str, Evaluation]
+    makers: Mapping[str, bool] = field(default_factory=dict)
+    derived: frozenset[str] = frozenset()
 
     @property
     def cutoff(self) -> int:
@@ -86,15 +91,24 @@ def study_systems(judgments: Judgments, systems: Sequence[System], scoring: Scor
         name: measure_hits(table, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
         for name, table in hits.items()
     }
-    return Study(judgments, scoring, hits, values)
+    makers = {each.name: stated for each in systems if (stated := _made(judgments, each, hits, scoring)) is not None}
+    return Study(judgments, scoring, hits, values, makers, frozenset(each.name for each in systems if each.derived))
+
+
+def _made(judgments: Judgments, system: System, hits: Mapping[str, Hits], scoring: Scoring) -> bool | None:
+    """Whether the set says that it was pooled from a system; None where it was not, as far as its lists show."""
+    if system.origin.retrieved is not None and system.origin.retrieved == judgments.origin.retrieved:
+        return True
+    return False if holes_at(hits[system.name], max(scoring.cutoffs)) == 0 and not scoring.condensed else None
 
 
 def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
     """Where a system put the judged passages, with all that `scoring` says of its lists.
 
     Raises:
-        DataError: no query in common.
+        DataError: no query in common, or lists of another corpus.
     """
+    check_corpus(judgments, system)
     hits = find_hits(judgments.qrels, system.run, scoring.ties)
     if not hits.returned.any():
         raise DataError(

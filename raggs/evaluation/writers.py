@@ -65,7 +65,10 @@ def per_query_csv(report: Report) -> str:
 
 def markdown(document: Document) -> str:
     """The document for people and for pull requests."""
-    lines = [f"# {document.title}", "", *_section(document.scores)]
+    lines = [f"# {document.title}", ""]
+    for warning in document.warnings:
+        lines += [f"> **Warning:** {warning}", ""]
+    lines += _section(document.scores)
     for section in document.sections:
         lines += ["", f"## {section.title}", "", *_section(section)]
     if document.notes:

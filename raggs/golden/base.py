@@ -74,7 +74,10 @@ class GoldenQuery:
 
 
 class Provenance(Frozen):
-    """Whence the grades of a run are and how they were made, as the sidecars of exports say it."""
+    """Whence the grades of a run are and how they were made, as the sidecars of exports say it.
+
+    Of the corpus a hash of its content is given, of what was retrieved from it the sha256 of its lists.
+    """
 
     run: str
     raggs: str
@@ -84,6 +87,8 @@ class Provenance(Frozen):
     rank: Mapping[str, object]
     failed: int
     depth: object
+    corpus: str | None = None
+    retrieved: str | None = None
 
 
 class GoldenSet(ABC):

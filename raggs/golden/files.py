@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
+from raggs.golden.origin import stated_origin
 from raggs.golden.scales import stated_scale
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class FileGolden(GoldenSet):
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
             qrels = replace(qrels, grade=grade, scale=Scale.of(MIN_GRADE, MAX_GRADE))
-        return Judgments(self.source, qrels)
+        return Judgments(self.source, qrels, origin=stated_origin(self._labels))
 
 
 def folder_of_files(folder: Path) -> FileGolden | None:

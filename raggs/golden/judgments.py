@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from raggs.golden.origin import UNKNOWN, Origin
 from raggs.metrics.columns import Qrels
 from raggs.metrics.ids import pair_keys
 from raggs.metrics.uncertainty import Doubt
@@ -21,6 +22,8 @@ class Judgments:
         source: the file or run directory, for messages.
         qrels: the grades; passages without one are not in it.
         doubt: of each of them; None where nothing is known.
+        origin: what is known of whence the judged passages are.
+        edits: sentences on files that are not what their run wrote.
         facets: groups of near-duplicates: by passage, the representative of its group.
     """
 
@@ -28,6 +31,8 @@ class Judgments:
     qrels: Qrels
     doubt: Doubt | None = None
     facets: Mapping[str, str] = field(default_factory=dict)
+    origin: Origin = UNKNOWN
+    edits: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
 from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
+from raggs.golden.origin import edited, origin_of
 from raggs.manifests.opened import OpenedRun
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.uncertainty import Doubt
@@ -30,7 +31,8 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     qrels = Qrels.of(labels, scale or Scale.of(MIN_GRADE, MAX_GRADE))
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
     rows = [(qid, doc_id) for qid in qrels.qids for doc_id in labels[qid]]
-    return Judgments(str(run.folder), qrels, _doubt(rows, graded, ranked), facets)
+    doubt, origin = _doubt(rows, graded, ranked), origin_of(run.manifest)
+    return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(edited(run, "judge", "rank")))
 
 
 def _doubt(rows: list[tuple[str, str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:

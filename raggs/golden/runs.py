@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record, RetrieveRecord
 from raggs.errors import DataError
 from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance, SetPart
+from raggs.golden.origin import origin_of
 from raggs.health import JudgeHealth
 from raggs.manifests.opened import OpenedRun
 
@@ -139,6 +140,7 @@ def _graded(record: JudgeRecord) -> Graded:
 def _provenance(run: OpenedRun) -> Provenance:
     stages = run.manifest.stages
     judge, rank = stages.get("judge"), stages.get("rank")
+    origin = origin_of(run.manifest)
     depth = judge.health.depth if judge and isinstance(judge.health, JudgeHealth) else None
     return Provenance(
         run=run.manifest.name,
@@ -149,4 +151,6 @@ def _provenance(run: OpenedRun) -> Provenance:
         rank=dict(rank.params) if rank else {},
         failed=sum(lock.failed for lock in stages.values()),
         depth=depth.model_dump() if depth else None,
+        corpus=origin.corpus,
+        retrieved=origin.retrieved,
     )

@@ -7,6 +7,7 @@ count "not relevant" as relevant. Exports therefore hold gains, and `eval` gets 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
@@ -81,14 +82,19 @@ class GradeScale:
 
 def stated_scale(labels: Path) -> GradeScale | None:
     """The scale that an export's sidecar states for a file of labels; None where none speaks of it."""
-    for sidecar in _sidecars(labels):
+    return _scale(as_object(sidecar(labels).get("grades")))
+
+
+def sidecar(labels: Path) -> Mapping[str, object]:
+    """What an export's sidecar says of a file of labels; empty where none speaks of it."""
+    for path in _sidecars(labels):
         try:
-            meta = as_object(json.loads(sidecar.read_bytes()))
+            meta = as_object(json.loads(path.read_bytes()))
         except (OSError, ValueError, RecursionError):
             continue  # none, or another tool's
-        if labels.relative_to(sidecar.parent).as_posix() in as_object(meta.get("files")):
-            return _scale(as_object(meta.get("grades")))
-    return None
+        if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):
+            return meta
+    return {}
 
 
 def _sidecars(labels: Path) -> tuple[Path, ...]:

@@ -10,17 +10,28 @@ from urllib.parse import unquote
 
 from raggs.errors import DataError, UsageError
 from raggs.golden.base import FUSED, RUNS
+from raggs.golden.origin import UNKNOWN, Origin, edited, origin_of
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
 
 
 @dataclass(frozen=True)
 class System:
-    """A run with the name that reports give it."""
+    """A run with the name that reports give it.
+
+    Attributes:
+        name, source, run: its name, the file or run directory, and its lists.
+        origin: what is known of whence they are.
+        derived: whether they are made of the other systems of the same run.
+        edits: sentences on files that are not what their run wrote.
+    """
 
     name: str
     source: str
     run: Run
+    origin: Origin = UNKNOWN
+    derived: bool = False
+    edits: tuple[str, ...] = ()
 
 
 def open_systems(specs: list[str]) -> Iterator[System]:
@@ -37,12 +48,13 @@ def open_systems(specs: list[str]) -> Iterator[System]:
             name, place = "", spec
         path = Path(place)
         folder = path.is_dir()
+        origin, edits = _origin(path)
         for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path))]:
             label = f"{name}.{own}" if name and folder else name or own
             if label in taken:
                 raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
             taken.add(label)
-            yield System(label, str(path), run)
+            yield System(label, str(path), run, origin, folder and own == FUSED, edits)
 
 
 def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
@@ -72,6 +84,19 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
     if len(rows) > 1:
         fused = groupby(opened.typed("merge", MergeRecord), key=lambda record: record.qid)
         yield FUSED, Run.of({qid: {record.doc_id: record.score for record in records} for qid, records in fused})
+
+
+def _origin(path: Path) -> tuple[Origin, tuple[str, ...]]:
+    if not path.is_dir():
+        return UNKNOWN, ()
+    from raggs.manifests.opened import OpenedRun  # late: files need no manifests
+    from raggs.manifests.store import RunStore
+
+    store = RunStore(path)
+    if not store.exists:
+        return UNKNOWN, ()
+    opened = OpenedRun(store, store.manifest())
+    return origin_of(opened.manifest), tuple(edited(opened, "retrieve", "merge"))
 
 
 def _stem(path: Path) -> str:

@@ -19,6 +19,7 @@ REGISTRY: Registry[Analysis] = Registry(
     {
         "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
         "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
+        "pooling": "raggs.evaluation.analyses.pooling:Pooling",
         "answers": "raggs.evaluation.analyses.answers:GivenAnswers",
         "ties": "raggs.evaluation.analyses.ties:TieRanges",
         "robustness": "raggs.evaluation.analyses.robustness:Robustness",
@@ -27,4 +28,4 @@ REGISTRY: Registry[Analysis] = Registry(
         "uncertainty": "raggs.evaluation.analyses.uncertainty:LabelDoubt",
     },
 )
-USUAL = ("comparisons", "bottleneck", "answers", "ties")
+USUAL = ("comparisons", "bottleneck", "pooling", "answers", "ties")

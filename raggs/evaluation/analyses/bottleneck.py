@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Row, cells
 from raggs.evaluation.models import BottleneckPart, Report, number
+from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Study
 from raggs.evaluation.words import BOTTLENECKS, score
 from raggs.metrics.bottleneck import PAIRS, bottleneck
@@ -38,6 +39,7 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
         return [
             Finding(system, _part(hits, measure, study.cutoff, self.pool))
             for system, hits in study.hits.items()
+            if not doubt_of(study, system)  # advice by lists of another corpus would be wrong
             for measure in PAIRS
         ]
 

@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import pytest
-from support.studies import elsewhere, reported
+from support.studies import GOOD, POOR, elsewhere, reported
 
 from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.golden.systems import System
+from raggs.metrics.columns import Run
+
+HALF = {qid: POOR[qid] for qid in ("query-a", "query-b")}
+SYSTEMS = (System("good", "good.trec", Run.of(GOOD)), System("poor", "poor.trec", Run.of(HALF)))
 
 
 def test_the_pool_decides_whether_retrieval_or_ordering_is_to_blame():
-    wide, narrow = (reported(Bottleneck(pool)).systems[1].bottleneck[0] for pool in (50, 1))
+    wide, narrow = (reported(Bottleneck(pool), systems=SYSTEMS).systems[1].bottleneck[0] for pool in (50, 1))
     assert (wide.measure, wide.pool, narrow.pool) == ("ra_nwg@2", 50, 2)  # never less than the cutoff
     assert wide.by_query["query-a"] == "ordering"
     assert narrow.by_query["query-a"] == "retrieval"
@@ -16,7 +21,7 @@ def test_the_pool_decides_whether_retrieval_or_ordering_is_to_blame():
 
 
 def test_it_says_what_to_do_by_ra_nwg_and_shows_both_measures():
-    section = Bottleneck(7).section(reported(Bottleneck(7)))
+    section = Bottleneck(7).section(reported(Bottleneck(7), systems=SYSTEMS))
     assert section.title == "Where they lose (pool of 7)"
     assert len(section.table.rows) == 4
     good, poor = section.sentences

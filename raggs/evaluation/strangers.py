@@ -1,0 +1,93 @@
+"""Whether a system and the judgments are about the same passages: what tells that scores say nothing.
+
+Runs say which corpus they searched; files do not, so lists that hardly meet the judgments are a reason to doubt. A
+list of another corpus scores near nothing, and advice to retrieve better would be advice to do the wrong thing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from raggs.errors import DataError
+from raggs.evaluation.models import Number
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import parse_measure
+
+if TYPE_CHECKING:
+    from raggs.evaluation.study import Study
+
+HOLES = 0.5  # of the shown passages; above it, most of what a score is about is not known
+MET = 0.1  # of the queries with a list, those where it holds a judged passage
+HARMLESS = 0.1  # holes beside which harm says so
+
+
+def check_corpus(judgments: Judgments, system: System) -> None:
+    """Refuse lists from another corpus than the judgments are about.
+
+    Raises:
+        DataError: both are known, and differ.
+    """
+    if other := system.origin.other_corpus(judgments.origin):
+        raise DataError(
+            f"was retrieved from another corpus than {judgments.source} was judged on (content {other}), so equal ids "
+            "mean other texts",
+            where=system.source,
+            remedy="evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
+            "(raggs export --format trec) and name the file",
+        )
+
+
+def doubt_of(study: Study, system: str) -> str:
+    """Why the scores of a system say little; empty where nothing speaks for that.
+
+    Labels that are all relevant leave the rest unjudged by custom, so that holes tell nothing beside them.
+    """
+    hits, k = study.hits[system], min(study.scoring.cutoffs)
+    met = met_share(hits)
+    if not met >= MET:
+        return (
+            f"{system}: the ids of {study.judgments.source} hardly occur in its lists (of {met:.0%} of its queries any "
+            "does): is it of another corpus, or are its passages named or cut in another way? Its scores say nothing"
+        )
+    holes = holes_at(hits, k)
+    if holes is None or holes <= HOLES or not _judges_both(hits):
+        return ""
+    return (
+        f"{system}: {holes:.0%} of what its top {k} shows is unjudged and counts as not relevant, so its scores say "
+        "little: is it of another corpus, or were its lists never pooled? --bounds shows what they could be"
+    )
+
+
+def met_share(hits: Hits) -> float:
+    """Of the queries with a list, the share where it holds a judged passage at any rank."""
+    met = np.bincount(hits.query, minlength=len(hits.length)) > 0
+    return float(met[hits.returned].mean())
+
+
+def holes_at(hits: Hits, k: int) -> Number:
+    """The mean share of unjudged passages in the top k of the queries with a list."""
+    found = parse_measure(f"holes@{k}").values(hits)[hits.returned]
+    return float(found.mean()) if len(found) else None
+
+
+def harmless_note(study: Study, system: str) -> str:
+    """What harm@k leaves out, where that is much; empty where harm was not asked for."""
+    asked = [named for named in study.scoring.measures if named.measure.NAME == "harm" and named.measure.k]
+    for named in asked:
+        holes = holes_at(study.hits[system], named.measure.cutoff)
+        if holes is not None and holes > HARMLESS:
+            return (
+                f"{named.name} counts unjudged passages as harmless, and {holes:.0%} of what {system} shows there is "
+                "unjudged: its harm may be larger"
+            )
+    return ""
+
+
+def _judges_both(hits: Hits) -> bool:
+    scale = hits.qrels.scale
+    judged = hits.qrels.grade[hits.qrels.grade >= 0]
+    return bool((judged < scale.relevant).any())

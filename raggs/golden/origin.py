@@ -1,0 +1,75 @@
+"""Whence lists and grades are: the corpus that they are about, the lists that a pool was made of, and whether their
+files still are what their run wrote.
+
+Ids such as ``finance.md#12`` exist in many corpora; only the content says whether two runs mean the same passages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raggs.artifacts import artifact_file
+from raggs.golden.scales import sidecar
+from raggs.jsontypes import as_object
+
+if TYPE_CHECKING:
+    from raggs.manifests.models import RunManifest
+    from raggs.manifests.opened import OpenedRun
+
+SHOWN = 12  # digits of a hash
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of whence something is; None where its files do not say.
+
+    Attributes:
+        corpus: hash of the passages' content.
+        retrieved: sha256 of the lists that the run retrieved, which its pool was made of.
+    """
+
+    corpus: str | None = None
+    retrieved: str | None = None
+
+    def other_corpus(self, other: Origin) -> str:
+        """The two corpora, where both are known and differ; else empty."""
+        if self.corpus is None or other.corpus is None or self.corpus == other.corpus:
+            return ""
+        return f"{self.corpus[:SHOWN]}, there {other.corpus[:SHOWN]}"
+
+
+UNKNOWN = Origin()
+
+
+def origin_of(manifest: RunManifest) -> Origin:
+    """Of a run's lists and of the grades of its pool."""
+    lock = manifest.stages.get("retrieve")
+    if lock is None:
+        return UNKNOWN
+    corpus, lists = lock.components.get("corpus"), lock.outputs.get(artifact_file("retrieve"))
+    return Origin(corpus if isinstance(corpus, str) else None, lists.sha256 if lists else None)
+
+
+def stated_origin(labels: Path) -> Origin:
+    """What the sidecar of an export says of the run that a file of labels is from."""
+    stated = as_object(sidecar(labels).get("provenance"))
+    corpus, retrieved = stated.get("corpus"), stated.get("retrieved")
+    return Origin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
+
+
+def edited(run: OpenedRun, *artifacts: str) -> Iterator[str]:
+    """A sentence for each of these artifacts that is not what its stage wrote."""
+    for artifact in artifacts:
+        file = artifact_file(artifact)
+        lock = run.manifest.stages.get(run.pipeline.writer(artifact))
+        stated = lock and lock.outputs.get(file)
+        found = run.store.file_hash(file)
+        if stated and found not in (None, stated.sha256):
+            hashes = f"sha256 {str(found)[:SHOWN]}, the manifest says {stated.sha256[:SHOWN]}"
+            yield (
+                f"{run.store.path(artifact)} is not what its stage wrote ({hashes}): edited by hand, or the stage was "
+                "cut short; it is taken as it stands"
+            )

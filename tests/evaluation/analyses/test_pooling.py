@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from support.studies import GOOD, golden, scoring
+
+from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.pooling import Pooling
+from raggs.evaluation.report import make_report
+from raggs.golden.origin import Origin
+from raggs.golden.systems import System
+from raggs.metrics.columns import Run
+
+MINE = Origin("corpus", "lists")
+OTHER = {"query-a": ["doc-1", "new-1"], "query-b": ["doc-4"], "query-c": ["new-2", "doc-5"]}
+
+
+def said(*systems: System, origin: Origin = MINE) -> list[str]:
+    report = make_report(replace(golden(), origin=origin), systems, scoring(), [Bottleneck(), Pooling()])
+    section = Pooling().section(report)
+    return [] if section is None else list(section.sentences)
+
+
+def system(name: str, lists: dict[str, list[str]], origin: Origin = MINE, **more: bool) -> System:
+    return System(name, "f", Run.of(lists), origin, **more)
+
+
+def test_a_set_pooled_from_the_systems_under_test_says_so_with_the_share_that_one_found() -> None:
+    (sentence,) = said(system("a", GOOD), system("b", OTHER), system("fused", GOOD, derived=True))
+    assert sentence == (
+        "the set was pooled from a, b, fused: a pool cannot show what its makers missed, so the ceilings flatter them; "
+        "25% of the 4 relevant passages they found one alone found"
+    )
+
+
+def test_one_maker_has_no_share() -> None:
+    (sentence,) = said(system("a", GOOD), system("b", OTHER, Origin("corpus", "other")))
+    assert sentence.endswith("so the ceilings flatter them")
+    assert sentence.startswith("the set was pooled from a:")
+
+
+def test_files_whose_top_is_all_judged_look_like_makers() -> None:
+    whole = {qid: docs for qid, docs in GOOD.items() if qid != "query-c"}
+    (sentence,) = said(system("a", whole, Origin()), system("b", OTHER, Origin()), origin=Origin())
+    assert sentence.startswith("all that a show at the top is judged, as where a set is pooled from the systems under")
+
+
+def test_a_set_that_others_made_flatters_nobody() -> None:
+    assert said(system("b", OTHER, Origin("corpus", "other"))) == []
