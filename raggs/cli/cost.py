@@ -62,7 +62,10 @@ def _print(cost: RunCost, top: int) -> None:
     stages = table("stage", *COLUMNS, "est. calls", "est. USD")
     for name in dict.fromkeys((*found.stage, *expected)):
         stages.add_row(name, *_cells(found.stage.get(name)), *_expected(expected.get(name, [])))
-    screen.print(stages)
+    if stages.row_count:
+        screen.print(stages)
+    else:
+        screen.print("No language model was asked.")
     queries = dict(sorted(found.query.items(), key=lambda item: (-item[1].usd, item[0]))[:top])
     for title, sums in (("model", found.model), ("query", queries)):
         if sums:

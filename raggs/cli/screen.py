@@ -1,11 +1,38 @@
-"""The screen: stdout as tables are printed on it."""
+"""The screen: stdout as tables are printed on it.
+
+A number is never cut: columns of text give way, and what is still too wide for the terminal is printed in parts.
+"""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from rich.console import Console, ConsoleOptions
+from rich.table import Column, Table
 
 PIPE_WIDTH = 160
+GAP = 2
+# The columns of text, and the width down to which each may be brought; all others keep theirs.
+TEXTS = {"query": 16, "passage": 20, "state": 20, "by": 12, "model": 20}
+CUT = {"query"}  # the text that may end in an ellipsis; the rest goes on in the next line
+NUMBERS = {
+    "grade",
+    "score",
+    "conf.",
+    "records",
+    "calls",
+    "cached",
+    "failed",
+    "USD",
+    "tokens in",
+    "tokens out",
+    "mean s",
+    "saved USD",
+    "est. calls",
+    "est. USD",
+    "#",
+}
 
 
 def open_console() -> Console:
@@ -15,24 +42,68 @@ def open_console() -> Console:
 
 
 def table(*columns: str) -> Table:
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    """A table without rows; numbers stand to the right, texts to the left."""
+    made = _Fitting(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for column in columns:
-        number = column in {
-            "grade",
-            "score",
-            "conf.",
-            "records",
-            "calls",
-            "cached",
-            "failed",
-            "USD",
-            "tokens in",
-            "tokens out",
-            "mean s",
-            "saved USD",
-            "est. calls",
-            "est. USD",
-            "#",
-        }
-        made.add_column(column, justify="right" if number else "left", no_wrap=column != "passage", overflow="ellipsis")
+        wraps = column in TEXTS and column not in CUT
+        made.add_column(
+            column,
+            justify="right" if column in NUMBERS else "left",
+            no_wrap=not wraps,
+            overflow="fold" if wraps else "ellipsis",
+        )
+    return made
+
+
+class _Shape(NamedTuple):
+    """How wide a column is, and how narrow it may become."""
+
+    column: Column
+    natural: int
+    least: int
+
+
+class _Fitting(Table):
+    """A table as wide as the screen allows, in parts that begin with the first column where that is too little."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Table | str]:
+        shapes = [_shape(console, column) for column in self.columns]
+        for number, part in enumerate(_parts(shapes, options.max_width)):
+            if number:
+                yield ""
+            yield _part(part, options.max_width)
+
+
+def _shape(console: Console, column: Column) -> _Shape:
+    natural = max(console.measure(cell).maximum for cell in (column.header, *column.cells))
+    return _Shape(column, natural, min(natural, TEXTS.get(str(column.header), natural)))
+
+
+def _parts(shapes: Sequence[_Shape], width: int) -> Iterator[list[_Shape]]:
+    """The columns of each part: as many as fit beside the first one, and at least one."""
+    first, *others = shapes
+    part = [first]
+    for shape in others:
+        if len(part) > 1 and sum(each.least + GAP for each in part) + shape.least > width:
+            yield part
+            part = [first]
+        part.append(shape)
+    yield part
+
+
+def _part(shapes: Sequence[_Shape], width: int) -> Table:
+    """Some columns as a table of their own; what is left of the width goes to the texts, to the last one first."""
+    made = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
+    spare = width - GAP * (len(shapes) - 1) - sum(shape.least for shape in shapes)
+    widths: list[int] = []
+    for _, natural, least in reversed(shapes):
+        wider = max(0, min(spare, natural - least))
+        spare -= wider
+        widths.insert(0, least + wider)
+    for (column, _, _), chosen in zip(shapes, widths, strict=True):
+        made.add_column(
+            column.header, justify=column.justify, no_wrap=column.no_wrap, overflow=column.overflow, width=chosen
+        )
+    for row in zip(*(shape.column.cells for shape in shapes), strict=True):
+        made.add_row(*row)
     return made
