@@ -32,12 +32,14 @@ class Status:
         plan: for each stage why it would run now; empty if it would not.
         config: the configuration that it was compared with, if any.
         unread: why that could not be compared, though it was asked for; empty where it was.
+        overrides: of that configuration.
     """
 
     run: OpenedRun
     plan: Plan
     config: Path | None = None
     unread: str = ""
+    overrides: Sequence[str] = ()
 
     @property
     def manifest(self) -> RunManifest:
@@ -102,9 +104,9 @@ def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = 
     loaded = load_config(config, overrides)
     try:
         with open_runner(loaded, folder=folder) as runner:
-            return Status(run, runner.plan(), config)
+            return Status(run, runner.plan(), config, overrides=overrides)
     except RaggsError as error:
-        return Status(run, alone.plan(), config, str(error))
+        return Status(run, alone.plan(), config, str(error), overrides)
 
 
 def stage_status(folder: Path, stage: str, config: Path | None = None, overrides: Sequence[str] = ()) -> StageStatus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 
@@ -30,3 +30,7 @@ class Asked:
         for override in (*kept, *(f"{name}={value}" for name, value in changed.items())):
             words += ["--set", override]
         return shlex.join(words)
+
+    def going_on(self) -> str:
+        """The command that does all stages of the same run."""
+        return replace(self, start=None, stop=None, only=None).command()

@@ -20,6 +20,7 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
       raggs validate --config raggs.yaml
     """
     from raggs.app.validate import validate as inputs_of
+    from raggs.cli.again import Asked
     from raggs.manifests.store import dump_json
     from raggs.text import plural
 
@@ -29,7 +30,7 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
         return
     sizes = f"{plural(found.queries, 'query')}, {plural(found.passages, 'passage')}"
     typer.echo(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
-    typer.echo(f"next: raggs run --config {config}")
+    typer.echo(f"next: {Asked(config, overrides or ()).command()}")
 
 
 def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:

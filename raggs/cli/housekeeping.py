@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -30,7 +31,7 @@ def init(
 
     for file in make_starter(folder, force=force):
         typer.echo(str(file))
-    typer.echo(f"next: raggs run --config {folder / 'raggs.yaml'}")
+    typer.echo(f"next: raggs run --config {shlex.quote(str(folder / 'raggs.yaml'))}")
 
 
 def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = False) -> None:

@@ -81,15 +81,18 @@ class LiveProgress:
                     self._bars.update(self._task(what), completed=done, total=total or None, rate=pace)
             case Waiting(what, done, total):
                 self._bars.update(self._task(self._stage), note=f"waiting for {what}: {done:,}/{total:,}")
-            case Progress(stage, done, total, usd, calls, cached):
-                rate = done / max(time.monotonic() - self._began, 1e-9)
+            case Progress(stage, done, total, usd, calls, cached, _, expected):
+                part, whole = event.share
+                rate = part / max(time.monotonic() - self._began, 1e-9)
                 note = money(usd, calls, cached)
-                self._bars.update(self._task(stage), completed=done, total=total, rate=f"{rate:,.1f}/s", note=note)
+                if expected:
+                    note = f"calls, {done:,}/{total:,} queries{money(usd, calls, cached, ', ')}"
+                self._bars.update(self._task(stage), completed=part, total=whole, rate=f"{rate:,.1f}/s", note=note)
             case StageFinished(stage, lock, seconds):
                 rows = next(iter(lock.outputs.values())).rows
                 task = self._task(stage)
-                whole = self._bars.tasks[task].total or 1
-                self._bars.update(task, total=whole, completed=whole, note=f"{rows:,} records in {seconds:.1f} s")
+                end = self._bars.tasks[task].total or 1
+                self._bars.update(task, total=end, completed=end, note=f"{rows:,} records in {seconds:.1f} s")
 
 
 class PlainProgress:
@@ -125,12 +128,12 @@ class PlainProgress:
             case StageFinished(stage, lock, seconds):
                 rows = next(iter(lock.outputs.values())).rows
                 self._say(f"{self._number(stage)} done: {rows:,} records in {seconds:.1f} s")
-            case Progress(stage, done, total, usd, calls, cached):
-                passed = time.monotonic() - self._began
-                if self._due() and done:
-                    left = passed / done * (total - done)
-                    spent = money(usd, calls, cached, ", ")
-                    self._say(f"{self._number(stage)} {done:,}/{total:,} queries, {left:,.0f} s left{spent}")
+            case Progress(stage, done, total, usd, calls, cached, steps, expected):
+                passed, (part, whole) = time.monotonic() - self._began, event.share
+                if part and self._due():
+                    asked = f"{steps:,}/{expected:,} calls, " if expected else ""
+                    left, spent = passed / part * (whole - part), money(usd, calls, cached, ", ")
+                    self._say(f"{self._number(stage)} {asked}{done:,}/{total:,} queries, {left:,.0f} s left{spent}")
             case Building(what, done, total):
                 rate = self._pace.rate(what, done)
                 if self._due():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.text import Text
 from raggs.app.run import Forecast
 from raggs.app.status import Status
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
+from raggs.cli.again import Asked
 from raggs.cli.screen import open_console, table
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
@@ -30,7 +32,7 @@ SHOWN_FAILURES = 3
 # --- raggs run ------------------------------------------------------------------------------------------------
 
 
-def run_summary(result: RunResult, config: Path, show: int) -> None:
+def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     """What a finished run found, did, cost, and what to do next."""
     console = open_console()
     run = OpenedRun(result.store, result.manifest)
@@ -42,7 +44,7 @@ def run_summary(result: RunResult, config: Path, show: int) -> None:
     _trust(console, {name: result.manifest.stages[name] for name in result.ran})
     folder = result.store.folder
     console.print(f"run: {folder}")
-    console.print(f"next: {_next(folder, result.manifest, config, result.failed)}", soft_wrap=True)
+    console.print(f"next: {_next(folder, result.manifest, asked.going_on(), result.failed)}", soft_wrap=True)
 
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
@@ -149,13 +151,13 @@ def _rows(lock: StageLock) -> int:
     return next(iter(lock.outputs.values())).rows
 
 
-def _next(folder: Path, manifest: RunManifest, config: Path | str | None, failed: int) -> str:
-    again = f"raggs run --config {config or 'CONFIG'}"
+def _next(folder: Path, manifest: RunManifest, again: str, failed: int) -> str:
     if any(name not in manifest.stages for name in GOLDEN.order):
         return again
     if failed:
         return f"{again}   (tries the failed judgments again)"
-    return f"raggs audit {folder} && raggs export {folder} --format beir --out golden"
+    run = shlex.quote(str(folder))
+    return f"raggs audit {run} && raggs export {run} --format beir --out golden"
 
 
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
@@ -238,11 +240,11 @@ def status(found: Status, as_json: bool) -> None:
     console = open_console()
     console.print(_standing(found))
     _trust(console, manifest.stages)
-    config = found.config or manifest.config_file
+    named = manifest.name if manifest.name != manifest.config.get("name", manifest.name) else None
+    again = Asked(found.config or Path(manifest.config_file or "CONFIG"), found.overrides, named).command()
     if not found.compared:
         console.print(unlooked(found), markup=False, soft_wrap=True)
-    again = f"raggs run --config {config or 'CONFIG'}"
-    command = again if any(plan.values()) else _next(folder, manifest, config, failed)
+    command = again if any(plan.values()) else _next(folder, manifest, again, failed)
     console.print(f"next: {command}", soft_wrap=True)
 
 

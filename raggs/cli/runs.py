@@ -49,7 +49,7 @@ def run(
         int | None,
         typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
     ] = None,
-    show: Annotated[int, typer.Option("--show", metavar="N", help="Queries in the final table.")] = 5,
+    show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Queries in the final table.")] = 5,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     yes: Yes = False,
@@ -89,7 +89,7 @@ def run(
     if as_json:
         typer.echo(render.run_json(result))
     elif not quiet:
-        render.run_summary(result, config, show)
+        render.run_summary(result, asked, show)
     if result.failed:
         typer.echo(f"raggs: finished in part: {render.failures(result)}", err=True)
         raise typer.Exit(IN_PART)

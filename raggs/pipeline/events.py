@@ -29,7 +29,10 @@ class StageStarted:
 
 @dataclass(frozen=True)
 class Progress:
-    """Queries done in the running stage, and the money spent in this run so far."""
+    """Queries done in the running stage, and the money spent in this run so far.
+
+    `steps`: calls that the stage has made; `expected`: how many it will have made in the end, 0 where nobody knows.
+    """
 
     stage: str
     done: int
@@ -37,6 +40,13 @@ class Progress:
     usd: float
     calls: int
     cached: int
+    steps: int = 0
+    expected: int = 0
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """How much is done of how much, in calls where they are known, else in queries."""
+        return (self.steps, self.expected) if self.expected else (self.done, self.total)
 
 
 @dataclass(frozen=True)

@@ -255,9 +255,9 @@ class Runner:
     def _reader(self, artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: self.store.read(artifact, self.pipeline.record(artifact))
 
-    def _progress(self, stage: str, done: int, total: int) -> None:
+    def _progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
         spent = self.services.spent()
-        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached))
+        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
 
 
 class _Watch:

@@ -49,6 +49,16 @@ class Journal(Protocol):
         ...
 
 
+class Told(Protocol):
+    """Who is told how far a stage is: queries done, all of them; calls done, and how many are expected, 0: unknown."""
+
+    def __call__(self, done: int, total: int, calls: int = 0, expected: int = 0) -> None: ...
+
+
+def nobody(done: int, total: int, calls: int = 0, expected: int = 0) -> None:
+    """Is told, and does nothing about it."""
+
+
 class Grader(Protocol):
     """The half of a judge that gives grades (see `raggs.judges.base.Judge`)."""
 
@@ -107,14 +117,14 @@ class Work:
     Args:
         readers: by artifact name, a function that opens a stream of its records, sorted by qid.
         journal: of a stage with `JOURNAL`.
-        progress: called with the queries that are done, and all of them.
+        progress: is told how far the stage is.
     """
 
     def __init__(
         self,
         readers: Mapping[str, Callable[[], Iterator[Record]]],
         journal: Journal | None = None,
-        progress: Callable[[int, int], None] = lambda _done, _total: None,
+        progress: Told = nobody,
     ) -> None:
         self._readers = readers
         self._journal = journal

@@ -21,7 +21,7 @@ from raggs.judges.base import Judge
 from raggs.ranking import Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import Causes, PromptName, Settings, causes_of
-from raggs.stages.base import Journal, Services, Stage, Work, run_ordered
+from raggs.stages.base import Journal, Services, Stage, Told, Work, run_ordered
 from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, rank_records
 
@@ -112,12 +112,13 @@ class Rank(Stage[RankConfig]):
     def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[Record]:
         total = len(services.queries)
         engine, answering = engine_version(config.engine), services.causes("judge", "order")
-        turn = asyncio.Lock()
+        turn, calls = asyncio.Lock(), _Calls(work.progress, total, config.max_calls)
 
         async def rank(item: tuple[KeptPool, Mapping[str, Passage]]) -> list[Record]:
             pool, passages = item
             course = config.course(pool)
             if course is None:
+                calls.query_done(0)
                 return []
             blank = JournalRecord(
                 qid=pool.qid, state=config.state(pool, answering), engine=engine, round=0, slot=0, shown=(), order=None
@@ -125,6 +126,8 @@ class Rank(Stage[RankConfig]):
             judged = _JudgedBatches(blank, services.queries[pool.qid], passages, services.judge, work.journal)
             while batches := await _next_round(course, turn):
                 course.learn(await asyncio.gather(*map(judged.answer, batches)))
+                calls.made(len(batches))
+            calls.query_done(course.asked)
             work.journal.settle(pool.qid, judged.used)
             return list(rank_records(pool, course.ranking()))
 
@@ -133,7 +136,38 @@ class Rank(Stage[RankConfig]):
         ranked = run_ordered(services, _pools(work), rank, size=lambda _item: config.parallel)
         for done, records in enumerate(ranked, start=1):
             yield from records
-            work.progress(done, total)
+            calls.given_out(done)
+
+
+class _Calls:
+    """How many calls are made and how many are expected: at most, until queries that are done teach their mean."""
+
+    def __init__(self, tell: Told, total: int, most: int) -> None:
+        self._tell = tell
+        self._total = total
+        self._most = most
+        self._made = self._given = 0
+        self._queries = self._theirs = 0  # queries that are done, and their calls
+
+    @property
+    def expected(self) -> int:
+        """Over all queries."""
+        mean = self._theirs / self._queries if self._queries else self._most
+        return max(self._made, round(self._theirs + (self._total - self._queries) * mean))
+
+    def made(self, count: int) -> None:
+        """A round is answered."""
+        self._made += count
+        self._tell(self._given, self._total, self._made, self.expected)
+
+    def query_done(self, count: int) -> None:
+        """A query's ranking took so many calls."""
+        self._queries, self._theirs = self._queries + 1, self._theirs + count
+
+    def given_out(self, done: int) -> None:
+        """The records of so many queries are written."""
+        self._given = done
+        self._tell(done, self._total, self._made, self.expected)
 
 
 async def _next_round(course: Course, turn: asyncio.Lock) -> tuple[Batch, ...]:

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from raggs.cli.progress import LiveProgress, PlainProgress
-from raggs.pipeline.events import Building, StageStarted
+from raggs.pipeline.events import Building, Progress, StageStarted
 
 
 def shown(*events: object) -> str:
@@ -43,3 +43,28 @@ def test_plain_lines_come_no_oftener_than_their_interval(
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" (")[0] for line in lines] == [f"documents: {done}/40" for done in told]
     assert all(re.search(r"\([\d,.]+/s\)$", line) for line in lines)
+
+
+RANKING = (
+    StageStarted("rank", ("first",)),  # type: ignore[arg-type]
+    Progress("rank", 0, 6, 0.25, 120, 3, steps=123, expected=480),
+)
+
+
+def test_a_ranking_tells_calls_of_those_expected_before_its_first_query_is_done() -> None:
+    text = shown(*RANKING)
+    assert re.search(r"rank .* 123/480 .* calls, 0/6 queries, \$0.2500, 120 calls, 3 cached", text)
+
+
+def test_plain_lines_tell_the_time_left_by_calls(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("raggs.cli.progress.time.monotonic", lambda: clock[0])
+    display = PlainProgress(5.0)
+    for event in RANKING:
+        display(event)
+        clock[0] += 10
+    assert capsys.readouterr().err.splitlines()[1] == (
+        "[6/6] rank 123/480 calls, 0/6 queries, 29 s left, $0.2500, 120 calls, 3 cached"
+    )

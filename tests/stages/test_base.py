@@ -137,3 +137,16 @@ def test_an_error_of_the_source_is_raised(services: Any) -> None:
 
     with pytest.raises(ValueError, match="damaged"):
         list(run_ordered(services, source(), work))
+
+
+def test_calls_are_expected_at_most_until_queries_teach_their_mean() -> None:
+    from raggs.stages.rank import _Calls
+
+    told: list[tuple[int, int, int, int]] = []
+    calls = _Calls(lambda *far: told.append(far), total=10, most=80)
+    calls.made(4)
+    calls.made(4)
+    calls.query_done(8)
+    calls.given_out(1)
+    calls.made(100)
+    assert told == [(0, 10, 4, 800), (0, 10, 8, 800), (1, 10, 8, 80), (1, 10, 108, 108)]
