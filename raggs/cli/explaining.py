@@ -15,7 +15,7 @@ from raggs.cli.screen import open_console, table
 from raggs.manifests.explain import Explanation
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
-from raggs.manifests.words import against_next, order_lines
+from raggs.manifests.words import PLACES, against_next, order_lines
 from raggs.text import shorten
 
 
@@ -54,6 +54,7 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
         return
     console = open_console()
     _places(console, run, found)
+    console.print(PLACES, markup=False)
     for line in order_lines(found):
         console.print(line, markup=False, soft_wrap=True)
 

@@ -88,6 +88,7 @@ def list_(
       raggs list measures
     """
     from raggs.app.catalog import catalog
+    from raggs.cli.screen import hanging
     from raggs.manifests.store import dump_json
 
     if kind == "measures":
@@ -103,7 +104,7 @@ def list_(
         if kind is None:
             typer.echo(f"{title}:")
         for name, entry in entries.items():
-            typer.echo(f"  {name:<{width}}  {entry.origin:<{origins}}  {entry.summary}")
+            typer.echo(hanging(f"  {name:<{width}}  {entry.origin:<{origins}}  ", entry.summary))
 
 
 def _plain(entries: Mapping[str, Entry]) -> dict[str, dict[str, str | bool]]:
@@ -111,29 +112,34 @@ def _plain(entries: Mapping[str, Entry]) -> dict[str, dict[str, str | bool]]:
 
 
 def _list_measures(as_json: bool) -> None:
-    """All that is known of each measure: a row, and its formula and source below."""
+    """All that is known of each measure: a row, and below it what it says, its formula and its source."""
     from raggs.app.catalog import measure_entries
+    from raggs.cli.screen import hanging
     from raggs.manifests.store import dump_json
 
     entries = measure_entries()
     if as_json:
         typer.echo(dump_json({"measures": {name: asdict(entry) for name, entry in entries.items()}}))
         return
-    rows = [("measure", "range", "better", "ties", "parameters", ""), *map(_measure_row, entries.values())]
+    rows = [("measure", "range", "better", "ties", "parameters"), *map(_measure_row, entries.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
     typer.echo(lines[0])
     for line, entry in zip(lines[1:], entries.values(), strict=True):
         origin = "" if entry.origin.startswith("raggs ") else f"  from {entry.origin}"
-        typer.echo(f"{line}\n    {entry.formula}  [{entry.source}]{origin}")
-    typer.echo("ties known: E[...], range[...], bias[...], min[...] and max[...] of the measure, as in E[ndcg@10]")
+        typer.echo(line)
+        typer.echo(hanging("    ", entry.summary))
+        typer.echo(hanging("    ", f"{entry.formula}  [{entry.source}]{origin}"))
+    typer.echo(
+        hanging("", "ties known: E[...], range[...], bias[...], min[...] and max[...] of the measure, as in E[ndcg@10]")
+    )
 
 
 def _measure_row(entry: MeasureEntry) -> tuple[str, ...]:
     low, high = entry.range
     bounds = f"{'-inf' if low is None else f'{low:g}'}..{'inf' if high is None else f'{high:g}'}"
     usual = " ".join(key if value is None else f"{key}={value:g}" for key, value in entry.parameters.items())
-    return entry.written, bounds, entry.better, "known" if entry.ties else "-", usual or "-", entry.summary
+    return entry.written, bounds, entry.better, "known" if entry.ties else "-", usual or "-"
 
 
 def schema(

@@ -20,7 +20,7 @@ from raggs.cli.screen import open_console, table
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
-from raggs.manifests.words import health_lines
+from raggs.manifests.words import CONFIDENCE, health_lines
 from raggs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
@@ -72,6 +72,7 @@ def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
                 Text(shorten(f"{record.doc_id} {title}", 60)),
             )
     console.print(rows)
+    console.print(CONFIDENCE)
     asked = run.manifest.stages["embed"].outputs["embed.jsonl"].rows
     if total > show:
         console.print(f"… and {plural(total - show, 'more query')} in rank.jsonl")

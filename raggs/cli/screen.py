@@ -6,6 +6,7 @@ A number is never cut: columns of text give way, and what is still too wide for 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from textwrap import wrap
 from typing import NamedTuple
 
 from rich.console import Console, ConsoleOptions
@@ -13,6 +14,7 @@ from rich.table import Column, Table
 
 PIPE_WIDTH = 160
 GAP = 2
+LEAST_TEXT = 20  # columns; narrower is left to the terminal
 # The columns of text, and the width down to which each may be brought; all others keep theirs.
 TEXTS = {"query": 16, "passage": 20, "state": 20, "by": 12, "model": 20}
 CUT = {"query"}  # the text that may end in an ellipsis; the rest goes on in the next line
@@ -39,6 +41,16 @@ def open_console() -> Console:
     """Stdout; where it is no terminal, wide enough that no table is cut."""
     console = Console(highlight=False, soft_wrap=False)
     return console if console.is_terminal else Console(highlight=False, soft_wrap=False, width=PIPE_WIDTH)
+
+
+def hanging(head: str, text: str) -> str:
+    """`text` after `head`; on a terminal its further lines stand below its first."""
+    console = open_console()
+    room = console.width - len(head)
+    if not console.is_terminal or room < LEAST_TEXT:
+        return head + text
+    lines = wrap(text, room, break_long_words=False, break_on_hyphens=False)
+    return head + f"\n{' ' * len(head)}".join(lines)
 
 
 def table(*columns: str) -> Table:

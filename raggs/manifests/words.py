@@ -30,6 +30,14 @@ STOPS = {
 }
 
 
+CONFIDENCE = "conf.: how surely a passage stands above the next one (50%: as good as tied)"
+PLACES = (
+    "95 %: the ranks that are plausible; score: in grades, with its standard error; shown: judged batches with it; "
+    "won-lost: against the others in them; "
+    "above next: how surely it is better than the next one (batches for it : against)"
+)
+
+
 class Line(NamedTuple):
     """A sentence, and whether it is a warning."""
 
@@ -101,11 +109,11 @@ def _agreement(found: Samples | PairAgreement) -> str:
 
 def _orders(health: RankHealth) -> Iterator[Line]:
     flips, cycles, invalid = health.flips, health.cycles, health.invalid
-    parts = [f"first shown wins {health.first.rate:.0%} (fair: {health.fair_first:.0%})"]
+    parts = [f"first shown wins {health.first.rate:.0%} of the batches (a fair judge: {health.fair_first:.0%})"]
     if flips.total:
-        parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs flip when asked again (a coin: 50%)")
+        parts.append(f"{flips.rate:.0%} of {flips.total:,} close pairs change places when asked again (a coin: 50%)")
     if cycles.total:
-        parts.append(f"{cycles.rate:.0%} of triples go round in a circle")
+        parts.append(f"{cycles.rate:.0%} of triples go round in a circle (a over b over c over a)")
     parts.append(f"{invalid.count:,} of {plural(invalid.total, 'batch')} without an order")
     yield Line(f"judge: {', '.join(parts)}")
     if health.sharpness is not None:
@@ -165,7 +173,8 @@ def _doubts(found: Explanation) -> Iterator[str]:
     ]
     if edge:
         more = f" … and {len(edge) - 2 * SHOWN_DOUBTS} more" if len(edge) > 2 * SHOWN_DOUBTS else ""
-        yield f"in the top {top} or not: {', '.join(edge[: 2 * SHOWN_DOUBTS])}{more}"
+        shown = ", ".join(edge[: 2 * SHOWN_DOUBTS])
+        yield f"may belong to the top {top} or not, with the chance that they do: {shown}{more}"
 
 
 def _locks(found: Explanation) -> Iterator[str]:

@@ -156,6 +156,13 @@ def test_a_run_without_a_name_collision(project: Project) -> None:
     assert (project.run.parent / "other" / "rank.jsonl").read_bytes() == project.artifacts()["rank"]
 
 
+def test_the_words_of_a_table_are_explained_below_it(project: Project) -> None:
+    shown = call("run", "--force", "--only", "rank", "--config", project.config)
+    assert "conf.: how surely a passage stands above the next one" in shown
+    shown = " ".join(call("why", project.run, "--query", "q00").split())
+    assert all(f"{word}: " in shown for word in ("95 %", "score", "shown", "won-lost", "above next"))
+
+
 def test_status_why_and_their_json(project: Project) -> None:
     assert "up to date" in call("status", project.run)
     assert "next: raggs audit" in call("status", project.run)

@@ -17,14 +17,17 @@ def listed(*arguments: str) -> str:
     return result.stdout
 
 
-def test_the_table_tells_of_each_measure_in_two_lines() -> None:
+def test_the_table_tells_of_each_measure_in_three_lines() -> None:
     lines = listed("measures").splitlines()
-    assert len(lines) == 2 * len(list(REGISTRY)) + 2
-    for measure, row, note in zip(map(REGISTRY.load, REGISTRY), lines[1:-1:2], lines[2:-1:2], strict=True):
+    assert len(lines) == 3 * len(list(REGISTRY)) + 2
+    for measure, row, summary, note in zip(
+        map(REGISTRY.load, REGISTRY), lines[1:-1:3], lines[2:-1:3], lines[3:-1:3], strict=True
+    ):
         assert row.split()[0].startswith(measure.NAME)
         assert row.split()[2] == ("higher" if measure.HIGHER else "lower")
         assert (row.split()[3] == "known") == measure.TIES
         assert all(name in row for name in measure.PARAMS)
+        assert summary == f"    {(measure.__doc__ or '').partition(chr(10))[0]}"
         assert note == f"    {measure.FORMULA}  [{measure.SOURCE}]"
 
 

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from raggs.cli.screen import table
+from raggs.cli.screen import hanging, table
 
 
 def printed(made: Table, width: int) -> list[str]:
@@ -57,3 +57,12 @@ def test_a_state_is_never_cut() -> None:
     lines = printed(made, 80)
     assert "…" not in "".join(lines)
     assert "(16 -> 9)" in " ".join(line[7:40].strip() for line in lines)
+
+
+def test_a_text_goes_on_below_its_first_line_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hanging("  name  ", "word " * 40) == "  name  " + "word " * 40, "a pipe gets one line"
+    monkeypatch.setattr("raggs.cli.screen.open_console", lambda: Console(force_terminal=True, width=40))
+    first, *others = hanging("  name  ", "some more words " * 6).splitlines()
+    assert first.startswith("  name  some more")
+    assert others and all(line.startswith(" " * 8) for line in others)
+    assert all(len(line) <= 40 for line in (first, *others))

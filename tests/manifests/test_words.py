@@ -28,7 +28,8 @@ def told(sharpness: float | None, echo: float | None, bias: float | None = None)
 def test_each_number_says_what_it_means() -> None:
     lines = [line.text for line in told(3.0, 0.1)]
     assert lines[0] == (
-        "judge: first shown wins 50% (fair: 33%), 67% of 3 close pairs flip when asked again (a coin: 50%), "
+        "judge: first shown wins 50% of the batches (a fair judge: 33%), "
+        "67% of 3 close pairs change places when asked again (a coin: 50%), "
         "1 of 3 batches without an order"
     )
     assert lines[1] == (
