@@ -14,6 +14,8 @@ BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next l
 # Arabic scripts and hold emoji together. Between anything else they are noise.
 JOINERS = "\u200c\u200d"
 JOINED = f"[^\\s\u0000-\u024f{JOINERS}]"
+# Controls but tab and line feed, lines' and paragraphs' ends, marks that turn the direction, halves of characters.
+COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 SUSPECT = re.compile(f"[^\\w\\n\\t -~{JOINERS}]")  # all that may be noise; what is kept at sight is not looked at
 LONE = re.compile("[\ud800-\udfff]")
 REPLACED, BYTE_ORDER_MARK = "\ufffd", "\ufeff"
@@ -96,6 +98,14 @@ def spreadsheet_cell(text: str) -> str:
 def of_spreadsheet_cell(cell: str) -> str:
     """The text that `spreadsheet_cell` made `cell` of."""
     return cell[1:] if GUARDED.match(cell) else cell
+
+
+def visible(text: str) -> str:
+    r"""`text` as a terminal may show it: what would command the terminal or turn the order of letters is an escape.
+
+    ``\x1b`` stands for the character that begins such commands; line breaks and tabs stay.
+    """
+    return COMMANDS.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def one_line(text: str) -> str:

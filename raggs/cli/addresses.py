@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
+from raggs.cli.plain import agree, say
 
 if TYPE_CHECKING:
     from raggs.app.addresses import Approve, Destination
@@ -21,10 +21,10 @@ def approver(yes: bool, quiet: bool = False) -> Approve:
         asks = not yes and sys.stdin.isatty() and sys.stderr.isatty()
         if asks or (yes and not quiet):
             for found in new:
-                typer.echo(str(found), err=True)
+                say(str(found), err=True)
         if not asks:
             return yes
-        if not typer.confirm(f"Send it there, now and later (noted in {settings_file()})?", default=False, err=True):
+        if not agree(f"Send it there, now and later (noted in {settings_file()})?", default=False, err=True):
             return False
         trust([found.host for found in new])
         return True

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import typer
-
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
+from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,18 +32,18 @@ def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
         _as_json(run, found)
     else:
         for finding in found.findings:
-            typer.echo(str(finding))
+            say(str(finding))
     if not found.ok:
         raise AuditError(
             f"{plural(len(found.findings), 'finding')}", where=run, remedy="run again to restore what was changed"
         )
     if not as_json:
         records = plural(found.records, "record")
-        typer.echo(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
+        say(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
         for note in found.notes:
-            typer.echo(f"note: {note}")
+            say(f"note: {note}")
         for what in found.unchecked:
-            typer.echo(f"not checked: {what}")
+            say(f"not checked: {what}")
 
 
 def _as_json(run: Path, found: Audit) -> None:
@@ -52,4 +51,4 @@ def _as_json(run: Path, found: Audit) -> None:
 
     rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in found.findings]
     shown = {"run": str(run), "ok": found.ok, "findings": rows}
-    typer.echo(dump_json({**shown, "notes": list(found.notes), "unchecked": list(found.unchecked)}))
+    say_json(dump_json({**shown, "notes": list(found.notes), "unchecked": list(found.unchecked)}))

@@ -2,7 +2,7 @@
 
 Exit codes: 0 ok, 2 usage, 3 prerequisite missing, 4 not found, 5 invalid config or data, 6 provider or runtime
 failure, 7 finished in part, 130 interrupted (143 by SIGTERM, 129 by SIGHUP). `--debug` shows the stack trace of an
-error of ours; an error that is not ours is a bug, and always says so.
+error; one that is not ours is a bug, and says so.
 """
 
 from __future__ import annotations
@@ -15,12 +15,18 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from raggs.cli.plain import say
 from raggs.cli.stopping import Stop, stopping
 from raggs.cli.variables import name_variables
 from raggs.errors import RaggsError
+from raggs.inputs import HANDLES, MORE_HANDLES
 from raggs.secrets import mask
+from raggs.text import shorten
 
+# What typer itself turns into words and codes; its base class has no public name that all versions share.
+OF_TYPER = (typer.Exit, *(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"))
 BUG = 6
+MOST_TOLD = 300  # characters of an unknown error's message
 
 
 class _State:
@@ -65,17 +71,27 @@ class BoundaryGroup(TyperGroup):
             except OSError as error:
                 if stop.asked:  # a terminal that has hung up cannot be written to
                     raise _interrupted(stop) from error
-                _say(error, f"raggs: {error.filename or 'the system'}: {error.strerror or error}")
+                told = f"raggs: {error.filename or 'the system'}: {error.strerror or error}"
+                _say(error, f"{told} — {MORE_HANDLES}" if error.errno in HANDLES else told)
+                raise typer.Exit(BUG) from error
+            except MemoryError as error:
+                _say(error, "raggs: there is not enough memory — take a larger machine, or less at once")
+                raise typer.Exit(BUG) from error
+            except Exception as error:
+                if isinstance(error, OF_TYPER):
+                    raise
+                told = shorten(f"{type(error).__name__}: {error}", MOST_TOLD)
+                _say(error, f"raggs: this is a bug in raggs: {told} — run again with --debug and report what it shows")
                 raise typer.Exit(BUG) from error
 
 
 def _interrupted(stop: Stop) -> typer.Exit:
     with suppress(OSError):
-        typer.echo("raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True)
+        say("raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True)
     return typer.Exit(stop.exit_code)
 
 
 def _say(error: BaseException, sentence: str) -> None:
     if _State.debug:
-        typer.echo(mask("".join(traceback.format_exception(error))), err=True, nl=False)
-    typer.echo(mask(sentence), err=True)
+        say(mask("".join(traceback.format_exception(error))), err=True, nl=False)
+    say(mask(sentence), err=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import typer
-
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, Overrides
+from raggs.cli.plain import say, say_json
 
 
 def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
@@ -26,11 +25,11 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
 
     found = inputs_of(config, overrides or ())
     if as_json:
-        typer.echo(dump_json({"valid": True, **asdict(found)}))
+        say_json(dump_json({"valid": True, **asdict(found)}))
         return
     sizes = f"{plural(found.queries, 'query')}, {plural(found.passages, 'passage')}"
-    typer.echo(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
-    typer.echo(f"next: {Asked(config, overrides or ()).command()}")
+    say(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
+    say(f"next: {Asked(config, overrides or ()).command()}")
 
 
 def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
@@ -48,11 +47,11 @@ def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False,
     loaded = load_config(config, overrides or ())
     rows = [(name, value, origin) for name, value, origin in loaded.with_origins()]
     if as_json:
-        typer.echo(dump_json({name: {"value": value, "origin": origin} for name, value, origin in rows}))
+        say_json(dump_json({name: {"value": value, "origin": origin} for name, value, origin in rows}))
         return
     width = max(len(name) for name, _, _ in rows)
     for name, value, origin in rows:
-        typer.echo(f"{name:<{width}}  {_yaml(value):<28}  # {origin}")
+        say(f"{name:<{width}}  {_yaml(value):<28}  # {origin}")
 
 
 def _yaml(value: object) -> str:

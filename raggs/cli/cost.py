@@ -9,6 +9,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
+from raggs.cli.plain import say_json
 
 if TYPE_CHECKING:
     from raggs.app.cost import RunCost
@@ -41,7 +42,7 @@ def cost(
     told = {name: {key: _plain(entry) for key, entry in sums.items()} for name, sums in _tables(found.spent).items()}
     estimated = [line.model_dump() for line in found.estimates]
     total = _plain(found.spent.total)
-    typer.echo(dump_json({"run": str(run), "total": total, **told, "estimates": estimated}))
+    say_json(dump_json({"run": str(run), "total": total, **told, "estimates": estimated}))
 
 
 def _tables(found: Costs) -> dict[str, Mapping[str, LedgerSum]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import typer
-
 from raggs.cli.boundary import Debug
 from raggs.cli.evalflags import (
     AnalysisFlags,
@@ -15,6 +13,7 @@ from raggs.cli.evalflags import (
     SubjectFlags,
 )
 from raggs.cli.groups import grouped
+from raggs.cli.plain import say_json
 
 
 @grouped
@@ -59,7 +58,7 @@ def eval_(
     )
     files = [] if output.out is None else write_report(result.report, output.out)
     if output.as_json:
-        typer.echo(report_json(result.report))
+        say_json(report_json(result.report))
     else:
         evalviews.show(result.report, open_console(), per_query=output.per_query, files=files)
     result.gates.judge(result.report)

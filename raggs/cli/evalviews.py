@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from raggs.cli.plain import say
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
 from raggs.evaluation.writers import per_query_head, per_query_rows
+from raggs.text import visible
 
 GAP = 2  # between columns
 
@@ -25,7 +26,7 @@ def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Pa
         _per_query(report)
     _document(lay_out(report), screen)
     for file in files:
-        typer.echo(str(file))
+        say(str(file))
 
 
 def _document(document: Document, screen: Console) -> None:
@@ -63,7 +64,7 @@ def _layout(table: Table, width: int) -> tuple[Table, str]:
 def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
     """One line each, where nobody's terminal breaks it."""
     for sentence in sentences:
-        screen.print(Text(sentence, style=style), soft_wrap=not screen.is_terminal)
+        screen.print(Text(visible(sentence), style=style), soft_wrap=not screen.is_terminal)
 
 
 def _without_intervals(table: Table) -> Table:
@@ -98,7 +99,8 @@ def _width(table: Table, between: str) -> int:
 
 def _widths(table: Table, between: str) -> list[int]:
     """Of each column, with the ranges of a cell beside its value or below it."""
-    columns = zip(table.head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
+    head = [visible(title) for title in table.head]
+    columns = zip(head, *([_cell(cell, between).plain for cell in row] for row in table.rows), strict=True)
     return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
 
 
@@ -106,14 +108,14 @@ def _grid(table: Table, between: str) -> Grid:
     made = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for place, title in enumerate(table.head):
         words = all(row[place].form == "text" for row in table.rows)
-        made.add_column(Text(title), no_wrap=True, justify="right" if place and words else "left")
+        made.add_column(Text(visible(title)), no_wrap=True, justify="right" if place and words else "left")
     for row in table.rows:
         made.add_row(*(_cell(cell, between) for cell in row))
     return made
 
 
 def _cell(cell: Cell, between: str) -> Text:
-    text = Text(cell.text, style="bold" if cell.best else "")
+    text = Text(visible(cell.text), style="bold" if cell.best else "")
     text.append(cell.mark or (" " if cell.ranges else ""))
     for each in cell.ranges:
         text.append(between + each.text.replace(",", ""), style="not bold dim")
@@ -121,6 +123,6 @@ def _cell(cell: Cell, between: str) -> Text:
 
 
 def _per_query(report: Report) -> None:
-    typer.echo("\t".join(per_query_head(report)))
+    say("\t".join(per_query_head(report)))
     for name, qid, values in per_query_rows(report):
-        typer.echo("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))
+        say("\t".join([name, qid, *("" if value is None else f"{value:.4f}" for value in values)]))

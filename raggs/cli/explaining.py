@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-import typer
 from rich.console import Console
-from rich.text import Text
 
 from raggs.app.status import StageStatus
 from raggs.artifacts import MergeRecord
+from raggs.cli.plain import say_json
 from raggs.cli.render import unlooked
 from raggs.cli.screen import open_console, table
 from raggs.manifests.explain import Explanation
@@ -25,22 +24,22 @@ def rerun(found: StageStatus, as_json: bool) -> None:
     if as_json:
         components = dict(lock.components) if lock else None
         reasons = [str(reason) for reason in found.reasons]
-        typer.echo(dump_json({"stage": found.stage, "reasons": reasons, "components": components}))
+        say_json(dump_json({"stage": found.stage, "reasons": reasons, "components": components}))
         return
     console = open_console()
     if found.reasons:
         console.print(f"{found.stage} would run again, because", soft_wrap=True)
         for reason in found.reasons:
-            console.print(f"  {reason}", soft_wrap=True, markup=False)
+            console.print(f"  {reason}", soft_wrap=True)
     elif found.status.compared:
         console.print(f"{found.stage} would not run again: nothing that it depends on has changed.", soft_wrap=True)
     else:
         console.print(f"{found.stage} would not run again by what its run's directory tells.", soft_wrap=True)
     if not found.status.compared:
-        console.print(unlooked(found.status), soft_wrap=True, markup=False)
+        console.print(unlooked(found.status), soft_wrap=True)
     if lock is not None:
         console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
-        console.print(dump_json(lock.components), markup=False, soft_wrap=True)
+        console.print(dump_json(lock.components), soft_wrap=True)
 
 
 def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
@@ -48,7 +47,7 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
     if as_json:
         wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
         settings = {"engine": found.config.engine, "top": found.config.top, "max_calls": found.config.max_calls}
-        typer.echo(
+        say_json(
             dump_json({"qid": found.qid, **settings, **asdict(found.ranking), "wins": wins, "failed": found.failed})
         )
         return
@@ -56,7 +55,7 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
     _places(console, run, found)
     console.print(PLACES, markup=False)
     for line in order_lines(found):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
@@ -77,6 +76,6 @@ def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
             str(ranking.exposures[place]),
             f"{won}-{lost}",
             against_next(found, place),
-            Text(shorten(f"{doc_id} {titles.get(doc_id, '')}", 60)),
+            shorten(f"{doc_id} {titles.get(doc_id, '')}", 60),
         )
     console.print(rows)

@@ -10,6 +10,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import CheckedConfig, Json, Yes
+from raggs.cli.plain import agree, say, say_json
 
 Workspace = Annotated[Path, typer.Option("--workspace", "-w", metavar="DIR", help="Where the runs lie.")]
 
@@ -30,8 +31,8 @@ def init(
     from raggs.app.init import make_starter
 
     for file in make_starter(folder, force=force):
-        typer.echo(str(file))
-    typer.echo(f"next: raggs run --config {shlex.quote(str(folder / 'raggs.yaml'))}")
+        say(str(file))
+    say(f"next: raggs run --config {shlex.quote(str(folder / 'raggs.yaml'))}")
 
 
 def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = False) -> None:
@@ -49,11 +50,11 @@ def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = F
 
     checks = examine(config)
     if as_json:
-        typer.echo(dump_json([{"name": check.name, "ok": check.ok, "note": check.note} for check in checks]))
+        say_json(dump_json([{"name": check.name, "ok": check.ok, "note": check.note} for check in checks]))
     else:
         for check in checks:
             sign = {True: "ok  ", False: "FAIL", None: "-   "}[check.ok]
-            typer.echo(f"{sign} {check.name:<22} {check.note}")
+            say(f"{sign} {check.name:<22} {check.note}")
     failed = [check for check in checks if check.ok is False]
     if failed:
         raise PrerequisiteError(f"{failed[0].name}: {failed[0].note}")
@@ -71,10 +72,10 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
 
     found = survey(workspace)
     if as_json:
-        typer.echo(dump_json({part.name: {"entries": part.entries, "bytes": part.bytes} for part in found}))
+        say_json(dump_json({part.name: {"entries": part.entries, "bytes": part.bytes} for part in found}))
         return
     for part in found:
-        typer.echo(f"{part.name:<10} {part.entries:>9,} entries {part.bytes / 1e6:>10,.1f} MB  {part.note}")
+        say(f"{part.name:<10} {part.entries:>9,} entries {part.bytes / 1e6:>10,.1f} MB  {part.note}")
 
 
 def cache_clear(
@@ -98,7 +99,7 @@ def cache_clear(
 
     if not yes and what in ("llm", "all"):
         try:
-            agreed = typer.confirm(f"Throw away the paid answers in {workspace}?")
+            agreed = agree(f"Throw away the paid answers in {workspace}?", err=False)
         except typer.Abort as error:
             if isinstance(error.__context__, KeyboardInterrupt):
                 raise
@@ -106,4 +107,4 @@ def cache_clear(
         if not agreed:
             raise UsageError("nothing was cleared", remedy="pass --yes to clear without asking")
     for name in clear(workspace, what):
-        typer.echo(f"cleared {name}")
+        say(f"cleared {name}")

@@ -10,6 +10,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, Overrides
+from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.index import Load
@@ -65,13 +66,13 @@ def index(
             row = _described(load) if dry_run else _done(load, services, display, _overwrite(load, yes))
             rows.append(row)
             if not as_json and not quiet:
-                typer.echo(row["summary"])
+                say(str(row["summary"]))
     finally:
         services.close()
     if as_json:
-        typer.echo(dump_json(rows))
+        say_json(dump_json(rows))
     elif not quiet:
-        typer.echo(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
+        say(f"next: raggs {'index' if dry_run else 'run'} --config {config}")
 
 
 def _overwrite(load: Load, yes: bool) -> bool:
@@ -79,7 +80,7 @@ def _overwrite(load: Load, yes: bool) -> bool:
     if yes or load.standing.kind != "other" or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return yes
     question = f"{load.loader.place.shown} is there already, and {load.standing.detail}. Delete it and load it anew?"
-    return typer.confirm(question, err=True)
+    return agree(question, err=True)
 
 
 def _done(load: Load, services: RunServices, display: Display, overwrite: bool) -> Row:

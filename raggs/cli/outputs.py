@@ -12,6 +12,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
+from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.catalog import Entry, MeasureEntry
@@ -66,9 +67,12 @@ def export(
     opened = open_run(run)
     files = export_run(opened, format_, out, grades=grades, binary_at=binary_at, corpus=corpus, hear=hear)
     for note in notes:
-        typer.echo(f"note: {note}", err=True)
+        say(f"note: {note}", err=True)
     found = {"files": [str(file) for file in files], "notes": notes}
-    typer.echo(dump_json(found) if as_json else "\n".join(map(str, files)))
+    if as_json:
+        say_json(dump_json(found))
+    else:
+        say("\n".join(map(str, files)))
 
 
 def list_(
@@ -96,15 +100,15 @@ def list_(
         return
     found = catalog(kind)
     if as_json:
-        typer.echo(dump_json({title: _plain(entries) for title, entries in found.items()}))
+        say_json(dump_json({title: _plain(entries) for title, entries in found.items()}))
         return
     width = max(len(name) for entries in found.values() for name in entries)
     origins = max(len(entry.origin) for entries in found.values() for entry in entries.values())
     for title, entries in found.items():
         if kind is None:
-            typer.echo(f"{title}:")
+            say(f"{title}:")
         for name, entry in entries.items():
-            typer.echo(hanging(f"  {name:<{width}}  {entry.origin:<{origins}}  ", entry.summary))
+            say(hanging(f"  {name:<{width}}  {entry.origin:<{origins}}  ", entry.summary))
 
 
 def _plain(entries: Mapping[str, Entry]) -> dict[str, dict[str, str | bool]]:
@@ -119,18 +123,18 @@ def _list_measures(as_json: bool) -> None:
 
     entries = measure_entries()
     if as_json:
-        typer.echo(dump_json({"measures": {name: asdict(entry) for name, entry in entries.items()}}))
+        say_json(dump_json({"measures": {name: asdict(entry) for name, entry in entries.items()}}))
         return
     rows = [("measure", "range", "better", "ties", "parameters"), *map(_measure_row, entries.values())]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
-    typer.echo(lines[0])
+    say(lines[0])
     for line, entry in zip(lines[1:], entries.values(), strict=True):
         origin = "" if entry.origin.startswith("raggs ") else f"  from {entry.origin}"
-        typer.echo(line)
-        typer.echo(hanging("    ", entry.summary))
-        typer.echo(hanging("    ", f"{entry.formula}  [{entry.source}]{origin}"))
-    typer.echo(
+        say(line)
+        say(hanging("    ", entry.summary))
+        say(hanging("    ", f"{entry.formula}  [{entry.source}]{origin}"))
+    say(
         hanging("", "ties known: E[...], range[...], bias[...], min[...] and max[...] of the measure, as in E[ndcg@10]")
     )
 
@@ -168,4 +172,4 @@ def schema(
         from raggs.app.catalog import json_schema
 
         found = json_schema(artifact)
-    typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    say_json(json.dumps(found, indent=2, ensure_ascii=False))

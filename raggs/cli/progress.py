@@ -10,8 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from raggs.cli.screen import Screen
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.stages import GOLDEN
+from raggs.text import visible
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
 
@@ -36,12 +38,12 @@ class LiveProgress:
     def __init__(self, console: Console) -> None:
         self._bars = Bars(
             SpinnerColumn(),
-            TextColumn("{task.description:<9}"),
+            TextColumn("{task.description:<9}", markup=False),
             BarColumn(bar_width=28),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]:>10}"),
+            TextColumn("{task.fields[rate]:>10}", markup=False),
             TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[note]}"),
+            TextColumn("{task.fields[note]}", markup=False),
             console=console,
         )
         self._tasks: dict[str, TaskID] = {}
@@ -66,7 +68,7 @@ class LiveProgress:
     def __call__(self, event: Event) -> None:
         match event:
             case Notice(message):
-                self._bars.console.print(f"note: {message}", markup=False, highlight=False)
+                self._bars.console.print(f"note: {message}")
             case StageSkipped(stage, lock):
                 rows = next(iter(lock.outputs.values())).rows
                 self._bars.update(self._task(stage), total=1, completed=1, note=f"unchanged, {rows:,} records")
@@ -155,7 +157,7 @@ class PlainProgress:
 
     @staticmethod
     def _say(line: str) -> None:
-        sys.stderr.write(line + "\n")
+        sys.stderr.write(visible(line) + "\n")
         sys.stderr.flush()
 
 
@@ -170,5 +172,5 @@ def listener(quiet: bool) -> LiveProgress | PlainProgress | None:
     """The right display for where stderr goes; None with --quiet."""
     if quiet:
         return None
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     return LiveProgress(console) if console.is_terminal else PlainProgress()

@@ -9,6 +9,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json
+from raggs.cli.plain import say, say_json
 
 
 def list_(as_json: Json = False, debug: Debug = False) -> None:
@@ -23,11 +24,11 @@ def list_(as_json: Json = False, debug: Debug = False) -> None:
 
     pages = prompt_pages()
     if as_json:
-        typer.echo(dump_json({page.name: {"languages": page.languages, "note": page.note} for page in pages}))
+        say_json(dump_json({page.name: {"languages": page.languages, "note": page.note} for page in pages}))
         return
     width = max(len(page.name) for page in pages)
     for page in pages:
-        typer.echo(f"{page.name:<{width}}  {', '.join(page.languages)}  {page.note}")
+        say(f"{page.name:<{width}}  {', '.join(page.languages)}  {page.note}")
 
 
 def show(
@@ -49,4 +50,7 @@ def show(
     from raggs.manifests.store import dump_json
 
     page = prompt_page(name, language)
-    typer.echo(dump_json(asdict(page)) if as_json else page.markdown, nl=as_json)
+    if as_json:
+        say_json(dump_json(asdict(page)))
+    else:
+        say(page.markdown, nl=False)

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from raggs.app.run import Forecast
 from raggs.app.status import Status
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.again import Asked
+from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
@@ -50,7 +49,7 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
     for lock in locks.values():
         for line, warning in health_lines(lock.health):
-            console.print(line, style="yellow" if warning else None, markup=False, soft_wrap=True)
+            console.print(line, style="yellow" if warning else None, soft_wrap=True)
 
 
 def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
@@ -64,12 +63,12 @@ def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
         for record in ranking[:SHOWN_PASSAGES]:
             words, title = texts.get((qid, ""), ""), texts.get((qid, record.doc_id), "")
             rows.add_row(
-                Text(shorten(f"{qid} {words}", 34)) if record.rank == 1 else "",
+                shorten(f"{qid} {words}", 34) if record.rank == 1 else "",
                 str(record.rank),
                 str(record.grade),
                 f"{record.score:.2f}",
                 f"{record.confidence:.0%}",
-                Text(shorten(f"{record.doc_id} {title}", 60)),
+                shorten(f"{record.doc_id} {title}", 60),
             )
     console.print(rows)
     console.print(CONFIDENCE)
@@ -171,7 +170,7 @@ def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
         estimates = [line.model_dump() for line in lines]
         reasons = {name: [str(reason) for reason in found] for name, found in plan.items()}
         costs = {"usd": total, "usd_at_most": expected.usd_at_most, "max_usd": cap}
-        typer.echo(dump_json({"plan": reasons, "estimates": estimates, **costs}))
+        say_json(dump_json({"plan": reasons, "estimates": estimates, **costs}))
         return
     console = open_console()
     for name, found in plan.items():
@@ -236,7 +235,7 @@ def status(found: Status, as_json: bool) -> None:
             for name, reasons in plan.items()
         }
         facts = {"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}
-        typer.echo(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
+        say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
     console.print(_standing(found))
@@ -244,7 +243,7 @@ def status(found: Status, as_json: bool) -> None:
     named = manifest.name if manifest.name != manifest.config.get("name", manifest.name) else None
     again = Asked(found.config or Path(manifest.config_file or "CONFIG"), found.overrides, named).command()
     if not found.compared:
-        console.print(unlooked(found), markup=False, soft_wrap=True)
+        console.print(unlooked(found), soft_wrap=True)
     command = again if any(plan.values()) else _next(folder, manifest, again, failed)
     console.print(f"next: {command}", soft_wrap=True)
 
@@ -257,7 +256,7 @@ def _standing(found: Status) -> Table:
         spent = found.spent.get(name)
         rows.add_row(
             name,
-            Text(shorten(state, 64)),
+            shorten(state, 64),
             f"{_rows(lock):,}" if lock else "",
             f"{lock.failed:,}" if lock and lock.failed else "",
             f"{spent.usd:,.4f}" if spent and spent.calls else "",

@@ -11,6 +11,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import ConfigFile, Json, MaybeConfig, Overrides, RunFolder, Yes
+from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.run import BudgetSpent, Forecast
@@ -87,11 +88,11 @@ def run(
     asked = Asked(config, settings, run_id, start, stop, only)
     result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json))
     if as_json:
-        typer.echo(render.run_json(result))
+        say_json(render.run_json(result))
     elif not quiet:
         render.run_summary(result, asked, show)
     if result.failed:
-        typer.echo(f"raggs: finished in part: {render.failures(result)}", err=True)
+        say(f"raggs: finished in part: {render.failures(result)}", err=True)
         raise typer.Exit(IN_PART)
 
 
@@ -122,7 +123,7 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool) -> 
     if not (found := losses(runner, selection)):
         return
     told = "; ".join(map(str, found))
-    if not (asks and typer.confirm(f"{told}. The old answers stay cached. Go on?", default=False, err=True)):
+    if not (asks and agree(f"{told}. The old answers stay cached. Go on?", default=False, err=True)):
         remedy = "pass --yes to replace them (the old answers stay cached), or --run-id NAME to keep them beside"
         raise UsageError(told, where=runner.store.folder, remedy=remedy)
 
@@ -151,9 +152,7 @@ def _confirm(expected: Forecast, cap: float | None) -> None:
         return
     calls, usd = sum(line.calls for line in paid), sum(line.usd or 0.0 for line in paid)
     limit = "no cap" if cap is None else f"it stops at ${cap:,.2f}"
-    if not typer.confirm(
-        f"Up to {calls:,} calls of {paid[0].who}, some ${usd:,.2f} ({limit}). Go on?", default=True, err=True
-    ):
+    if not agree(f"Up to {calls:,} calls of {paid[0].who}, some ${usd:,.2f} ({limit}). Go on?", default=True, err=True):
         raise UsageError("nothing was run", remedy="pass --yes to run without asking")
 
 

@@ -1,16 +1,23 @@
 """The screen: stdout as tables are printed on it.
 
 A number is never cut: columns of text give way, and what is still too wide for the terminal is printed in parts.
+Whatever is printed here is plain text: brackets are no markup, and what would command the terminal is shown as an
+escape (`raggs.text.visible`). Colour and weight are given on purpose, by `rich.text.Text` and styles.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import wrap
 from typing import NamedTuple
 
-from rich.console import Console, ConsoleOptions
+from rich.console import Console, ConsoleOptions, HighlighterType, JustifyMethod, OverflowMethod, RenderableType
+from rich.segment import Segment
+from rich.style import Style
 from rich.table import Column, Table
+from rich.text import Text
+
+from raggs.text import visible
 
 PIPE_WIDTH = 160
 GAP = 2
@@ -37,10 +44,37 @@ NUMBERS = {
 }
 
 
+class Screen(Console):
+    """A console without markup, on which no text can act."""
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+
+    def render_str(
+        self,
+        text: str,
+        *,
+        style: str | Style = "",
+        justify: JustifyMethod | None = None,
+        overflow: OverflowMethod | None = None,
+        emoji: bool | None = None,
+        markup: bool | None = None,
+        highlight: bool | None = None,
+        highlighter: HighlighterType | None = None,
+    ) -> Text:
+        """See `Console.render_str`; the length of an escape counts where columns are measured."""
+        return Text(visible(text), style=style, justify=justify, overflow=overflow)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """See `Console.render`: everything that is printed passes through here."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
 def open_console() -> Console:
     """Stdout; where it is no terminal, wide enough that no table is cut."""
-    console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, soft_wrap=False, width=PIPE_WIDTH)
+    screen = Screen()
+    return screen if screen.is_terminal else Screen(width=PIPE_WIDTH)
 
 
 def hanging(head: str, text: str) -> str:
