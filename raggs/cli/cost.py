@@ -79,7 +79,9 @@ def _print(cost: RunCost, top: int) -> None:
         screen.print(f"… and {len(found.query) - len(queries):,} more; all of them with --json")
     usd = cost.estimated_usd
     compared = "" if usd is None else f"; the dry run's estimate is ${usd:,.4f} for a run without a cache"
-    screen.print(f"\n${found.total.usd:,.4f} spent, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
+    perhaps = found.total.perhaps_usd
+    doubt = f" (${perhaps:,.4f} of it perhaps: calls without an answer in time)" if perhaps else ""
+    screen.print(f"\n${found.total.usd:,.4f} spent{doubt}, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
 
 
 COLUMNS = ("calls", "cached", "failed", "tokens in", "tokens out", "mean s", "USD", "saved USD")

@@ -2,13 +2,17 @@
 
 The caps are the run's: what its ledger held before this invocation counts. Those of one invocation have names of
 their own and count from zero. A call that does not fit waits while others are in flight, since they mostly cost less
-than was reserved for them; when none is left and it still does not fit, the budget is used up. The cap holds as far as
-the reservations do: a call may cost more than its reservation when its answer is longer than expected.
+than was reserved for them; when none is left and it still does not fit, the budget is used up.
+
+The cap holds as far as the reservations do. How long a model's answers are, hidden reasoning included, is known when
+it has answered; so under a cap its first call goes alone, with all the money that its longest answer could cost, or
+that is left, and each call that ends lets two more go.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -61,31 +65,53 @@ class Budget:
         self._spent = 0.0
         self._reserved = 0.0
         self._calls = 0
-        self._in_flight = 0
+        self._in_flight: Counter[str] = Counter()  # by model
+        self._ended: Counter[str] = Counter()
+        self._answered: set[str] = set()
         self._waiting: list[asyncio.Event] = []
 
-    async def reserve(self, usd: float) -> None:
-        """Set one call and `usd` aside; `settle` must follow.
+    async def reserve(self, cost: float | Callable[[], float], most: float = 0.0, model: str = "") -> float:
+        """Set one call and its money aside; `settle` must follow.
+
+        Args:
+            cost: USD that the call may cost, as far as is known; asked again after each wait.
+            most: what it could cost, of a model that has not answered yet.
+            model: whose calls are to begin slowly; none by default.
+
+        Returns:
+            What was set aside: `cost`, or for a first call up to `most`, as far as there is money.
 
         Raises:
             BudgetSpent: the calls or the money are used up.
         """
         self._count_call()
-        while (cap := self._too_dear(usd)) is not None:
-            if not self._in_flight:
+        while True:
+            usd = cost if isinstance(cost, float | int) else cost()
+            wanted = usd if model in self._answered else max(usd, most)
+            alone = not self._in_flight.total()
+            if self._too_dear(wanted) is None and self._may_begin(model, usd):
+                break
+            if alone and (cap := self._too_dear(usd)) is not None:
                 told = f"{cap.spent:.4f} of {cap.limit:.4f} USD spent, the next call may cost {usd:.4f}"
                 raise BudgetSpent(cap, told)
+            if alone:
+                wanted = max(usd, self._left())
+                break
             change = asyncio.Event()
             self._waiting.append(change)
             await change.wait()
             self._count_call()
         self._calls += 1
-        self._in_flight += 1
-        self._reserved += usd
+        self._in_flight[model] += 1
+        self._reserved += wanted
+        return wanted
 
-    def settle(self, reserved: float, spent: float) -> None:
+    def settle(self, reserved: float, spent: float, model: str = "", *, answered: bool = False) -> None:
         """Exchange what was reserved for what the call did cost."""
-        self._in_flight -= 1
+        self._in_flight[model] -= 1
+        self._ended[model] += 1
+        if answered:
+            self._answered.add(model)
         self._reserved = max(0.0, self._reserved - reserved)
         self._spent += spent
         waiting, self._waiting = self._waiting, []
@@ -97,14 +123,27 @@ class Budget:
         self._calls += 1
         self._spent += usd
 
+    def _may_begin(self, model: str, usd: float) -> bool:
+        """Whether enough calls of a model have ended for one more of them, where that costs something."""
+        slowly = bool(model) and usd > 0 and self._settings.limits_usd
+        return not slowly or self._in_flight[model] < max(1, 2 * self._ended[model])
+
     def _too_dear(self, usd: float) -> Cap | None:
         """The cap that `usd` more would break, if any."""
         if usd == 0:
             return None
-        of_run = Cap("max_usd", _limit(self._settings.max_usd), self._earlier().usd + self._spent)
-        of_this = Cap("max_usd_per_invocation", _limit(self._settings.max_usd_per_invocation), self._spent)
-        broken = (cap for cap in (of_run, of_this) if cap.spent + self._reserved + usd > cap.limit + ROUNDING)
+        broken = (cap for cap in self._money() if cap.spent + self._reserved + usd > cap.limit + ROUNDING)
         return next(broken, None)
+
+    def _left(self) -> float:
+        """USD that are neither spent nor reserved."""
+        return min(cap.limit - cap.spent for cap in self._money()) - self._reserved
+
+    def _money(self) -> tuple[Cap, Cap]:
+        return (
+            Cap("max_usd", _limit(self._settings.max_usd), self._earlier().usd + self._spent),
+            Cap("max_usd_per_invocation", _limit(self._settings.max_usd_per_invocation), self._spent),
+        )
 
     def _count_call(self) -> None:
         of_run = Cap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls)

@@ -19,9 +19,9 @@ from raggs.errors import ConfigError
 from raggs.llm import rate
 from raggs.llm.budget import Budget
 from raggs.llm.calls import Answer, Call
-from raggs.llm.faults import Fault, Outage
+from raggs.llm.faults import SLOW, Fault, Outage
 from raggs.llm.ledger import Trace
-from raggs.llm.prices import list_price
+from raggs.llm.prices import list_price, longest_answer
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
 from raggs.spending import Spending
 
@@ -148,22 +148,30 @@ class Caller:
         if self._closing:
             raise asyncio.CancelledError
         price = self.price(call.model)
-        reserved = price.usd(call.prompt_tokens, answer_tokens)
-        await self.budget.reserve(reserved)
-        spent, task = 0.0, asyncio.current_task()
+
+        def likely() -> float:
+            return price.usd(call.prompt_tokens, self.expected(call))
+
+        most = price.usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)))
+        reserved = await self.budget.reserve(likely, most, call.model)
+        spent, answered, task = 0.0, False, asyncio.current_task()
         self._on_their_way.add(task)
         try:
             with trace.attempt():
                 answer = await call.send(self._settings, formatted=formatted)
             throttle.answered(tickets, answer.headers, tokens)
-            spent = self.account(call.model, answer, price, trace)
+            spent, answered = self.account(call.model, answer, price, trace), True
             return answer
+        except asyncio.CancelledError:
+            spent = trace.perhaps(likely())
+            raise
         except Fault as fault:
             throttle.refused(tickets, fault, tokens)
+            spent = trace.perhaps(likely()) if fault.rule is SLOW else 0.0
             raise
         finally:
             self._on_their_way.discard(task)
-            self.budget.settle(reserved, spent)
+            self.budget.settle(reserved, spent, call.model, answered=answered)
 
     def expected(self, call: Call[A]) -> int:
         """Tokens to reserve for the answer."""

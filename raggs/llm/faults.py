@@ -83,7 +83,7 @@ REDIRECTED = Rule(
     "set llm.api_base, or the model's own, to the address that answers itself",
 )
 BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
-_SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
+SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
 GONE = Rule(Treatment.STOP, ProviderError, "the provider does not answer", f"{AGAIN} when it does")
 GARBLED = Rule(Treatment.RETRY, ProviderError, "the provider's answer cannot be read")
@@ -101,8 +101,8 @@ TABLE: Mapping[str, Rule] = {
     "LiteLLMUnknownProvider": _PROVIDER,
     "UnsupportedParamsError": _PARAMETER,
     "RateLimitError": BUSY,
-    "Timeout": _SLOW,
-    "TimeoutError": _SLOW,
+    "Timeout": SLOW,
+    "TimeoutError": SLOW,
     "InternalServerError": _DOWN,
     "ServiceUnavailableError": _DOWN,
     "BadGatewayError": _DOWN,
@@ -149,7 +149,7 @@ HINTS: Mapping[str, Rule] = {
     "unsupported_value": _PARAMETER,
     "llm provider not provided": _PROVIDER,
 }
-STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: _SLOW, 429: BUSY}
+STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: SLOW, 429: BUSY}
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
 CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")  # litellm's own, before the provider's words

@@ -55,6 +55,9 @@ class LedgerLine(BaseModel):
     usd: float = Field(0.0, ge=0)
     saved_usd: float = Field(0.0, ge=0, description="what the cached answers had cost")
     latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt; the wait for a batch")
+    perhaps_usd: float = Field(
+        0.0, ge=0, description="of `usd`, what calls without an answer in time may have cost, each at its likely price"
+    )
 
     @property
     def spent(self) -> Spending:
@@ -76,6 +79,7 @@ class Trace:
     spent: Spending = field(default_factory=Spending)
     latency_s: float = 0.0
     outcome: Outcome = "cancelled"  # until something else is known
+    perhaps_usd: float = 0.0
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -86,6 +90,12 @@ class Trace:
             yield
         finally:
             self.latency_s = time.perf_counter() - began
+
+    def perhaps(self, usd: float) -> float:
+        """The latest attempt had no answer in time, but may have been charged for; returns `usd`."""
+        self.spent += Spending(usd=usd)
+        self.perhaps_usd += usd
+        return usd
 
     def batched(self, waited_s: float) -> None:
         """A batch has answered one line; who stops waiting books nothing, since a later run will."""
@@ -207,5 +217,6 @@ class CallLedger:
                 usd=round(spent.usd, DIGITS),
                 saved_usd=round(spent.saved_usd, DIGITS),
                 latency_s=round(trace.latency_s, 4),
+                perhaps_usd=round(trace.perhaps_usd, DIGITS),
             )
         )

@@ -75,6 +75,12 @@ def reasons(model: str, parameters: Mapping[str, object]) -> bool:
     return bool(_entry(model).get("supports_reasoning")) and (bool(asked) or "claude" not in model)
 
 
+def longest_answer(model: str) -> int:
+    """Tokens of the longest answer that `model` can give, by the list; 0 where it says nothing."""
+    found = _entry(model).get("max_output_tokens")
+    return found if isinstance(found, int) and found > 0 else 0
+
+
 def vector_size(model: str) -> int | None:
     """Length of an embedding model's vectors, by the list; None where it says nothing."""
     size = _entry(model).get("output_vector_size")

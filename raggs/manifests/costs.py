@@ -17,14 +17,15 @@ from raggs.spending import Spending
 class LedgerSum(Spending):
     """Some lines of the ledger together, which does not say what was repaired.
 
-    `failed` counts calls without an answer; `seconds` is the latency of their last attempts, over all but those that
-    were cached.
+    `failed` counts calls without an answer; `perhaps_usd` is what those without one in time may have cost, a part of
+    `usd`; `seconds` is the latency of their last attempts, over all but those that were cached.
     """
 
     answered: int = 0
     unusable: int = 0
     failed: int = 0
     seconds: float = 0.0
+    perhaps_usd: float = 0.0
 
     @property
     def mean_s(self) -> float:
@@ -41,6 +42,7 @@ def sum_of(line: LedgerLine) -> LedgerSum:
         unusable=line.outcome == "unusable",
         failed=line.outcome in ("failed", "cancelled"),
         seconds=line.latency_s,
+        perhaps_usd=line.perhaps_usd,
     )
 
 

@@ -11,7 +11,9 @@ from support.llm_bench import KEY, MODEL, question
 from support.llm_server import LLMServer
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
-from raggs.llm import LLM, BudgetSettings, LLMSettings, Price
+from raggs.jsonl import read_torn
+from raggs.llm import LLM, BudgetSettings, BudgetSpent, CallLedger, LLMSettings, Price
+from raggs.llm.ledger import LedgerLine
 from raggs.spending import Spending
 
 OTHER = "hosted_vllm/m"  # asked through litellm
@@ -176,7 +178,7 @@ def test_closing_starts_no_more_calls(bench, waiting_for):
     faults = {"a repair": "prose", "a retry": "500"}
     settings = {"the rate": {"requests_per_minute": 1}, "a slot": {"concurrency": 2}}.get(waiting_for, {})
     with bench(delay_s=0.3, fault_for=lambda *_: faults.get(waiting_for)) as b:
-        llm = b.llm(**{"concurrency": 12, **settings})
+        llm = b.llm(max_usd=None, **{"concurrency": 12, **settings})
         began = time.monotonic()
         b.run(work, llm)
         assert b.server.count == llm.spent.calls == {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
@@ -598,3 +600,43 @@ def test_a_key_may_end_with_a_line_break_but_hold_none(bench, monkeypatch):
         monkeypatch.setenv("OPENAI_API_KEY", "\n")
         with pytest.raises(AuthenticationError, match="there is no key"):
             b.run(lambda llm: llm.ask(question(text="blank")))
+
+
+def test_hidden_reasoning_does_not_break_a_cap(bench):
+    """16 questions at once to a model that thinks for 20,000 tokens before each answer, under a cap of 5 USD."""
+
+    async def work(llm):
+        return await asyncio.gather(*(llm.ask(question(text=str(n))) for n in range(16)), return_exceptions=True)
+
+    with bench(fault_for=lambda *_: "hidden") as b:
+        llm = b.llm(prices={MODEL: Price(input=0, output=100.0)}, concurrency=16)
+        found = b.run(work, llm)
+        assert llm.spent.usd <= 5
+        assert llm.spent.calls == 2, "of 2 USD each, and a third would not fit"
+        assert [type(reply) for reply in found].count(BudgetSpent) == 14
+
+
+def test_under_a_cap_the_first_call_goes_alone_and_each_end_lets_two_more_go(bench):
+    async def work(llm):
+        await asyncio.gather(*(llm.ask(question(text=str(n))) for n in range(14)))
+
+    for caps, peak in (({}, 4), ({"max_usd": None}, 14)):
+        with bench(delay_s=0.2) as b:
+            b.run(work, concurrency=14, cached=False, **caps)
+            assert b.server.times[1] - b.server.times[0] > 0.15 or caps
+            assert b.server.peak >= peak
+
+
+def test_a_call_that_times_out_is_booked_at_its_likely_price_each_time(bench, tmp_path):
+    with bench(faults=["slow:5", "slow:5"]) as b:
+        ledger = CallLedger(tmp_path / "ledger.jsonl", "judge")
+        settings = LLMSettings(
+            api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, timeout_s=0.3, backoff_s=0.001
+        )
+        llm = LLM(settings, BudgetSettings(), None, ledger)
+        assert b.run(lambda llm: llm.ask(question()), llm).error is None
+        (line,) = read_torn(tmp_path / "ledger.jsonl", LedgerLine, "")
+        assert (line.attempts, line.outcome) == (3, "answered")
+        assert 0 < line.perhaps_usd < line.usd
+        assert line.perhaps_usd > 2 * 300e-6, "twice the length that an answer may have"
+        assert llm.spent.usd == pytest.approx(line.usd)

@@ -266,6 +266,8 @@ class LLMServer:
             sent = sum(len(message["content"]) for message in body["messages"]) // 4
             said = len(content or "") // 4 + 1
             found["usage"] = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+        if fault == "hidden":
+            found["usage"]["completion_tokens"] = 20_000
         if fault == "huge usage":
             found["usage"] = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), int("9" * 400))
         return found
