@@ -22,6 +22,7 @@ from raggs.jsontypes import leaves
 HIDDEN = "[redacted]"
 SHORTEST = 8  # characters; shorter values are words ("none", "test") that stand in many places by chance
 LONG = 12  # characters from which a value counts also inside of a longer word
+FOLDERS = ("PWD", "OLDPWD")  # variables of every shell: where it stands, and stood
 QUERY_TEMPLATE = "query_template"  # its keys are names of fields of somebody's index
 CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 NAME = re.compile(
@@ -67,7 +68,7 @@ def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value.strip()
         for name, value in environment.items()
-        if len(value.strip()) >= SHORTEST and is_secret_name(name)
+        if len(value.strip()) >= SHORTEST and is_secret_name(name) and name not in FOLDERS
     }
 
 

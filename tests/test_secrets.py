@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import RaggsError
-from raggs.secrets import HIDDEN, held, is_secret_name, mask
+from raggs.secrets import HIDDEN, held, is_secret_name, mask, secrets_of
 
 SECRET_NAMES = """
     OPENAI_API_KEY API_KEY api_key apiKey api-key X-Api-Key aws_secret_access_key AWS_ACCESS_KEY_ID azure_ad_token
@@ -100,3 +100,9 @@ def test_short_values_are_words() -> None:
         assert mask("none of them") == "none of them"
         patch.setenv("OPENAI_API_KEY", "anything")
         assert mask("anything, or anythings") == f"{HIDDEN}, or anythings"
+
+
+def test_the_folder_in_which_a_shell_stands_is_no_secret() -> None:
+    shell = {"PWD": "/home/somebody/project", "OLDPWD": "/home/somebody", "MYSQL_PWD": "hunter2-hunter2"}
+    assert secrets_of(shell) == {"MYSQL_PWD": "hunter2-hunter2"}
+    assert list(held({"workspace": "/home/somebody/project/runs"}, shell)) == []
