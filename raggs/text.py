@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from raggs.jsontypes import Json
 
+SLIP = 0.7  # of a name's letters that a slip of the fingers leaves alone
 WHITESPACE = re.compile(r"\s+")
 BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next line
 # Format characters that change the meaning of a text rather than its looks: they shape letters of Indic and
@@ -120,10 +121,16 @@ def shorten(text: str, width: int) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that resembles `name` most, or None when nothing does."""
-    from rapidfuzz import fuzz, process  # late: only a mistake needs it
+    """The known name that resembles `name` most, or None when nothing does.
 
-    found = process.extractOne(name, list(known), scorer=fuzz.WRatio, score_cutoff=60)
+    A slip of the fingers is looked for first (letters left out, doubled or swapped), then a name that holds the other.
+    """
+    from rapidfuzz import fuzz, process  # late: only a mistake needs it
+    from rapidfuzz.distance import OSA
+
+    names = list(known)
+    found = process.extractOne(name, names, scorer=OSA.normalized_similarity, score_cutoff=SLIP)
+    found = found or process.extractOne(name, names, scorer=fuzz.WRatio, score_cutoff=60)
     return None if found is None else str(found[0])
 
 

@@ -18,6 +18,7 @@ from raggs.evaluation.writers import per_query_head, per_query_rows
 from raggs.text import visible
 
 GAP = 2  # between columns
+LEAST = 8  # characters of a column that is folded; a narrower screen cuts
 
 
 def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Path]) -> None:
@@ -45,7 +46,7 @@ def _scores(section: Section, screen: Console) -> None:
         return
     drawn, between = _layout(table, screen.width)
     for part in _parts(drawn, screen.width, between):
-        screen.print(_grid(part, between))
+        screen.print(_grid(_folded(part, screen.width, between), between))
     signs = {each.brackets for row in drawn.rows for cell in row for each in cell.ranges}
     legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
     _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
@@ -85,6 +86,23 @@ def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
             taken.append([])
         taken[-1].append(place)
     return [_columns(table, [0, *places]) for places in taken]
+
+
+def _folded(table: Table, width: int, between: str) -> Table:
+    """The table with the texts of its last column broken into lines where they are too long; numbers are not."""
+    columns = _widths(table, between)
+    room = width - sum(columns[:-1]) - GAP * (len(columns) - 1)
+    if columns[-1] <= room or room < LEAST:
+        return table
+    rows = (
+        (*row[:-1], replace(row[-1], value=_broken(row[-1].text, room)) if row[-1].form == "text" else row[-1])
+        for row in table.rows
+    )
+    return Table((*table.head[:-1], _broken(table.head[-1], room)), tuple(rows))
+
+
+def _broken(text: str, room: int) -> str:
+    return "\n".join(text[start : start + room] for start in range(0, len(text), room)) or text
 
 
 def _columns(table: Table, places: Sequence[int]) -> Table:

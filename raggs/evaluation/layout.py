@@ -17,9 +17,11 @@ def lay_out(report: Report) -> Document:
     Raises:
         UsageError: the report holds what an analysis found that is not installed here.
     """
-    analyses: list[Analysis] = [REGISTRY.load(name)() for name in (*REGISTRY.builtin, *report.analyses)]
+    analyses: list[Analysis] = [REGISTRY.load(name)() for name in dict.fromkeys((*REGISTRY.builtin, *report.analyses))]
     sections = tuple(section for analysis in analyses if (section := analysis.section(report)))
-    legend = Legend("[ ]", interval(report)), *filter(None, (analysis.legend(report) for analysis in analyses))
+    ranged = any(score.low is not None for _, score in _each(report))
+    signs = (Legend("[ ]", interval(report)) if ranged else None, *(analysis.legend(report) for analysis in analyses))
+    legend = tuple(filter(None, signs))
     scores = Section("Scores", (judgments(report.golden),), _scores(report), legend)
     return Document("Evaluation", scores, sections, report.notes, report.warnings)
 

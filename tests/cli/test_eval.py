@@ -222,7 +222,8 @@ def test_bounds_enclose_every_score_and_meet_where_nothing_is_unjudged(here: Pat
 
 
 def test_the_bottleneck_is_told_by_query(here: Path) -> None:
-    report = scored("-g", "qrels", "-r", "a", "-k", "1", "--pool", "2")
+    write(here, full=QRELS + "q1 0 doc-7 1\nq3 0 doc-8 1\n")
+    report = scored("-g", "full", "-r", "a", "-k", "1", "--pool", "2")
     nwg, recall = report["systems"][0]["bottleneck"]
     assert (nwg["measure"], nwg["pool"], recall["measure"]) == ("ra_nwg@1", 2, "n_recall4@1")
     # q1 and q3 have what they need at rank 2; q2 has it at rank 1
@@ -230,9 +231,22 @@ def test_the_bottleneck_is_told_by_query(here: Path) -> None:
     assert nwg["queries"] == {"retrieval": 0, "ordering": 2, "none": 1}
     assert (nwg["kind"], nwg["ceiling"], nwg["retrieval"]) == ("ordering", 1.0, 0.0)
     assert nwg["ordering"] == pytest.approx(nwg["ceiling"] - nwg["actual"]) == pytest.approx(2 / 3)
-    narrow = scored("-g", "qrels", "-r", "a", "-k", "1", "--pool", "1")["systems"][0]["bottleneck"][0]
+    narrow = scored("-g", "full", "-r", "a", "-k", "1", "--pool", "1")["systems"][0]["bottleneck"][0]
     assert narrow["by_query"] == {"q1": "retrieval", "q2": "none", "q3": "retrieval"}
-    assert "a: ra_nwg@1 0.3333 of a ceiling of 1.0000" in raggs_eval("-g", "qrels", "-r", "a", "-k", "1").stdout
+    assert "a: ra_nwg@1 0.3333 of 1.0000, the ceiling" in raggs_eval("-g", "full", "-r", "a", "-k", "1").stdout
+
+
+def test_advice_is_given_on_the_measures_that_were_asked_for(here: Path) -> None:
+    write(here, full=QRELS + "q1 0 doc-7 1\nq3 0 doc-8 1\n")
+    files = ("-g", "full", "-r", "a", "-k", "1")
+    shown = {
+        names: raggs_eval(*files, "-m", names).stdout for names in ("mrr", "n_recall4", "proc_ra_nwg", "E[ra_nwg]")
+    }
+    assert {names: text.count("the ceiling that") for names, text in shown.items()} == {
+        "mrr": 0, "n_recall4": 1, "proc_ra_nwg": 1, "E[ra_nwg]": 1,
+    }  # fmt: skip
+    assert "a: n_recall4@1 " in shown["n_recall4"]
+    assert len(scored(*files, "-m", "mrr")["systems"][0]["bottleneck"]) == 2
 
 
 def test_sensitivity_tells_whether_the_order_of_systems_holds(here: Path) -> None:
@@ -255,9 +269,8 @@ def test_robustness_is_a_distribution_whose_area_is_the_mean_recall(here: Path) 
     assert second["shares"]["0.5"] == 1.0
     assert second["shares"]["0.6"] == pytest.approx(2 / 3)
     assert second["beside"]["map@2"] == means(report)["map@2"]
-    assert (
-        "recall@2 mean 0.8333, none at all 0%" in raggs_eval("-g", "qrels", "-r", "a", "-k", "2", "--robustness").stdout
-    )
+    shown = raggs_eval("-g", "qrels", "-r", "a", "-k", "2", "--robustness").stdout
+    assert "recall@2 mean 0.8333; it is 0 for 0% of the queries" in shown
 
 
 def test_a_baseline_gives_verdicts(here: Path) -> None:

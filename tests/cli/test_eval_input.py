@@ -122,12 +122,6 @@ SAMPLE_FILES: dict[str, tuple[Files, int, tuple[str, ...]]] = {
     "a sample of an empty list": ({"samples": "- {id: s1, expected_output: []}"}, 5, ("s1 expects no passage",)),
     "a sample of one word": ({"samples": "- {id: s1, expected_output: doc-3}"}, 5, ("s1 expects no passage",)),
     "an expected passage twice": ({"samples": "- {id: s1, expected_output: [a, a]}"}, 5, ("expects a twice",)),
-    "an expected passage is a date": (
-        {"samples": "- {id: s1, expected_output: [2024-01-01]}"},
-        5,
-        ("s1", "no id", "quote it"),
-    ),
-    "a date that does not exist": ({"samples": "- {id: s1, expected_output: [2024-13-41]}"}, 5, ("YAML",)),
     "an expected passage is a list": ({"samples": "- {id: s1, expected_output: [[a]]}"}, 5, ("s1", "no id")),
     "a gain below 0": ({"samples": "- {id: s1, expected_output: {a: -1}}"}, 5, ("gain -1 of a",)),
     "a gain that is a word": ({"samples": "- {id: s1, expected_output: {a: much}}"}, 5, ("gain 'much' of a",)),

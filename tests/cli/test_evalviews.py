@@ -9,8 +9,10 @@ from rich.console import Console
 from support.studies import GOOD, SYSTEMS, reported
 
 from raggs.cli.evalviews import show
+from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.analyses.pooling import Pooling
 from raggs.golden.systems import System
 from raggs.metrics.columns import Run
 
@@ -49,6 +51,31 @@ def test_brackets_in_names_are_no_markup(name, tmp_path):
     systems = tuple(System(text, "f", Run.of(GOOD)) for text in (name, "other"))
     assert name in "\n".join(shown(80, Comparisons(name), systems=systems))
     assert f"against {name}" in "\n".join(shown(80, Comparisons(name), systems=systems))
+
+
+@pytest.mark.parametrize("width", [80, 40])
+def test_long_names_are_folded_and_their_numbers_stay_whole(width):
+    names = ("x" * 300, "short", "a-name-of-some-length/with-parts/" * 4)
+    systems = tuple(System(name, "f", Run.of(GOOD)) for name in names)
+    lines = shown(width, systems=systems)
+    table = [line for line in lines if not line.startswith(tuple("[q"))]
+    assert max(map(len, table)) <= width
+    assert sum("1.0000" in line for line in table) >= 6
+    assert "".join(lines).count("x") >= 300
+    assert "…" not in "".join(lines)
+
+
+def test_the_legend_explains_what_is_shown_and_nothing_else():
+    alone = "\n".join(shown(200))
+    assert "{ }" not in alone
+    assert "against" not in alone
+    judged = "\n".join(shown(200, Comparisons("good")))
+    assert ("? open: too few queries to tell" in judged, "▲" in judged) == (True, False)
+
+
+def test_a_section_is_shown_once():
+    systems = tuple(System(name, "f", Run.of({"query-b": GOOD["query-b"]})) for name in "ab")
+    assert "\n".join(shown(200, Bottleneck(), Pooling(), systems=systems)).count("a pool cannot show") == 1
 
 
 def test_what_goes_into_a_pipe_has_one_line_a_sentence():

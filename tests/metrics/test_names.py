@@ -151,3 +151,13 @@ def test_cutoffs_are_given_to_names_without_one():
         "[": False,
     }
     assert {name: needs_cutoff(name) for name in asked} == asked
+
+
+@pytest.mark.parametrize(
+    ("slip", "meant"),
+    [("ndgc@10", "ndcg"), ("nDGC@10", "ndcg"), ("E[ndgc@10]", "ndcg"), ("ndcg_epx@5", "ndcg_exp"), ("recal", "recall"),
+     ("mpa", "map"), ("mmr@10", "mrr"), ("ranwg@10", "ra_nwg"), ("jugded@10", "judged"), ("hit_al@10", "hit_all")],
+)  # fmt: skip
+def test_a_slip_of_the_fingers_is_told_from_a_longer_name(slip, meant):
+    with pytest.raises(UsageError, match=f"did you mean '{meant}'"):
+        parse_measure(slip)

@@ -105,9 +105,13 @@ class PartAnalysis(Analysis, Generic[P]):
         found = self.compute(study)
         return self.put(report, found) if found else report
 
+    def shown(self, report: Report) -> Sequence[Finding[P]]:
+        """Those of the parts that are shown beside the measures that were asked for: all, most often."""
+        return self.found(report)
+
     def section(self, report: Report) -> Section | None:
         """Title, sentences and table of what was found."""
-        if not (found := self.found(report)):
+        if not (found := self.shown(report)):
             return None
         rows = tuple(self.rows(found))
         return Section(self.title(found), tuple(self.sentences(found)), Table(self.HEAD, rows) if rows else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from raggs.evaluation.words import BOTTLENECKS, score
 from raggs.metrics.bottleneck import PAIRS, bottleneck
 from raggs.metrics.hits import Hits
 
-FIRST = "ra_nwg@"  # the sentence is about it; the table has all
+WRAPPER = re.compile(r"^\w+\[")
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,12 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
         """From each system's `bottleneck`."""
         return [Finding(system.name, part) for system in report.systems for part in system.bottleneck]
 
+    def shown(self, report: Report) -> Sequence[Finding[BottleneckPart]]:
+        """Those of the measures that were asked for, themselves or their ceilings."""
+        asked = {WRAPPER.sub("", name).partition("(")[0].partition("@")[0] for name in report.measures}
+        names = {name for name in PAIRS if not asked.isdisjoint((name, f"proc_{name}"))}
+        return [each for each in self.found(report) if each.part.measure.partition("@")[0] in names]
+
     def title(self, found: Sequence[Finding[BottleneckPart]]) -> str:
         """With the pool."""
         return f"{self.TITLE} (pool of {found[0].part.pool})"
@@ -63,13 +70,14 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
         ]
 
     def sentences(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[str]:
-        """What each system should do, by RA-nWG."""
+        """What each system should do, by the first measure: RA-nWG, where it was asked for."""
+        first = found[0].part.measure
         return [
-            f"{system}: {part.measure} {score(part.actual)} of a ceiling of {score(part.ceiling)} with its top "
-            f"{part.pool}; better retrieval could give {score(part.retrieval)}, a perfect order {score(part.ordering)} "
-            f"— {BOTTLENECKS[part.kind]}"
+            f"{system}: {part.measure} {score(part.actual)} of {score(part.ceiling)}, the ceiling that a perfect order "
+            f"of its top {part.pool} would reach; better retrieval could give {score(part.retrieval)}, a perfect order "
+            f"{score(part.ordering)} — {BOTTLENECKS[part.kind]}"
             for system, part in found
-            if part.measure.startswith(FIRST) and part.actual is not None
+            if part.measure == first and part.actual is not None
         ]
 
 

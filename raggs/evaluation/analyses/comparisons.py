@@ -81,7 +81,9 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         """What the marks behind the scores say."""
         if not report.comparisons:
             return None
-        said = ", ".join(f"{MARKS[verdict]} {words}" for verdict, words in VERDICTS.items())
+        met = {part.verdict for part in report.comparisons}
+        said = ", ".join(f"{MARKS[verdict]} {words}" for verdict, words in VERDICTS.items() if verdict in met)
+        said += ": too few queries to tell" if "unresolvable" in met else ""
         return Legend("", f"against {report.comparisons[0].baseline}: {said}")
 
 

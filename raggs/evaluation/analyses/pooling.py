@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.document import Cell, Row, Section
 from raggs.evaluation.models import PoolPart, Report
 from raggs.evaluation.study import Study
@@ -62,7 +63,7 @@ class Pooling(PartAnalysis[PoolPart]):
 
     def section(self, report: Report) -> Section | None:
         """Beside the ceilings alone."""
-        return super().section(report) if any(system.bottleneck for system in report.systems) else None
+        return super().section(report) if Bottleneck().shown(report) else None
 
 
 def _whence(part: PoolPart) -> str:

@@ -48,8 +48,8 @@ class Robustness(PartAnalysis[RobustnessPart]):
     def sentences(self, found: Sequence[Finding[RobustnessPart]]) -> Sequence[str]:
         """The curve of each system at each cutoff."""
         return [
-            f"{system}: {part.measure} mean {score(part.mean)}, none at all {part.zero or 0.0:.0%}; at least "
-            + "  ".join(f"{delta}:{share:.0%}" for delta, share in part.shares.items())
+            f"{system}: {part.measure} mean {score(part.mean)}; it is 0 for {part.zero or 0.0:.0%} of the queries, at "
+            "least " + ", ".join(f"{delta} for {share:.0%}" for delta, share in part.shares.items())
             for system, part in found
         ]
 

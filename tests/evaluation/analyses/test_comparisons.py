@@ -49,4 +49,8 @@ def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
     texts = [[cell.text for cell in row] for row in section.table.rows]
     assert texts[0] == ["new", "a", "+0.0000", "[-0.1000, –]", "0.2500", "+0.5000", "1/2/3", "▲ win"]
     assert texts[1][-1] == "? unresolvable, 70 queries would tell"
-    assert Comparisons().legend(report).text == ("against old: ▲ better, ▼ worse, = no difference that matters, ? open")
+    assert Comparisons().legend(report).text == (
+        "against old: ▲ better, ▼ worse, = no difference that matters, ? open: too few queries to tell"
+    )
+    some = report.model_copy(update={"comparisons": parts[:1]})
+    assert Comparisons().legend(some).text == "against old: ▲ better"
