@@ -34,9 +34,9 @@ HEAD = """# Artifacts
 
 <!-- Written by docs/generate.py from the models; edit those instead. -->
 
-A run directory holds the questions, one file for each stage, the journal of the ranking, and the manifest. Each JSONL
-file has one record a line, UTF-8, sorted by query id; equal inputs give equal bytes. `raggs schema NAME` prints the
-JSON Schema.
+A run directory holds the questions, one file for each stage, what is known of each query's ranking, the journal of the
+ranking, and the manifest. Each JSONL file has one record a line, UTF-8, sorted by query id; equal inputs give equal
+bytes. `raggs schema NAME` prints the JSON Schema.
 """
 
 ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
