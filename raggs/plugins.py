@@ -72,6 +72,11 @@ def package_of(found: object) -> Package | None:
     return _packages.get(found)
 
 
+def loaded() -> dict[str, str]:
+    """By name the versions of the packages whose plugins this process has loaded, sorted."""
+    return {package.name: package.version for package in sorted(_packages.values())}
+
+
 def plugins(group: str) -> Mapping[str, tuple[Plugin, ...]]:
     """The plugins of a group ("retrievers") by name, sorted; several where packages want the same name."""
     return _all().get(group, {})

@@ -9,27 +9,31 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
-from typing import Any
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from raggs.arrays import Vectors
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
 from raggs.embedders.base import Embedder
 from raggs.errors import PrerequisiteError
-from raggs.execution.dask import distributed
-from raggs.execution.line import Line, RemoteJudge, ShardJournal
-from raggs.execution.shards import Job, check_shared, shard_work
+from raggs.execution.channel import RemoteJudge, ShardJournal, WorkerChannel
+from raggs.execution.cluster import distributed
+from raggs.execution.shards import ShardJob, check_shared, shard_work
 from raggs.hashing import hash_value
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.jsonl import read_records, write_records, write_routed
 from raggs.judges.base import Judge, Task
 from raggs.llm import BudgetSettings
 from raggs.manifests.models import versions
+from raggs.registry import installed
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.stages import GOLDEN
 from raggs.workshop import Workshop, judge_prompts
+
+if TYPE_CHECKING:
+    from distributed import Worker
 
 
 class AbsentEmbedder(Embedder):
@@ -64,10 +68,10 @@ class WorkerServices:
     the same settings.
     """
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: ShardJob) -> None:
         self.config = RunConfig.model_validate_json(job.config)
         self.job = job
-        self.line: Line | None = None
+        self.channel: WorkerChannel | None = None
         self.workshop = Workshop(
             self.config.workspace, self.config.llm, BudgetSettings(max_calls=0), keeps_answers=False
         )
@@ -104,7 +108,7 @@ class WorkerServices:
     def judge(self) -> Judge:
         """The judge; the one at the client's where it is paid."""
         if self.job.asks is not None:
-            return RemoteJudge(self.job.asks, self._line)
+            return RemoteJudge(self.job.asks, self._channel)
         config = self.config
         return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.rank.prompt))
 
@@ -128,11 +132,13 @@ class WorkerServices:
         if self.job.passages is not None and "passages" in self.__dict__:
             self.passages.close()
 
-    def _line(self) -> Line:
-        if self.line is None:
+    def _channel(self) -> WorkerChannel:
+        if self.channel is None:
             raise PrerequisiteError("no shard is worked on")
-        return self.line
+        return self.channel
 
+
+UNWANTED = ("cancelled", "released", "forgotten", "error")  # states of a task at a worker
 
 _kept = threading.local()  # a passage store belongs to the thread that opened it
 
@@ -141,7 +147,7 @@ def run_shard(text: str, number: int) -> None:
     """Work on one shard; called by dask on a worker.
 
     Args:
-        text: the `Job` as JSON.
+        text: the `ShardJob` as JSON.
         number: of the shard.
 
     Raises:
@@ -150,15 +156,16 @@ def run_shard(text: str, number: int) -> None:
         RaggsError: as the stage.
     """
     dask = distributed()
-    job = Job.model_validate_json(text)
+    job = ShardJob.model_validate_json(text)
     _check_versions(job)
     check_shared(job)
     stage = GOLDEN.stage(job.stage)
-    line = Line(job.topic, dask.get_worker().log_event)
-    dask.get_client().subscribe_topic(line.mailbox.name, line.mailbox.receive)
+    worker = dask.get_worker()
+    channel = WorkerChannel(job.topic, worker.log_event, wanted=partial(_is_wanted, worker, worker.get_current_task()))
+    dask.get_client().subscribe_topic(channel.mailbox.name, channel.mailbox.receive)
     services = _services(job)
-    services.line = line
-    journal = ShardJournal(line, line.hello(number, stage.JOURNAL is not None))
+    services.channel = channel
+    journal = ShardJournal(channel, channel.hello(number, stage.JOURNAL is not None))
     config = services.config.stage_configs()[job.stage]
     records = stage.run(shard_work(job, stage.READS, number, journal), config, services)
     write_routed({model: job.output(name, number) for name, model in stage.artifacts().items()}, records)
@@ -166,7 +173,13 @@ def run_shard(text: str, number: int) -> None:
         write_records(job.output(stage.JOURNAL, number), journal.settled())
 
 
-def _services(job: Job) -> WorkerServices:
+def _is_wanted(worker: Worker, key: str) -> bool:
+    """Whether a client still waits for what this worker works on."""
+    task = worker.state.tasks.get(key)
+    return task is not None and task.state not in UNWANTED
+
+
+def _services(job: ShardJob) -> WorkerServices:
     """The thread's services if they are still right for the job."""
     key = hash_value([job.config, str(job.passages), job.asks, job.embedder, job.dims, dict(job.causes)])
     if getattr(_kept, "key", None) != key:
@@ -178,11 +191,12 @@ def _services(job: Job) -> WorkerServices:
     return services
 
 
-def _check_versions(job: Job) -> None:
+def _check_versions(job: ShardJob) -> None:
     mine = versions()
     for name, wanted in job.versions.items():
-        if name != "python" and mine.get(name) != wanted:
+        found = mine[name] if name in mine else installed(name)  # a plugin's package
+        if name != "python" and found != wanted:
             raise PrerequisiteError(
-                f"a worker has {name} {mine.get(name)}, this machine {wanted}, so results could differ",
+                f"a worker has {name} {found}, this machine {wanted}, so results could differ",
                 remedy="install the same versions on all workers",
             )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -36,6 +37,11 @@ class IndexPassages:
         """A hash of the index's state; differs after any write to it."""
         self._check()
         return hash_value(self._index.state)
+
+    @property
+    def file(self) -> Path | None:
+        """None: each process asks the server."""
+        return None
 
     def __len__(self) -> int:
         return int(self._index.state["documents"])

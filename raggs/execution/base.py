@@ -24,7 +24,7 @@ class ExecutionContext:
     Attributes:
         config: the run's configuration as JSON, with absolute paths and without keys.
         run_shard: works on one shard in another process: ``run_shard(job, number)``, where `job` is a
-            `raggs.execution.shards.Job` as JSON.
+            `raggs.execution.shards.ShardJob` as JSON.
     """
 
     config: str

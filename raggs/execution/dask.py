@@ -1,50 +1,42 @@
 """Shards of queries on the workers of a dask.distributed cluster.
 
 Workers compute; they need the workspace and the files that judge and retrievers name, on a file system that they
-share with the client. The client keeps the run: it cuts the queries into shards, answers for the judge (see `desk`),
-and merges what comes back by query id, so the artifacts have the bytes of a local run. When a worker dies, dask gives
-its shard to another one, which meets the journal's entries and the cache's answers of the first.
+share with the client. The client keeps the run: it cuts the queries into shards, answers for the judge
+(`judgeserver`), and merges what comes back by query id, so the artifacts have the bytes of a local run. When a worker
+dies, dask gives its shard to another one, which meets the journal's entries and the cache's answers of the first.
 
-Tasks travel as dask sends them (by pickle): a scheduler and its workers are trusted like this machine itself.
+Tasks travel as dask sends them (by pickle): a scheduler and its workers are trusted like this machine itself (see
+`cluster`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import re
-import signal
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property, partial
-from importlib import import_module
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 from uuid import uuid4
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import JournalRecord, Record
-from raggs.elastic.server import API_KEY, PASSWORD
 from raggs.errors import PrerequisiteError, ProviderError
 from raggs.execution.base import Execution
-from raggs.execution.desk import Desk
-from raggs.execution.shards import Job, Parts, Pools, merged, shard_folder, split
-from raggs.indexes.passages import PassageStore
+from raggs.execution.cluster import check_address, connect, distributed, local_cluster, quiet
+from raggs.execution.judgeserver import JudgeServer
+from raggs.execution.shards import Pools, ShardJob, Shards, merged, shard_folder, split
 from raggs.judges.base import Task
 from raggs.manifests.models import versions
+from raggs.plugins import loaded
 from raggs.settings import Effort, Settings
 from raggs.stages.base import AnyStage, Services, Work
 
-# Names of variables that workers on this machine do not inherit, except those by which they log in to Elasticsearch.
-SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")
-CREDENTIALS = (API_KEY, PASSWORD)
 TASKS: tuple[Task, ...] = get_args(Task)
-PARTS = ("queries", "corpus", "retrievers")
+STATED = ("queries", "corpus", "retrievers")
 
 
 class DaskExecution(Execution):
@@ -52,10 +44,8 @@ class DaskExecution(Execution):
 
     class Config(AdapterConfig):
         type: Literal["dask"] = "dask"
-        address: Effort[str | None] = Field(
-            None,
-            pattern=r"^\w+://\S+:\d+$",
-            description="a scheduler's, as tcp://host:8786; null: workers on this machine",
+        address: Effort[Annotated[str, AfterValidator(check_address)] | None] = Field(
+            None, description="a scheduler's, as tcp://host:8786; null: workers on this machine"
         )
         workers: Effort[int] = Field(2, ge=1, description="processes on this machine, where address is null")
         connect_s: Effort[float] = Field(30, gt=0, description="seconds until a scheduler or its workers are given up")
@@ -73,44 +63,48 @@ class DaskExecution(Execution):
         stage.prepare(work, services)
         with shard_folder(folder) as place:
             job = self._job(stage, services, place)
-            parts = split(job, stage.READS, work, services.queries.values(), self.config.shards)
-            services.loop.run(self._work(client, job, parts, work, services))
+            shards = split(job, stage.READS, work, services.queries.values(), self.config.shards)
+            with quiet("distributed", "tornado"):
+                services.loop.run(self._work(client, job, shards, work, services))
             for artifact, model in stage.artifacts().items():
-                yield from merged(job, artifact, model, parts.members)
+                yield from merged(job, artifact, model, shards.members)
             if stage.JOURNAL:
-                entries = merged(job, stage.JOURNAL, JournalRecord, parts.members)
+                entries = merged(job, stage.JOURNAL, JournalRecord, shards.members)
                 for qid, mine in groupby(entries, key=lambda entry: entry.qid):
                     work.journal.settle(qid, mine)
 
     def close(self) -> None:
-        if "_client" in self.__dict__:
-            self.__dict__.pop("_client").close()
-        if "_cluster" in self.__dict__:
-            self.__dict__.pop("_cluster").close()
+        with (
+            quiet("distributed", "tornado", "asyncio"),
+            ExitStack() as parts,
+        ):  # whatever becomes of one, the other is let go of too
+            for name in ("_cluster", "_client"):
+                if name in self.__dict__:
+                    parts.callback(self.__dict__.pop(name).close)
 
     # --- one stage ---
 
-    def _job(self, stage: AnyStage, services: Services, folder: Path) -> Job:
+    def _job(self, stage: AnyStage, services: Services, folder: Path) -> ShardJob:
         judge, embedder, passages = services.judge, services.embedder, services.passages
-        return Job(
+        return ShardJob(
             stage=stage.NAME,
             config=self.context.config,
             folder=folder,
-            passages=passages.path.resolve() if isinstance(passages, PassageStore) else None,
+            passages=passages.file,
             topic=f"raggs-questions-{uuid4().hex}",
             asks=judge.name if judge.models else None,
             embedder="" if embedder is None else embedder.identity,
             dims=0 if embedder is None else embedder.dims,
-            causes={part: services.causes(part) for part in PARTS}
+            causes={part: services.causes(part) for part in STATED}
             | {task: services.causes("judge", task) for task in TASKS},
-            versions=versions(),
+            versions={**versions(), **loaded()},
         )
 
-    async def _work(self, client: Any, job: Job, parts: Parts, work: Work, services: Services) -> None:
+    async def _work(self, client: Any, job: ShardJob, shards: Shards, work: Work, services: Services) -> None:
         """See all shards through; the first error ends the stage on all workers."""
-        members = parts.members
-        desk = Desk(services, work, parts, Pools(job, parts), partial(_say, client))
-        client.subscribe_topic(job.topic, desk.hear)
+        members = shards.members
+        server = JudgeServer(services, work, shards, Pools(job, shards), partial(_say, client))
+        client.subscribe_topic(job.topic, server.hear)
         text, done = job.model_dump_json(), 0
         futures = {
             number: client.submit(self.context.run_shard, text, number, key=f"{job.stage}-{number}-{job.topic}")
@@ -118,9 +112,9 @@ class DaskExecution(Execution):
         }
         try:
             async with asyncio.TaskGroup() as group:
-                serving = group.create_task(desk.serve())
-                shards = [group.create_task(_outcome(future, number)) for number, future in futures.items()]
-                for shard in asyncio.as_completed(shards):
+                serving = group.create_task(server.serve())
+                outcomes = [group.create_task(_outcome(future, number)) for number, future in futures.items()]
+                for shard in asyncio.as_completed(outcomes):
                     done += len(members[await shard])
                     work.progress(done, len(services.queries))
                 serving.cancel()
@@ -129,70 +123,19 @@ class DaskExecution(Execution):
         finally:
             with suppress(OSError, ProviderError):  # where the scheduler is lost, nobody is left to be told
                 client.unsubscribe_topic(job.topic)
-                await desk.close(job.topic)
+                await server.close(job.topic)
                 client.cancel(list(futures.values()), force=True)
 
     # --- the cluster ---
 
     @cached_property
     def _cluster(self) -> Any:
-        with _interrupts_ignored():
-            return distributed().LocalCluster(
-                n_workers=self.config.workers,
-                threads_per_worker=1,
-                processes=True,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",
-                silence_logs=logging.ERROR,
-                env={name: "" for name in os.environ if SECRET.search(name) and name not in CREDENTIALS},
-            )
+        return local_cluster(self.config.workers)
 
     @cached_property
     def _client(self) -> Any:
         address = self.config.address
-        where = address or "this machine"
-        connect = distributed().Client
-        try:
-            client = connect(address or self._cluster, timeout=self.config.connect_s, set_as_default=False)
-        except (OSError, TimeoutError) as error:
-            remedy = "check execution.address, or start one: dask scheduler"
-            raise ProviderError(f"no scheduler answers ({error})", where=where, remedy=remedy) from error
-        try:
-            client.wait_for_workers(1, timeout=self.config.connect_s)
-        except TimeoutError as error:
-            client.close()
-            remedy = f"start some: dask worker {where} --nthreads 1"
-            raise ProviderError("the scheduler has no workers", where=where, remedy=remedy) from error
-        return client
-
-
-def distributed() -> Any:
-    """The package.
-
-    Raises:
-        PrerequisiteError: it is not installed.
-    """
-    try:
-        package = import_module("distributed")
-    except ImportError as error:
-        raise PrerequisiteError(
-            "execution dask needs dask.distributed, which is not installed", remedy='pip install "raggs[distributed]"'
-        ) from error
-    logging.getLogger("distributed").propagate = False  # it has handlers of its own
-    return package
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Processes begun meanwhile ignore Ctrl-C for good: the client hears it, and stops them in good order."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may, and only it hears Ctrl-C
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+        return connect(address, None if address else self._cluster, self.config.connect_s)
 
 
 def _say(client: Any, mailbox: str, message: dict[str, Any]) -> None:

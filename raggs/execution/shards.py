@@ -31,7 +31,7 @@ POOL = "merge"  # the artifact whose texts a judge is shown
 POOLS = 256  # kept in memory by the client: a query asks many questions in a row
 
 
-class Job(Frozen):
+class ShardJob(Frozen):
     """What a worker has to know of a stage: the same for all of its shards."""
 
     stage: str
@@ -56,9 +56,9 @@ class Job(Frozen):
         return self.folder / f"{QUERIES}.jsonl"
 
 
-def shard_of(qid: str, shards: int) -> int:
-    """The shard of a query, 0..shards-1: the same on every machine."""
-    return int(hash_bytes(qid.encode())[:16], 16) % shards
+def shard_of(qid: str, count: int) -> int:
+    """The shard of a query, 0..count-1: the same on every machine."""
+    return int(hash_bytes(qid.encode())[:16], 16) % count
 
 
 @contextmanager
@@ -74,8 +74,8 @@ def shard_folder(run: Path) -> Iterator[Path]:
 
 
 @dataclass(frozen=True)
-class Parts:
-    """Where everything is.
+class Shards:
+    """Where the queries of each shard are.
 
     Attributes:
         members: the query ids of each shard that has any, sorted.
@@ -86,7 +86,7 @@ class Parts:
     pools: Mapping[str, tuple[int, int, int]]
 
 
-def split(job: Job, reads: Iterable[str], work: Work, queries: Iterable[Query], shards: int) -> Parts:
+def split(job: ShardJob, reads: Iterable[str], work: Work, queries: Iterable[Query], count: int) -> Shards:
     """Write the queries, and each shard's part of every artifact that the stage reads."""
     write_records(job.queries, queries)
     members: dict[int, dict[str, None]] = {}
@@ -95,7 +95,7 @@ def split(job: Job, reads: Iterable[str], work: Work, queries: Iterable[Query], 
         with ExitStack() as stack:
             files = {}
             for record in work.read(artifact, GOLDEN.record(artifact)):
-                number = shard_of(record.qid, shards)
+                number = shard_of(record.qid, count)
                 if number not in files:
                     files[number] = stack.enter_context(job.input(artifact, number).open("wb"))
                 start = files[number].tell()
@@ -103,7 +103,7 @@ def split(job: Job, reads: Iterable[str], work: Work, queries: Iterable[Query], 
                 members.setdefault(number, {})[record.qid] = None
                 if artifact == POOL:
                     pools[record.qid] = (number, pools.get(record.qid, (number, start))[1], end)
-    return Parts({number: list(qids) for number, qids in sorted(members.items())}, pools)
+    return Shards({number: list(qids) for number, qids in sorted(members.items())}, pools)
 
 
 class Pools:
@@ -113,9 +113,9 @@ class Pools:
     on a server, and may have changed meanwhile.
     """
 
-    def __init__(self, job: Job, parts: Parts) -> None:
+    def __init__(self, job: ShardJob, shards: Shards) -> None:
         self._job = job
-        self._places = parts.pools
+        self._places = shards.pools
         self._pool = lru_cache(POOLS)(self._read)
 
     def get(self, qid: str, doc_ids: Iterable[str]) -> list[Passage]:
@@ -131,7 +131,7 @@ class Pools:
             return {record.doc_id: record.passage for record in records}
 
 
-def shard_work(job: Job, reads: Iterable[str], number: int, journal: Journal | None = None) -> Work:
+def shard_work(job: ShardJob, reads: Iterable[str], number: int, journal: Journal | None = None) -> Work:
     """What a shard works on, for the worker; an artifact without any record of its queries has no file."""
 
     def reader(artifact: str) -> Iterator[Record]:
@@ -141,13 +141,13 @@ def shard_work(job: Job, reads: Iterable[str], number: int, journal: Journal | N
     return Work({artifact: partial(reader, artifact) for artifact in reads}, journal)
 
 
-def merged(job: Job, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
+def merged(job: ShardJob, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:
     """The shards' records of one artifact, by query id, each query's in its own order."""
     streams = [read_records(job.output(artifact, number), model) for number in shards]
     yield from heapq.merge(*streams, key=lambda record: record.qid)
 
 
-def check_shared(job: Job) -> None:
+def check_shared(job: ShardJob) -> None:
     """Find out whether this machine sees what the client wrote.
 
     Raises:

@@ -54,6 +54,10 @@ class Passages(Protocol):
 
     @property
     def content_hash(self) -> str: ...
+    @property
+    def file(self) -> Path | None:
+        """The file that another process can open as a `PassageStore`; None where passages come from elsewhere."""
+
     def __len__(self) -> int: ...
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
     def known(self, doc_ids: Iterable[str]) -> set[str]: ...
@@ -70,6 +74,11 @@ class PassageStore:
         self.source_hash = meta["source_hash"]
         self._count = int(meta["count"])
         self._connection = connection
+
+    @property
+    def file(self) -> Path | None:
+        """Where it lies, for other processes."""
+        return self.path.resolve()
 
     @classmethod
     def build(

@@ -28,6 +28,10 @@ class _PoolTexts:
     def __init__(self, pools: Iterator[tuple[str, list[MergeRecord]]]) -> None:
         self._pools = pools
 
+    @property
+    def file(self) -> None:
+        """There is none."""
+
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]:
         _, pool = next(self._pools, ("", []))
         known = {record.doc_id: record.passage for record in pool}

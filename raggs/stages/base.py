@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
@@ -33,6 +34,10 @@ HELD = 4
 
 class PassageLookup(Protocol):
     """Whoever can give passages by id."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file from which another process can give the same; None where there is none."""
 
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
 

@@ -10,11 +10,13 @@ import pytest
 from support.llm_server import LLMServer
 from support.project import make_project
 
-from raggs.app.worker import WorkerServices
+from raggs import plugins
+from raggs.app.worker import WorkerServices, run_shard
 from raggs.config.load import load_config
 from raggs.errors import BudgetError, PrerequisiteError
-from raggs.execution.shards import Job
+from raggs.execution.shards import ShardJob
 from raggs.llm import ChatRequest
+from raggs.plugins import Package
 
 
 @pytest.fixture
@@ -27,7 +29,7 @@ def server() -> Iterator[LLMServer]:
 def services(tmp_path: Path, server: LLMServer) -> Iterator[WorkerServices]:
     embedder = {"type": "litellm", "model": "openai/small", "dims": 4}
     project = make_project(tmp_path, embed={"embedder": embedder}, llm={"api_base": server.url})
-    job = Job(
+    job = ShardJob(
         stage="retrieve",
         config=load_config(project.config).run.model_dump_json(),
         folder=tmp_path,
@@ -72,3 +74,11 @@ def test_a_judge_who_is_asked_at_the_client_has_his_name(services: WorkerService
     assert services.judge.name == "somebody"
     with pytest.raises(PrerequisiteError, match="no shard is worked on"):
         asyncio.run(services.judge.order(None, ()))  # type: ignore[arg-type]
+
+
+def test_the_package_of_a_plugin_in_use_is_compared(services: WorkerServices, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "_packages", {object(): Package("their-plugin", "1.2"), object(): Package("pip", "0")})
+    assert plugins.loaded() == {"pip": "0", "their-plugin": "1.2"}
+    job = services.job.model_copy(update={"versions": {"their-plugin": "1.2"}})
+    with pytest.raises(PrerequisiteError, match="a worker has their-plugin None, this machine 1.2"):
+        run_shard(job.model_dump_json(), 0)

@@ -24,8 +24,8 @@ from raggs.app.worker import run_shard
 from raggs.config.load import load_config
 from raggs.errors import BudgetError, NotFoundError, PrerequisiteError, ProviderError
 from raggs.execution.dask import _outcome
-from raggs.execution.desk import Desk
-from raggs.execution.shards import Job
+from raggs.execution.judgeserver import JudgeServer
+from raggs.execution.shards import ShardJob
 from raggs.manifests.models import versions
 from raggs.pipeline.plan import Selection
 from raggs.stages import GOLDEN
@@ -91,22 +91,22 @@ class Storm:
 
     def __init__(self) -> None:
         self.asked: Counter[str] = Counter()
-        self.begun: dict[tuple[Desk, int], list[str]] = {}  # who took each shard of each stage
+        self.begun: dict[tuple[JudgeServer, int], list[str]] = {}  # who took each shard of each stage
         self.killed: dict[str, tuple[str, list[str]]] = {}  # by kind of question: who, and who took that one's shard
 
-    def __call__(self, desk: Desk, event: tuple[float, dict[str, Any]]) -> None:
+    def __call__(self, server: JudgeServer, event: tuple[float, dict[str, Any]]) -> None:
         message = event[1]
         kind, who = message.get("ask", "note"), message.get("mailbox", "")
         self.asked[kind] += 1
         if kind == "hello":
-            self.begun.setdefault((desk, message["shard"]), []).append(who)
+            self.begun.setdefault((server, message["shard"]), []).append(who)
         elif kind != "note" and self.asked[kind] == 6:
             self.killed[kind] = (who, next(takers for takers in reversed(self.begun.values()) if takers[-1] == who))
             os.kill(int(who.split("-")[2]), signal.SIGKILL)
-        HEAR(desk, event)
+        HEAR(server, event)
 
 
-HEAR = Desk.hear
+HEAR = JudgeServer.hear
 
 
 def test_two_killed_workers_change_no_byte_and_cost_no_call(
@@ -114,7 +114,7 @@ def test_two_killed_workers_change_no_byte_and_cost_no_call(
 ) -> None:
     """One in the middle of the judge stage, one in the middle of the rank stage; a panel that is asked twice."""
     storm = Storm()
-    monkeypatch.setattr(Desk, "hear", lambda desk, event: storm(desk, event))
+    monkeypatch.setattr(JudgeServer, "hear", lambda server, event: storm(server, event))
     with LLMServer(delay_s=0.002) as server:
         judge = {"judge": PANEL, "samples": 2, "stop_after": 4}
         calm = make_project(tmp_path / "calm", queries=3, **{**asking(server), "judge": judge})
@@ -243,7 +243,7 @@ def test_an_error_of_a_worker_comes_back_as_it_was(
 
 
 def test_a_worker_that_does_not_see_the_workspace_says_so(tmp_path: Path) -> None:
-    job = Job(
+    job = ShardJob(
         stage="merge",
         config="",
         folder=tmp_path / "elsewhere",

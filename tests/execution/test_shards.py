@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raggs.artifacts import EmbedRecord, MergeRecord, Query, Record, RetrieveRecord
-from raggs.execution.shards import Job, Pools, merged, shard_folder, shard_of, shard_work, split
+from raggs.execution.shards import Pools, ShardJob, merged, shard_folder, shard_of, shard_work, split
 from raggs.jsonl import write_records
 from raggs.stages.base import Work
 
 READS = ("embed", "retrieve")
 
 
-def job_in(folder: Path) -> Job:
-    return Job(
+def job_in(folder: Path) -> ShardJob:
+    return ShardJob(
         stage="merge",
         config="",
         folder=folder,
@@ -43,19 +43,19 @@ def test_a_query_has_the_same_shard_on_every_machine() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(found=st.dictionaries(st.integers(0, 99).map("q{:02}".format), st.integers(0, 3)), shards=st.integers(1, 7))
-def test_what_is_split_and_merged_is_what_it_was(tmp_path_factory, found: dict[str, int], shards: int) -> None:
+@given(found=st.dictionaries(st.integers(0, 99).map("q{:02}".format), st.integers(0, 3)), count=st.integers(1, 7))
+def test_what_is_split_and_merged_is_what_it_was(tmp_path_factory, found: dict[str, int], count: int) -> None:
     queries = [embedded(qid) for qid in sorted(found)]
     records = [record for qid in sorted(found) for record in hits(qid, found[qid])]
     readers = {"embed": lambda: iter(queries), "retrieve": lambda: iter(records)}
     with shard_folder(tmp_path_factory.mktemp("run")) as folder:
         job = job_in(folder)
-        parts = split(job, READS, Work(readers), [Query(qid=qid, text="a") for qid in found], shards)
-        members = parts.members
-        assert parts.pools == {}
+        shards = split(job, READS, Work(readers), [Query(qid=qid, text="a") for qid in found], count)
+        members = shards.members
+        assert shards.pools == {}
         assert sorted(qid for qids in members.values() for qid in qids) == sorted(found)
         for number, qids in members.items():
-            assert {shard_of(qid, shards) for qid in qids} == {number}
+            assert {shard_of(qid, count) for qid in qids} == {number}
             part = shard_work(job, READS, number)
             assert [record.qid for record in part.read("embed", EmbedRecord)] == qids
             write_records(job.output("retrieve", number), part.read("retrieve", RetrieveRecord))
@@ -81,9 +81,9 @@ def test_the_texts_of_a_question_are_those_of_the_pool(tmp_path: Path) -> None:
     ]
     with shard_folder(tmp_path) as folder:
         job = job_in(folder)
-        parts = split(job, ("merge",), Work({"merge": lambda: iter(records)}), [], 2)
-        assert len(parts.members) == 2
-        pools = Pools(job, parts)
+        shards = split(job, ("merge",), Work({"merge": lambda: iter(records)}), [], 2)
+        assert len(shards.members) == 2
+        pools = Pools(job, shards)
         for record in records:
             assert pools.get(record.qid, [record.doc_id]) == [record.passage]
         assert [passage.doc_id for passage in pools.get("q1", ["c", "a"])] == ["c", "a"]

@@ -12,29 +12,29 @@ from dataclasses import asdict
 from typing import Any
 
 from raggs.artifacts import JournalRecord
-from raggs.execution.shards import Parts, Pools
+from raggs.execution.shards import Pools, Shards
 from raggs.stages.base import Services, Work
 
 BEAT_S = 30.0
 
 
-class Desk:
+class JudgeServer:
     """Answers for one stage. Made inside the event loop that it works in.
 
     Args:
         services: the client's.
         work: of the stage, with its journal.
-        parts: the queries of each shard.
+        shards: the queries of each shard.
         pools: the texts that the judge is shown.
         say: sends a message down to a mailbox; may block, so it is called from other threads.
     """
 
     def __init__(
-        self, services: Services, work: Work, parts: Parts, pools: Pools, say: Callable[[str, dict[str, Any]], None]
+        self, services: Services, work: Work, shards: Shards, pools: Pools, say: Callable[[str, dict[str, Any]], None]
     ) -> None:
         self._services = services
         self._work = work
-        self._members = parts.members
+        self._members = shards.members
         self._pools = pools
         self._say = say
         self._mailboxes: set[str] = set()

@@ -1,9 +1,9 @@
-"""A worker's line to the client: questions go up, answers come down, both as JSON values through the scheduler.
+"""A worker's channel to the client: questions go up, answers come down, both as JSON values through the scheduler.
 
-Only what dask has anyway is used, so a line works wherever a cluster does, and is as private as its transport (TLS
+Only what dask has anyway is used, so a channel works wherever a cluster does, and is as private as its transport (TLS
 for a ``tls://`` cluster). A question is ``{"id", "mailbox", "ask", ...}``; a message without an id wants no
-answer. One mailbox serves a whole worker process. A worker that hears nothing of the client for `SILENCE_S` gives up,
-so that a dead client does not hold workers for ever.
+answer. One mailbox serves a whole worker process. A worker whose shard nobody wants any more gives up, since dask knows
+at once that a client's connection is broken; so does one that hears nothing of the client for `SILENCE_S`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from raggs.manifests.journal import EntryFile
 from raggs.settings import Causes
 
 SILENCE_S = 300.0  # the client gives a sign of life every 30 s
+LOOK_S = 1.0  # between two looks whether the shard is still wanted
 FIRST_HELLO_S, LONGEST_HELLO_S = 0.1, 2.0  # the scheduler may learn of a mailbox after the first question's answer
 
 
@@ -68,13 +69,14 @@ class Mailbox:
 MAILBOX = Mailbox()
 
 
-class Line:
+class WorkerChannel:
     """One shard's way to ask.
 
     Args:
         topic: under which the client hears.
         send: sends a message up; called from the shard's thread.
         mailbox: where answers arrive.
+        wanted: whether anybody still waits for the shard.
         silence_s: how long the client may give no sign of life.
         knock_s: the pause before hello is said again; each next one is doubled, up to `LONGEST_HELLO_S`.
     """
@@ -85,12 +87,14 @@ class Line:
         send: Callable[[str, dict[str, Any]], None],
         mailbox: Mailbox = MAILBOX,
         *,
+        wanted: Callable[[], bool] = lambda: True,
         silence_s: float = SILENCE_S,
         knock_s: float = FIRST_HELLO_S,
     ) -> None:
         self._topic = topic
         self._send = send
         self.mailbox = mailbox
+        self._wanted = wanted
         self._silence_s = silence_s
         self._knock_s = knock_s
         mailbox.heard = time.monotonic()
@@ -119,7 +123,7 @@ class Line:
                 found: list[str] = future.result(pause) or []
                 return [JournalRecord.model_validate_json(line) for line in found]
             except FutureTimeout:
-                self._check_silence()
+                self._check_client()
                 pause = min(2 * pause, LONGEST_HELLO_S)
 
     async def ask(self, what: Task, **question: Any) -> Any:
@@ -132,28 +136,30 @@ class Line:
         future = asyncio.wrap_future(self.mailbox.expect(self._topic, number))
         self.tell(ask=what, id=number, mailbox=self.mailbox.name, **question)
         try:
-            while not (await asyncio.wait({future}, timeout=self._silence_s))[0]:
-                self._check_silence()
+            while not (await asyncio.wait({future}, timeout=min(LOOK_S, self._silence_s)))[0]:
+                self._check_client()
         finally:
             self.mailbox.forget(number)
         if (answer := future.result()) is None:
             raise ProviderError("the client has ended the stage")
         return answer
 
-    def _check_silence(self) -> None:
+    def _check_client(self) -> None:
+        if not self._wanted():
+            raise ProviderError("the client is gone")
         if time.monotonic() - self.mailbox.heard > self._silence_s:
             raise ProviderError("the client has fallen silent")
 
 
 class RemoteJudge(Judge):
-    """A judge at the other end of the line: who is asked, paid and counted there.
+    """A judge at the other end of the channel: who is asked, paid and counted there.
 
     Only ids travel up: the client has the texts.
     """
 
-    def __init__(self, name: str, line: Callable[[], Line]) -> None:
+    def __init__(self, name: str, channel: Callable[[], WorkerChannel]) -> None:
         self._name = name
-        self._line = line
+        self._channel = channel
 
     @property
     def name(self) -> str:
@@ -164,12 +170,12 @@ class RemoteJudge(Judge):
         return {}
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        answer = await self._line().ask("grade", qid=query.qid, passages=[passage.doc_id], sample=sample)
+        answer = await self._channel().ask("grade", qid=query.qid, passages=[passage.doc_id], sample=sample)
         return judgment(answer)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         ids = [passage.doc_id for passage in passages]
-        answer = await self._line().ask("order", qid=query.qid, passages=ids)
+        answer = await self._channel().ask("order", qid=query.qid, passages=ids)
         order = answer.pop("order")
         return Ordering(None if order is None else tuple(order), **answer)
 
@@ -183,8 +189,8 @@ def judgment(said: Mapping[str, Any]) -> Judgment:
 class ShardJournal:
     """The journal as a worker sees it: what the client knew when the shard began; news go to the client at once."""
 
-    def __init__(self, line: Line, known: Iterable[JournalRecord]) -> None:
-        self._line = line
+    def __init__(self, channel: WorkerChannel, known: Iterable[JournalRecord]) -> None:
+        self._channel = channel
         self._known: dict[str, list[JournalRecord]] = {}
         for entry in known:
             self._known.setdefault(entry.qid, []).append(entry)
@@ -194,7 +200,7 @@ class ShardJournal:
         return self._known.get(qid, [])
 
     def append(self, record: JournalRecord) -> None:
-        self._line.tell(note=record.model_dump_json())
+        self._channel.tell(note=record.model_dump_json())
 
     def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
         self._known.pop(qid, None)

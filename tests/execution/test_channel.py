@@ -1,4 +1,4 @@
-"""A worker's line: answers find their question; a client that is gone is given up."""
+"""A worker's channel: answers find their question; a client that is gone is given up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
-from raggs.execution.line import Line, Mailbox, RemoteJudge, ShardJournal
+from raggs.execution.channel import Mailbox, RemoteJudge, ShardJournal, WorkerChannel
 from raggs.judges.base import Judgment, Ordering
 
 QUERY = Query(qid="q1", text="what?")
@@ -30,7 +30,7 @@ class Client:
         self.answers = answers
         self.deaf = 0
         self.heard: list[dict[str, Any]] = []
-        self.line = Line("topic", self.hear, self.mailbox, silence_s=silence_s, knock_s=0.01)
+        self.channel = WorkerChannel("topic", self.hear, self.mailbox, silence_s=silence_s, knock_s=0.01)
 
     def hear(self, topic: str, message: dict[str, Any]) -> None:
         self.heard.append(message)
@@ -48,7 +48,7 @@ def test_a_remote_judge_sends_ids_and_gives_back_what_the_judge_said() -> None:
     votes = {"first": Judgment(4, "fine"), "second": Judgment(None, error="no answer", raw="?")}
     graded, ordered = Judgment(4, "fine", votes=votes), Ordering((2, 0, 1))
     client = Client(grade=asdict(graded), order={**vars(ordered), "order": [2, 0, 1]})
-    judge = RemoteJudge("somebody", lambda: client.line)
+    judge = RemoteJudge("somebody", lambda: client.channel)
 
     async def both() -> tuple[Judgment, Ordering]:
         return await judge.grade(QUERY, PASSAGES[0], sample=3), await judge.order(QUERY, PASSAGES)
@@ -65,7 +65,7 @@ def test_a_remote_judge_sends_ids_and_gives_back_what_the_judge_said() -> None:
 def test_hello_is_said_again_until_it_is_answered() -> None:
     client = Client(hello=[entry("q1", 0).model_dump_json()])
     client.deaf = 2
-    assert client.line.hello(5, journal=True) == [entry("q1", 0)]
+    assert client.channel.hello(5, journal=True) == [entry("q1", 0)]
     assert [(message["shard"], message["journal"]) for message in client.heard[:3]] == [(5, True)] * 3
 
 
@@ -74,12 +74,12 @@ def test_who_waits_is_told_that_the_stage_has_ended() -> None:
 
     async def ask() -> Any:
         asyncio.get_running_loop().call_later(0.01, client.close)
-        return await client.line.ask("grade", qid="q1")
+        return await client.channel.ask("grade", qid="q1")
 
     with pytest.raises(ProviderError, match="ended the stage"):
         asyncio.run(ask())
     with pytest.raises(ProviderError, match="ended the stage"):
-        client.line.tell(note="late")
+        client.channel.tell(note="late")
 
 
 def test_a_silent_client_is_given_up_and_a_busy_one_is_not() -> None:
@@ -90,7 +90,7 @@ def test_a_silent_client_is_given_up_and_a_busy_one_is_not() -> None:
         loop = asyncio.get_running_loop()
         for beat in range(1, 5):
             loop.call_later(0.05 * beat, client.mailbox.receive, (0.0, {}))
-        return await client.line.ask("grade", qid="q1")
+        return await client.channel.ask("grade", qid="q1")
 
     with pytest.raises(ProviderError, match="fallen silent"):
         asyncio.run(ask())
@@ -99,7 +99,7 @@ def test_a_silent_client_is_given_up_and_a_busy_one_is_not() -> None:
 
 def test_the_journal_of_a_shard_tells_news_at_once_and_keeps_what_is_settled() -> None:
     client = Client()
-    journal = ShardJournal(client.line, [entry("q2", 1), entry("q1", 0)])
+    journal = ShardJournal(client.channel, [entry("q2", 1), entry("q1", 0)])
     assert journal.entries("q2") == [entry("q2", 1)]
     assert journal.entries("q3") == []
     journal.append(entry("q1", 1))
