@@ -36,9 +36,7 @@ class PassageLookup(Protocol):
     """Whoever can give passages by id."""
 
     @property
-    def file(self) -> Path | None:
-        """The file from which another process can give the same; None where there is none."""
-
+    def file(self) -> Path | None: ...  # from which another process can give the same
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
 
 
@@ -46,12 +44,9 @@ class Journal(Protocol):
     """What the judge has already ordered, and where the next order is noted as it comes."""
 
     def entries(self, qid: str) -> Iterable[JournalRecord]: ...
-
     def append(self, record: JournalRecord) -> None: ...
-
     def settle(self, qid: str, used: Iterable[JournalRecord]) -> None:
         """The entries that the query's final state is the fold of; all others of the query may go."""
-        ...
 
 
 class Told(Protocol):
