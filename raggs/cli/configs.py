@@ -55,6 +55,10 @@ def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False,
 
 
 def _yaml(value: object) -> str:
+    """A value as --set takes it."""
     import json
 
-    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
+    from raggs.config.source import parse_value
+
+    plain = isinstance(value, str) and parse_value(value) == value
+    return str(value) if plain and value else json.dumps(value, ensure_ascii=False)

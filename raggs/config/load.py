@@ -14,9 +14,10 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from raggs.config.assign import assign, join_key, split_key
 from raggs.config.environment import PREFIX, environment_for, refuse_secrets
 from raggs.config.models import RunConfig
-from raggs.config.source import Origin, Source, parse_value, read_source
+from raggs.config.source import Origin, Source, read_source
 from raggs.errors import ConfigError, UsageError
 from raggs.jsontypes import Place, leaves
 from raggs.settings import BASE_FOLDER, UNKNOWN_KEY
@@ -38,7 +39,7 @@ class LoadedConfig:
     def with_origins(self) -> Iterator[tuple[str, Any, str]]:
         """Dotted name, value and origin of every leaf, in the models' order."""
         for place, value in leaves(self.effective()):
-            yield ".".join(map(str, place)), value, str(self._origin(place))
+            yield join_key(place), value, str(self._origin(place))
 
     def _origin(self, place: Place) -> Origin | str:
         for length in range(len(place), 0, -1):
@@ -56,7 +57,8 @@ def load_config(
     Args:
         path: the YAML file. A ``.env`` beside it gives keys and settings (see `raggs.config.environment`) and never
             overrides what is set already.
-        overrides: texts of the form ``section.key=value``; list entries by number (``retrieve.retrievers.0.k=10``).
+        overrides: texts of the form ``section.key=value``; list entries by number or name
+                (``retrieve.retrievers.0.k=10``, ``retrieve.retrievers.bm25.k=10``).
         environment: instead of the process's own (and then without ``.env``).
 
     Raises:
@@ -70,14 +72,14 @@ def load_config(
     source = read_source(file, environment)
     for name, text in sorted(environment.items()):
         if name.startswith(PREFIX):
-            _assign(source, tuple(name.removeprefix(PREFIX).lower().split("__")), text, Origin("environment", name))
+            assign(source, tuple(name.removeprefix(PREFIX).lower().split("__")), text, Origin("environment", name))
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals or not key.strip():
             raise UsageError(
                 f"--set {override}: not of the form key=value", remedy="for example --set rank.max_calls=40"
             )
-        _assign(source, tuple(key.strip().split(".")), text, Origin("--set", key.strip()))
+        assign(source, split_key(key.strip()), text, Origin("--set", key.strip()))
     refuse_secrets(source, environment)
     return LoadedConfig(file, _checked(source), source.origins)
 
@@ -87,35 +89,6 @@ def _checked(source: Source) -> RunConfig:
         return RunConfig.model_validate(source.values, context={BASE_FOLDER: source.path.parent.resolve()})
     except ValidationError as error:
         raise _explain(error, source) from error
-
-
-def _assign(source: Source, keys: tuple[str, ...], text: str, origin: Origin) -> None:
-    target: Any = source.values
-    place: Place = ()
-    for position, key in enumerate(keys):
-        step: str | int = int(key) if isinstance(target, list) and key.isdigit() else key
-        place = (*place, step)
-        last = position == len(keys) - 1
-        if isinstance(target, list) and (not isinstance(step, int) or step >= len(target)):
-            raise ConfigError(
-                f"{origin}: {'.'.join(keys)} asks for an entry that the list does not have",
-                remedy=f"it has entries 0 to {len(target) - 1}",
-            )
-        if not isinstance(target, (dict, list)):
-            raise ConfigError(
-                f"{origin}: {'.'.join(map(str, place[:-1]))} is a single value", remedy="name a section's key"
-            )
-        if last:
-            target[step] = parse_value(text)  # type: ignore[index]
-        elif isinstance(target, dict):
-            target = target.setdefault(str(step), {})
-            if target is None:
-                raise ConfigError(f"{origin}: {'.'.join(map(str, place))} is null", remedy="give it in the file first")
-        else:
-            target = target[step]  # type: ignore[index]
-    for known in [known for known in source.origins if known[: len(place)] == place]:
-        del source.origins[known]
-    source.origins[place] = origin
 
 
 # --- mistakes as sentences ------------------------------------------------------------------------------------
