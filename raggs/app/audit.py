@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from raggs.errors import DataError, UsageError
 from raggs.manifests.audit import Finding, notes
 from raggs.manifests.audit import audit as findings_of
+from raggs.manifests.findings import MANIFEST
 from raggs.manifests.opened import open_run
 
 # What no run directory can prove by itself.
@@ -42,8 +44,11 @@ def audit(folder: Path) -> Audit:
     """Check a run: hashes, records, and all that can be derived again.
 
     Raises:
-        NotFoundError, DataError: there is no run, or its manifest cannot be read.
+        NotFoundError: there is no run.
     """
-    run = open_run(folder)
-    rows = sum(output.rows for lock in run.manifest.stages.values() for output in lock.outputs.values())
-    return Audit(tuple(findings_of(run)), rows, notes=tuple(notes(run)))
+    try:
+        run = open_run(folder)
+        rows = sum(output.rows for lock in run.manifest.stages.values() for output in lock.outputs.values())
+        return Audit(tuple(findings_of(run)), rows, notes=tuple(notes(run)))
+    except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
+        return Audit((Finding(MANIFEST, error.line, error.message),), 0)

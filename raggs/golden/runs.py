@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar, get_args
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Query, QueryRecord, RankRecord, Record, RetrieveRecord
@@ -15,6 +16,7 @@ from raggs.errors import DataError
 from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance, SetPart
 from raggs.golden.origin import origin_of
 from raggs.health import JudgeHealth
+from raggs.jsontypes import as_object
 from raggs.manifests.opened import OpenedRun
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class RunGolden(GoldenSet):
         lock, begun = run.manifest.stages.get("rank"), run.unfinished and run.unfinished.stage == "rank"
         self._ranked = bool(lock or begun) and run.file("rank").is_file()
         settings = lock.params if lock else run.manifest.config.get("rank", {})
-        self.top = int(settings["top"]) if self._ranked else 0
+        self.top = _top(settings, run.folder) if self._ranked else 0
 
     def queries(self) -> Iterator[Query]:
         """See `GoldenSet.queries`.
@@ -121,6 +123,21 @@ class _Beside(Generic[R]):
 
     def _stray(self, qid: str) -> DataError:
         return DataError(f"query {qid} is in {self._what} but not in the queries", remedy="run raggs audit on the run")
+
+
+def _top(settings: object, folder: Path) -> int:
+    """How many ranks of the golden order are meant to be sure.
+
+    Raises:
+        DataError: the manifest does not say.
+    """
+    top = as_object(settings).get("top")
+    if not isinstance(top, int):
+        remedy = "raggs audit says whether it was edited"
+        raise DataError(
+            f"stage rank has no usable parameter top ({top!r})", where=folder / "manifest.json", remedy=remedy
+        )
+    return top
 
 
 def _graded(record: JudgeRecord) -> Graded:

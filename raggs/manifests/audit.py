@@ -24,6 +24,7 @@ from raggs.manifests import account, filecheck, lockcheck, seal
 from raggs.manifests.findings import MANIFEST, Finding
 from raggs.manifests.models import LedgerMark, StageLock
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.params import parameters
 from raggs.manifests.rederived import derivations
 from raggs.manifests.store import manifest_bytes
 from raggs.stages.base import AnyStage, Statistics
@@ -104,9 +105,9 @@ def _stage(run: OpenedRun, name: str, lock: StageLock, lines: Lines, damaged: se
     stage: AnyStage = run.pipeline.stage(name)
     statistics, readable = Statistics(), True
     try:
-        config = lockcheck.config_of(stage, lock.params)
+        config = parameters(stage.Config, name, lock.params)
         statistics = stage.statistics(config)
-        yield from lockcheck.parameters(run, lock, config)
+        yield from lockcheck.agreement(run, lock, config)
     except RaggsError as error:
         readable = False
         yield Finding(MANIFEST, None, error.message)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, Record
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.params import parameters
 from raggs.manifests.regrade import regraded
 from raggs.stages import merge, prune
 from raggs.stages.base import Work
@@ -55,19 +56,19 @@ def _work(run: OpenedRun) -> Work:
 
 
 def _merged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
-    return merge.STAGE.run(work, merge.MergeConfig.model_validate(lock.params), _ReplayServices(work))
+    return merge.STAGE.run(work, parameters(merge.MergeConfig, "merge", lock.params), _ReplayServices(work))
 
 
 def _judged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
-    return regraded(work, JudgeConfig.model_validate(lock.params))
+    return regraded(work, parameters(JudgeConfig, "judge", lock.params))
 
 
 def _pruned(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
-    return prune.STAGE.run(work, prune.PruneConfig.model_validate(lock.params), _ReplayServices(work))
+    return prune.STAGE.run(work, parameters(prune.PruneConfig, "prune", lock.params), _ReplayServices(work))
 
 
 def _ranked(work: Work, lock: StageLock, problem: Problem) -> Iterator[Record]:
-    config = RankConfig.model_validate(lock.params)
+    config = parameters(RankConfig, "rank", lock.params)
     journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))
     for name, records in work.by_query("prune", PruneRecord):

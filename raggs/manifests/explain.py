@@ -14,6 +14,7 @@ from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
 from raggs.errors import AuditError, NotFoundError
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
+from raggs.manifests.params import fitting, parameters
 from raggs.ranking import Ranking
 from raggs.stages.rank import RankConfig
 from raggs.stages.replay import Answers, kept_pool, replay
@@ -63,8 +64,9 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         )
     pruned = _pruned(run, qid)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
-    pool, config = kept_pool(qid, pruned), RankConfig.model_validate(lock.params)
-    found = replay(config.course(pool), Answers(entries))
+    pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", lock.params)
+    with fitting(f"query {qid}"):
+        found = replay(config.course(pool), Answers(entries))
     if found.problem:
         raise AuditError(
             f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"

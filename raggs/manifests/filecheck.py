@@ -135,10 +135,10 @@ class _Reading:
             tally.damaged.add(self._file)
             message = f"sha256 is {sha256[:12]}, the manifest says {output.sha256[:12]}"
             found.append(self._at(None, message))
-        if len(self._sums) != CRC * self._rows and len(self._sums) != CRC * output.rows:
-            self._changed = []  # the checksums are of another file
         named = {each.line for each in self._changed[:SHOWN_LINES]}
         found += [*_some(self._changed), *_some([each for each in self._wrong if each.line not in named])]
+        if self._sums and (kept := len(self._sums) // CRC) != self._rows == output.rows:
+            found.append(self._at(None, f"has {plural(self._rows, 'line')}, {self._lock.stage} wrote {kept:,}"))
         if self._rows != output.rows:
             found.append(self._at(None, f"has {plural(self._rows, 'line')}, the manifest says {output.rows:,}"))
         if self._size != output.bytes and sha256 == output.sha256:

@@ -12,18 +12,15 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from pydantic import ValidationError
-
 from raggs.artifacts import Frozen, artifact_file
-from raggs.errors import DataError, RaggsError
 from raggs.hashing import hash_value
-from raggs.jsonl import first_fault
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.filecheck import Tally, artifacts_of
 from raggs.manifests.findings import MANIFEST, Finding
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
+from raggs.manifests.params import parameters
 from raggs.manifests.reasons import differences
 from raggs.settings import Settings, causes_of
 from raggs.spending import Spending
@@ -33,20 +30,6 @@ from raggs.text import shorten
 COUNTED = ("calls", "cached", "prompt_tokens", "completion_tokens", "usd", "saved_usd")  # `repaired` is in no ledger
 USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
 HASH = re.compile(r"[0-9a-f]{64}")
-
-
-def config_of(stage: AnyStage, params: Mapping[str, object]) -> Settings:
-    """A stage's configuration as a lock or a manifest keeps it.
-
-    Raises:
-        DataError: the stage takes no such parameters.
-    """
-    try:
-        return stage.Config.model_validate(params)
-    except ValidationError as error:
-        raise DataError(f"stage {stage.NAME}: parameters that it does not take: {first_fault(error)}") from error
-    except RaggsError as error:
-        raise DataError(f"stage {stage.NAME}: {error}") from error
 
 
 def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Finding]:
@@ -66,7 +49,7 @@ def lock_findings(run: OpenedRun, name: str, lock: StageLock) -> Iterator[Findin
     yield from _outputs(run, name, lock)
 
 
-def parameters(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Finding]:
+def agreement(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Finding]:
     """How a stage's parameters differ from its components, and from the configuration of the run."""
     stage: AnyStage = run.pipeline.stage(lock.stage)
     causes = causes_of(config)
@@ -77,7 +60,7 @@ def parameters(run: OpenedRun, lock: StageLock, config: Settings) -> Iterator[Fi
         if lock.booked is not None:
             yield Finding(MANIFEST, None, f"config says nothing of stage {lock.stage}")
         return
-    for told in _differences(causes, causes_of(config_of(stage, section))):
+    for told in _differences(causes, causes_of(parameters(stage.Config, lock.stage, section))):
         yield Finding(MANIFEST, None, f"config.{lock.stage} is not what the stage ran with: {told}")
 
 

@@ -18,6 +18,7 @@ from raggs.manifests.findings import Finding
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
+from raggs.manifests.params import fitting
 from raggs.text import shorten
 
 
@@ -31,7 +32,8 @@ def derivations(run: OpenedRun, damaged: Set[str]) -> Iterator[Finding]:
             if older := outdated(lock):
                 yield Finding(artifact_file(name), None, f"cannot be derived again: {older}")
             else:
-                yield from _derivation(run, lock)
+                with fitting(name):
+                    yield from _derivation(run, lock)
         except RaggsError as error:
             yield Finding(artifact_file(name), None, f"cannot be derived again: {error}")
 
