@@ -15,6 +15,7 @@ from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.estimate import estimate
 from raggs.app.executing import make_execution
 from raggs.app.services import RunServices
+from raggs.app.unpooled import telling_unpooled
 from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
@@ -99,8 +100,9 @@ def open_runner(
     stored = settings.model_dump(mode="json")
     refuse_stored(stored)
     services, execution = RunServices(settings, listen), make_execution(settings)
+    store = RunStore(folder or run_folder(settings, run_id))
     runner = Runner(
-        store=RunStore(folder or run_folder(settings, run_id)),
+        store=store,
         pipeline=GOLDEN,
         name=run_id or settings.name,
         config=stored,
@@ -110,7 +112,7 @@ def open_runner(
         execution=execution,
         estimate=lambda: tuple(estimate(services, runner.standing)) if services.judge.models else (),
         outlook=lambda: tuple(estimate(services, runner.standing, looks=True)),
-        listen=listen,
+        listen=telling_unpooled(listen, services, store),
     )
     try:
         yield runner

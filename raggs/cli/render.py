@@ -19,7 +19,7 @@ from raggs.cli.screen import open_console, table
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
-from raggs.manifests.words import CONFIDENCE, health_lines
+from raggs.manifests.words import CONFIDENCE, lock_lines
 from raggs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
@@ -48,7 +48,7 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
     for lock in locks.values():
-        for line, warning in health_lines(lock.health):
+        for line, warning in lock_lines(lock):
             console.print(line, style="yellow" if warning else None, soft_wrap=True)
 
 

@@ -78,6 +78,15 @@ class Judge(Adapter, ABC):
         self.config = config
         self.context = context
 
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - most err, whatever their causes
+        """Whether a judge of these causes answers by rule and never errs, so that its repeats tell nothing."""
+        return False
+
+    def labels(self) -> Mapping[str, Mapping[str, int]]:
+        """The grades that are known before anything is asked, by query and passage; none of most judges."""
+        return {}
+
     @property
     def models(self) -> tuple[str, ...]:
         """The language models of which each grade and each order asks one call; empty where nobody is paid.

@@ -20,6 +20,7 @@ from raggs.errors import DataError
 from raggs.hashing import hash_bytes
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering
 from raggs.judges.thresholds import Thresholds, grade_of
+from raggs.settings import Causes
 from raggs.text import one_line
 
 VITAL, OKAY = 1.0, 0.5
@@ -42,6 +43,11 @@ class NuggetJudge(Judge):
     def __init__(self, config: NuggetsConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
         self._patterns: dict[str, Patterns] = {}
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
+        """See `Judge.exact`: the same words give the same grade."""
+        return True
 
     @property
     def name(self) -> str:

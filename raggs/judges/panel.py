@@ -18,8 +18,10 @@ from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
+from raggs.jsontypes import as_list
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
+from raggs.judges.exactness import is_exact
 from raggs.settings import Causes
 
 MemberSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]
@@ -58,6 +60,11 @@ class PanelJudge(Judge):
         super().__init__(config, context)
         made = [context.judge(spec) for spec in config.judges]
         self.members = dict(zip(_names(made), made, strict=True))
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:
+        """See `Judge.exact`: if all members are."""
+        return all(is_exact(member) for member in as_list(causes.get("judges")))
 
     @property
     def name(self) -> str:

@@ -7,7 +7,7 @@ order is drawn from Plackett-Luce with weights exp(beta * utility).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Literal
 
@@ -46,6 +46,18 @@ class QrelsJudge(Judge):
     def __init__(self, config: QrelsConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
         self._utility = lru_cache(UTILITIES)(self._draw_utility)
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:
+        """See `Judge.exact`: unless noise is asked for."""
+        return not causes.get("grade_noise") and causes.get("beta") is None
+
+    def labels(self) -> Mapping[str, Mapping[str, int]]:
+        """See `Judge.labels`."""
+        found: dict[str, dict[str, int]] = {}
+        for (qid, doc_id), grade in self._labels.items():
+            found.setdefault(qid, {})[doc_id] = grade
+        return found
 
     @property
     def name(self) -> str:

@@ -1,25 +1,28 @@
 """A judge without a language model: how much of the question's reference excerpts does a passage hold?
 
-Excerpt and passage are compared by words, case and punctuation dropped. An excerpt's covered characters are those of
-its words that stand in the passage within a run of at least `min_run` words of the excerpt, so scattered common words
-do not count; where in the passage the run stands does not matter. The grade comes from the best-covered excerpt; orders
-go by characters covered over all excerpts, then by their share of the passage.
+Where both say where they stand in the same document (`span`; offsets of chunking benchmarks are such), the characters
+that they share are counted. Else excerpt and passage are compared by words, case and punctuation dropped. An excerpt's
+covered characters are those of its words that stand in the passage within a run of at least `min_run` words of the
+excerpt, so scattered common words do not count; where in the passage the run stands does not matter. The grade comes
+from the best-covered excerpt; orders go by characters covered over all excerpts, then by their share of the passage.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Literal
 
 from pydantic import Field
 
 from raggs.adapter import AdapterConfig
-from raggs.artifacts import Passage, Query
+from raggs.artifacts import Passage, Query, Reference, Span
 from raggs.errors import DataError
 from raggs.hashing import hash_bytes
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering
 from raggs.judges.thresholds import Thresholds, grade_of
+from raggs.settings import Causes
 from raggs.text import clean_unicode
 
 WORD = re.compile(r"\w+")
@@ -36,12 +39,18 @@ class ReferenceConfig(AdapterConfig):
 class ReferenceJudge(Judge):
     """No language model: grades by how much of the question's reference excerpts a passage covers."""
 
+    VERSION = 2
     Config = ReferenceConfig
     config: ReferenceConfig
 
     def __init__(self, config: ReferenceConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
         self._covered: dict[tuple[str, str], list[tuple[int, int]]] = {}
+
+    @classmethod
+    def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
+        """See `Judge.exact`: the same words give the same grade."""
+        return True
 
     @property
     def name(self) -> str:
@@ -72,14 +81,34 @@ class ReferenceJudge(Judge):
         covered = sum(found for found, _ in self._coverage(query, passage))
         return -covered, -covered / len(passage.content), hash_bytes(passage.content.encode()), passage.doc_id
 
+    def _covers(self, reference: Reference, passage: Passage, words: Sequence[str]) -> tuple[int, int] | None:
+        """Characters covered and characters in all; None for a reference without words."""
+        wanted = _words(reference.text)
+        if not wanted:
+            return None
+        return _shared(reference.span, passage.span) or _compare(wanted, words, self.config.min_run)
+
     def _coverage(self, query: Query, passage: Passage) -> list[tuple[int, int]]:
         """Characters covered and characters in all, for each reference with words."""
         key = (query.qid, passage.doc_id)
         if key not in self._covered:
             words = _words(passage.content)
-            references = [_words(reference.text) for reference in query.references]
-            self._covered[key] = [_compare(each, words, self.config.min_run) for each in references if each]
+            found = [self._covers(reference, passage, words) for reference in query.references]
+            self._covered[key] = [each for each in found if each is not None]
         return self._covered[key]
+
+
+def _shared(reference: Span | None, passage: Span | None) -> tuple[int, int] | None:
+    """Characters of a reference within a passage's place, and all of them; None where the places cannot be compared."""
+    if reference is None or passage is None or reference.source not in _names(passage.source):
+        return None
+    inside = min(reference.end, passage.end) - max(reference.start, passage.start)
+    return max(0, inside), reference.end - reference.start
+
+
+def _names(source: str) -> tuple[str, str]:
+    """What references call a document: its name, or its name without the ending of the file."""
+    return source, str(PurePath(source).with_suffix(""))
 
 
 def _compare(reference: Sequence[str], passage: Sequence[str], min_run: int) -> tuple[int, int]:

@@ -27,7 +27,8 @@ from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
 from raggs.manifests.rederived import derivations
 from raggs.manifests.store import manifest_bytes
-from raggs.stages.base import AnyStage, Statistics
+from raggs.stages.base import AnyStage
+from raggs.stages.statistics import Statistics
 
 __all__ = ["Finding", "audit", "notes"]
 

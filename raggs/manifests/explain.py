@@ -12,6 +12,7 @@ from itertools import combinations
 
 from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
 from raggs.errors import AuditError, NotFoundError
+from raggs.judges.exactness import is_exact
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.manifests.params import fitting, parameters
@@ -31,6 +32,7 @@ class Explanation:
         grades: by passage.
         wins: how many judged batches put the first passage above the second.
         failed: batches that the judge failed on.
+        exact: whether the judge answers by rule, so that pairs in doubt are ties.
     """
 
     qid: str
@@ -39,6 +41,7 @@ class Explanation:
     grades: Mapping[str, int]
     wins: Mapping[tuple[str, str], int]
     failed: int
+    exact: bool = False
 
     def record(self, doc_id: str) -> tuple[int, int]:
         """Pairs won and lost by a passage over all batches."""
@@ -77,7 +80,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         )
     wins = Counter(pair for entry in entries if entry.order for pair in combinations(entry.order, 2))
     grades, failed = dict(zip(pool.ids, pool.grades, strict=True)), sum(entry.order is None for entry in entries)
-    return Explanation(qid, config, found.ranking, grades, wins, failed)
+    return Explanation(qid, config, found.ranking, grades, wins, failed, is_exact(lock.components.get("judge")))
 
 
 def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:

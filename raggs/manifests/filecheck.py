@@ -19,7 +19,8 @@ from raggs.jsonl import dump_line, first_fault
 from raggs.manifests.findings import Finding
 from raggs.manifests.models import Output, StageLock
 from raggs.manifests.opened import OpenedRun
-from raggs.stages.base import AnyStage, Statistics
+from raggs.stages.base import AnyStage
+from raggs.stages.statistics import Statistics
 from raggs.text import plural, shorten
 
 SHOWN_LINES = 3

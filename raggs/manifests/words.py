@@ -10,10 +10,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from raggs.health import ECHO, Depth, Health, JudgeHealth, PairAgreement, Panel, RankHealth, Samples, grade_apart
+from raggs.judges.exactness import is_exact
 from raggs.text import plural
 
 if TYPE_CHECKING:
     from raggs.manifests.explain import Explanation
+    from raggs.manifests.models import StageLock
     from raggs.ranking import Lock
 
 TOLD_BIAS = 0.1  # grades; less is not worth a word
@@ -30,7 +32,10 @@ STOPS = {
 }
 
 
-CONFIDENCE = "conf.: how surely a passage stands above the next one (50%: as good as tied)"
+CONFIDENCE = (
+    "score: in grades, whose ends it may pass by some tenths; "
+    "conf.: how surely a passage stands above the next one (50%: as good as tied)"
+)
 PLACES = (
     "95 %: the ranks that are plausible; score: in grades, with its standard error; shown: judged batches with it; "
     "won-lost: against the others in them; "
@@ -48,8 +53,17 @@ class Line(NamedTuple):
 # --- the judge ------------------------------------------------------------------------------------------------
 
 
-def health_lines(health: Health | None) -> Iterator[Line]:
-    """What there is to tell of a stage's health."""
+def lock_lines(lock: StageLock) -> Iterator[Line]:
+    """What there is to tell of the health in a stage's lock."""
+    return health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
+
+
+def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line]:
+    """What there is to tell of a stage's health.
+
+    Args:
+        exact: whether the judge answers by rule; then it has no errors to tell of, and pairs in doubt are ties.
+    """
     if isinstance(health, JudgeHealth):
         yield from _depth(health.depth)
         yield from _samples(health.samples)
@@ -57,7 +71,7 @@ def health_lines(health: Health | None) -> Iterator[Line]:
         if health.replaced:
             yield Line(f"judge: {plural(health.replaced, 'answer')} with U+FFFD in place of what is no character")
     elif isinstance(health, RankHealth) and health.first.total:
-        yield from _orders(health)
+        yield from _orders(health, exact)
 
 
 def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
@@ -107,7 +121,11 @@ def _agreement(found: Samples | PairAgreement) -> str:
     return f"agree {found.exact:.0%}{kappa}"
 
 
-def _orders(health: RankHealth) -> Iterator[Line]:
+def _orders(health: RankHealth, exact: bool) -> Iterator[Line]:
+    if exact:
+        said = "answers by rule and never errs; equals stand in a fixed order, which is as good as any other"
+        yield Line(f"judge: {said} ({plural(health.invalid.total, 'batch')})")
+        return
     flips, cycles, invalid = health.flips, health.cycles, health.invalid
     parts = [f"first shown wins {health.first.rate:.0%} of the batches (a fair judge: {health.fair_first:.0%})"]
     if flips.total:
@@ -159,7 +177,8 @@ def _ending(found: Explanation) -> Iterator[str]:
 def _doubts(found: Explanation) -> Iterator[str]:
     """What remains unsure: the closest neighbours of the top, and who may belong to it or not."""
     ranking, top = found.ranking, found.config.top
-    yield f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
+    if not found.exact:
+        yield f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
     pairs = list(zip(ranking.position_confidence, pairwise(ranking.order), strict=False))[:top]
     open_pairs = sorted((chance, pair) for chance, pair in pairs if chance < SURE)
     if open_pairs:

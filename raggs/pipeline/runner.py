@@ -14,6 +14,7 @@ from raggs.artifacts import JournalRecord, Record, artifact_file
 from raggs.atomic import disk
 from raggs.errors import DataError, RaggsError
 from raggs.execution.base import Execution
+from raggs.judges.exactness import is_exact
 from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import Estimate, Output, RunManifest, StageLock, now, versions
 from raggs.manifests.reasons import FailuresLeft, LockEdited, OutputEdited, Reason
@@ -23,8 +24,9 @@ from raggs.pipeline.plan import Selection, components, fingerprint
 from raggs.pipeline.standing import Plan, Standing
 from raggs.settings import Settings
 from raggs.spending import Spending
-from raggs.stages.base import AnyStage, Services, Statistics, Work
+from raggs.stages.base import AnyStage, Services, Work
 from raggs.stages.pipeline import Pipeline
+from raggs.stages.statistics import Statistics
 
 
 class RunWorld(Services, Protocol):
@@ -152,6 +154,7 @@ class Runner:
         inputs = self.standing.inputs(stage)
         parts = components(stage, config, self.services, inputs)
         watch = _Watch(stage, stage.statistics(config))
+        watch.statistics.exact = is_exact(parts.get("judge"))
         try:
             work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self._progress, name))
             records = self.execution.records(stage, work, config, self.services, self.store.folder)

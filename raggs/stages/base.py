@@ -17,11 +17,11 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
 from raggs.embedders.base import Embedder
-from raggs.health import Health
 from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.settings import Causes, Settings
+from raggs.stages.statistics import Statistics
 
 R = TypeVar("R", bound=Record)
 C = TypeVar("C", bound=Settings)
@@ -148,17 +148,6 @@ class Work:
         """Query id and all of its records, query after query."""
         for qid, records in groupby(self.read(artifact, model), key=lambda record: record.qid):
             yield qid, list(records)
-
-
-class Statistics:
-    """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
-
-    def see(self, record: Record) -> None:
-        """Take notice of one record of an artifact, or of the settled journal; all come query by query."""
-
-    def health(self) -> Health | None:
-        """What was found, for the manifest; None where there is nothing to tell."""
-        return None
 
 
 class Stage(ABC, Generic[C]):

@@ -9,7 +9,7 @@ from itertools import combinations
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded
-from raggs.stages.base import Statistics
+from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
 
 SILENT = 0.05  # a larger share of failures is worth a warning

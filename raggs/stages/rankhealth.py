@@ -10,7 +10,8 @@
 - Sharpness, echo and position bias: what the engine that learned from the orders found out about the judge. An echo
   far from 0 is a misfit: repeated pairs agree with each other more than a judge of independent errors would.
 
-A rate warns only when its whole interval does.
+A rate warns only when its whole interval does, and none does where the judge answers by rule: its ties go this way and
+that, and are no errors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from itertools import combinations
 from raggs.agreement import wilson
 from raggs.artifacts import JournalRecord, RankingRecord, Record
 from raggs.health import ECHO, RankHealth, Rate, grade_apart, rounded
-from raggs.stages.base import Statistics
+from raggs.stages.statistics import Statistics
 
 Judged = tuple[Sequence[str], Sequence[str] | None]  # a batch as shown, and best first; None where the judge failed
 
@@ -82,6 +83,7 @@ class RankStatistics(Statistics):
         cycles, invalid = _rate(self._cycles, self._triples), _rate(self._asked - self._ordered, self._asked)
         fair = self._fair / self._ordered if self._ordered else math.nan
         sharpness, echo = self._sharpness.value, self._echo.value
+        rated = _of_rates(first, fair, flips, cycles, invalid, sharpness)
         return RankHealth(
             first=first,
             flips=flips,
@@ -92,7 +94,7 @@ class RankStatistics(Statistics):
             echo=rounded(echo),
             position_bias=rounded(self._position_bias.value),
             expected_inversions=rounded(self._inversions.value),
-            warnings=(*_of_rates(first, fair, flips, cycles, invalid, sharpness), *_of_estimates(sharpness, echo)),
+            warnings=() if self.exact else (*rated, *_of_estimates(sharpness, echo)),
         )
 
     def _end_query(self) -> None:

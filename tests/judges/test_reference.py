@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import graded, judge, ordered, passage, query
 
+from raggs.artifacts import Passage, Span
 from raggs.corpora.folder import FolderConfig, FolderCorpus
 from raggs.errors import DataError
 
@@ -138,3 +139,20 @@ def test_real_excerpts_are_found_where_they_stand_and_hardly_elsewhere() -> None
 
 def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
     return {}
+
+
+def test_places_count_where_both_are_known() -> None:
+    place = {"source": "animals", "start": 100, "end": 200}
+    asked = query(references=[{"text": EXCERPT, "span": place}])
+    who = judge("reference")
+
+    def grade(source: str, start: int, end: int, text: str = "other words") -> int | None:
+        span = Span(source=source, start=start, end=end)
+        found = Passage(doc_id=f"{source}:{start}-{end}:{len(text)}", text=text, span=span)
+        return graded(who, asked, found).grade
+
+    ends = (0, 100), (0, 101), (100, 125), (0, 150), (90, 180)
+    assert [grade("animals.md", *each) for each in ends] == [1, 2, 3, 4, 5]
+    assert grade("animals", 50, 300) == 5
+    assert grade("plants.md", 50, 300) == 1  # of another document: by words
+    assert grade("plants.md", 50, 300, EXCERPT) == 5

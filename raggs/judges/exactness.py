@@ -1,0 +1,17 @@
+"""Whether a judge can err, told from its causes as locks keep them, without making one.
+
+A judge that answers by rule has no errors to repeat, and pairs that it cannot tell apart are ties. What is said of the
+health of others would be wrong of it.
+"""
+
+from __future__ import annotations
+
+from raggs.jsontypes import as_object
+from raggs.judges import REGISTRY
+
+
+def is_exact(causes: object) -> bool:
+    """Whether the judge of these causes answers by rule; only those that raggs has itself are believed."""
+    found = as_object(causes)
+    kind = found.get("type")
+    return isinstance(kind, str) and kind in REGISTRY.builtin and REGISTRY.load(kind).exact(dict(found))
