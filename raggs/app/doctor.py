@@ -17,7 +17,7 @@ from raggs.app.services import RunServices
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.errors import RaggsError
-from raggs.llm.prices import key_variable
+from raggs.llm.credentials import key_state
 from raggs.registry import installed
 from raggs.text import plural
 from raggs.version import __version__
@@ -39,10 +39,8 @@ class Check:
 
 def examine(config: Path | None) -> list[Check]:
     """All checks of the machine, and of a configuration where one is given."""
-    checks = [*_machine()]
-    if config is not None:
-        checks += _configuration(config)
-    return checks
+    found = [] if config is None else [*_configuration(config)]  # first, since it reads the .env
+    return [*_machine(), *found]
 
 
 def _machine() -> Iterator[Check]:
@@ -72,7 +70,9 @@ def _configuration(path: Path) -> Iterator[Check]:
     try:
         yield from _disk(config.workspace)
         permit(config, ())
-        services.check()
+        for model in services.models():
+            yield from _key(model, config)
+        services.check_inputs()
         yield Check(
             "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
         )
@@ -112,11 +112,15 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Che
             else f"{model} has no known price; set llm.prices"
         )
         yield Check("price", price is not None or not config.budget.limits_usd, note)
-    key = key_variable(model, config.llm.of(model).api_key_env)
-    if key is not None and config.llm.base_of(model) is None:
-        yield Check(
-            "key", key in os.environ, f"{key} is set" if key in os.environ else f"{model} needs {key}, which is not set"
-        )
+
+
+def _key(model: str, config: RunConfig) -> Iterator[Check]:
+    if (state := key_state(model, config.llm)) is not None:
+        variable, there = state
+        lacking = f"{model} needs {variable}, which is not set"
+        if there is None:
+            lacking = f"{variable} is not set; {model} may find credentials elsewhere"
+        yield Check("key", there, f"{variable} is set" if there else lacking)
 
 
 def _server(url: str) -> Check:

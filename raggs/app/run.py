@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.beside import beside, in_loop
 from raggs.app.estimate import estimate
 from raggs.app.executing import make_execution
 from raggs.app.services import RunServices
@@ -142,7 +143,7 @@ def run(
     listen: Listener = silent,
     approve: Approve = nobody,
 ) -> RunResult:
-    """Run a configuration; stages whose inputs have not changed are skipped.
+    """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks too.
 
     Args:
         config: a loaded configuration, or the path of its file.
@@ -155,6 +156,10 @@ def run(
     Raises:
         RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
     """
+    if in_loop():
+        return beside(
+            lambda hear: run(config, start=start, stop=stop, only=only, force=force, run_id=run_id, listen=hear), listen
+        )
     selection = select(GOLDEN, start, stop, only, force)
     if isinstance(config, (str, Path)):
         config = load_config(config)

@@ -7,7 +7,7 @@ imports no provider.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from raggs.artifacts import Query
 from raggs.config.models import RunConfig
 from raggs.errors import DataError
 from raggs.hashing import hash_value
+from raggs.llm.credentials import require_keys
 from raggs.pipeline.events import Listener, silent
 from raggs.spending import Spending
+from raggs.stages import GOLDEN
 from raggs.workshop import (
     LLM,
     Embedder,
@@ -137,14 +139,27 @@ class RunServices:
         """From now on calls are booked on this stage, in this file."""
         self.workshop.ledger.turn_to(ledger, stage)
 
-    def check(self) -> None:
-        """Find what is wrong with the inputs before anything is paid for.
+    def check(self, stages: Collection[str]) -> None:
+        """Find what is wrong before anything is paid for.
+
+        Raises:
+            PrerequisiteError: a key is missing, and nothing was ever answered in this workspace.
+            RaggsError: as `check_inputs`.
+        """
+        answers = self.workshop.places.llm
+        if not (answers.is_dir() and any(answers.iterdir())):
+            self.check_keys(stages)
+        self.check_inputs(stages)
+
+    def check_inputs(self, stages: Collection[str] = GOLDEN.order) -> None:
+        """Find what is wrong with the inputs of some stages.
 
         Raises:
             DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
             RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
-        self.judge.check(self.queries.values())
+        if any(GOLDEN.stage(name).ASKS_JUDGE for name in stages):
+            self.judge.check(self.queries.values())
         if not len(self.passages):
             raise self.corpus.empty()
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}
@@ -161,6 +176,21 @@ class RunServices:
                     f"retriever {name} needs embed.embedder, which is null",
                     remedy=f"name an embedder, or leave {name} out",
                 )
+
+    def check_keys(self, stages: Collection[str] = GOLDEN.order) -> None:
+        """Find a key that the models of some stages need and that is not set.
+
+        Raises:
+            PrerequisiteError: there is one.
+        """
+        require_keys(self.models(stages), self.config.llm)
+
+    def models(self, stages: Collection[str] = GOLDEN.order) -> tuple[str, ...]:
+        """The language models that some stages ask."""
+        asked = self.judge.models if any(GOLDEN.stage(name).ASKS_JUDGE for name in stages) else ()
+        if "embed" in stages:
+            asked += (*self.rewriter.models, *(self.embedder.models if self.embedder else ()))
+        return tuple(dict.fromkeys(asked))
 
     def close(self) -> None:
         """Close what is open; a closed set of services is not used again."""

@@ -30,7 +30,8 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
     permit(settings, ())
     services = RunServices(settings)
     try:
-        services.check()
+        services.check_keys()
+        services.check_inputs()
         return Inputs(len(services.queries), len(services.passages), tuple(services.retrievers))
     finally:
         services.close()

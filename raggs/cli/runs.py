@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ConfigFile, Json, MaybeConfig, Overrides, RunFolder, Yes
+from raggs.cli.options import Json, MaybeConfig, Overrides, RunFolder, Yes
 from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
@@ -24,7 +25,12 @@ IN_PART = 7
 
 
 def run(
-    config: ConfigFile,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="The run's YAML file; raggs.yaml, if it is here.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
+    ] = None,
     overrides: Overrides = None,
     start: Annotated[
         str | None,
@@ -75,6 +81,7 @@ def run(
     from raggs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
+    config = _meant(file, config)
     selection = select(GOLDEN, start, stop, only, force)
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
@@ -94,6 +101,19 @@ def run(
     if result.failed:
         say(f"raggs: finished in part: {render.failures(result)}", err=True)
         raise typer.Exit(IN_PART)
+
+
+def _meant(file: Path | None, config: Path | None) -> Path:
+    """The configuration, however it was named."""
+    from raggs.errors import UsageError
+
+    if file is not None and config is not None:
+        raise UsageError(f"two configurations: {file} and {config}", remedy="name one")
+    here = Path("raggs.yaml")
+    found = file or config or (here if here.is_file() else None)
+    if found is None:
+        raise UsageError("no configuration", remedy="name one: raggs run raggs.yaml; raggs init DIR makes one")
+    return found
 
 
 def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool) -> RunResult:

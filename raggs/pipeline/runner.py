@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -40,8 +40,8 @@ class RunWorld(Services, Protocol):
         """Say on which stage, and in which file, calls are booked from now on."""
         ...
 
-    def check(self) -> None:
-        """Find what is wrong with the inputs before anything is paid for."""
+    def check(self, stages: Collection[str]) -> None:
+        """Find what is wrong with the inputs of some stages before anything is paid for."""
         ...
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class Runner:
                         remedy=f"run with --from {name}",
                     )
                 if not ran:
-                    self.services.check()
+                    self.services.check(selection.stages)
                 if not ran or stage.ASKS_JUDGE:
                     manifest = self._expecting(manifest)
                 ran[name] = reasons

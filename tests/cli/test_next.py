@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from pathlib import Path
 
+import pytest
 from support.project import make_project
 from typer.testing import CliRunner
 
+from raggs import run
 from raggs.cli.app import app
+from raggs.pipeline.events import StageStarted
 
 
 def call(*arguments: object, code: int = 0) -> str:
@@ -40,3 +44,45 @@ def test_the_next_command_repeats_configuration_run_and_settings(tmp_path: Path)
 def test_a_negative_number_of_queries_is_refused(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=2, corpus=12)
     call("run", "--config", project.config, "--show", "-5", code=2)
+
+
+def test_the_configuration_may_be_an_argument_or_lie_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(tmp_path, queries=2, corpus=12)
+    call("run", project.config, "--quiet", "--to", "merge")
+    monkeypatch.chdir(tmp_path)
+    assert shown(call("run", "--to", "merge")) == ["raggs", "run", "--config", "raggs.yaml"]
+    call("run", "raggs.yaml", "--config", "raggs.yaml", code=2)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    result = CliRunner().invoke(app, ["run"])
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        2,
+        "raggs: no configuration — name one: raggs run raggs.yaml; raggs init DIR makes one",
+    )
+
+
+def test_a_notebook_has_an_event_loop_already(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=2, corpus=12)
+    heard: list[object] = []
+
+    async def cell() -> int:
+        return len(run(project.config, listen=heard.append).ran)
+
+    assert asyncio.run(cell()) == 6
+    assert heard
+    assert asyncio.run(cell()) == 0
+
+
+def test_an_interrupt_in_a_notebook_stops_the_work(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=2, corpus=12)
+
+    def interrupt(event: object) -> None:
+        if isinstance(event, StageStarted) and event.stage == "judge":
+            raise KeyboardInterrupt
+
+    async def cell() -> None:
+        run(project.config, listen=interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(cell())
+    assert set(project.manifest()["stages"]) == {"embed", "retrieve", "merge"}

@@ -76,7 +76,7 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 
 
 def runner(pipeline: Pipeline, folder: Path, **configs: Settings) -> Runner:
-    world: Any = SimpleNamespace(spent=Spending, book=lambda *_: None, check=lambda: None)
+    world: Any = SimpleNamespace(spent=Spending, book=lambda *_: None, check=lambda _: None)
     execution: Any = LocalExecution(LocalExecution.Config(), SimpleNamespace())
     settings = {"words": WordsConfig(), "counts": CountsConfig(), **configs}
     return Runner(
