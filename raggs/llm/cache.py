@@ -24,10 +24,12 @@ from raggs.inputs import lacks_handles, no_handles
 from raggs.spending import Spending
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 RAW = 1  # diskcache's mode for values that lie in the database as they are
 FOLDER_MODE = 0o700
 DATABASE = "cache.db"
+MOST = 1e12  # tokens or USD of one answer
 PATIENCE_S = 30.0  # how long another process may lock the database
 LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -88,6 +90,7 @@ class AnswerCache:
             BusyError: another process holds the database, for longer than `PATIENCE_S`.
         """
         self.folder = folder
+        self.damaged = 0  # entries that were looked up and cannot be used
         with self._guarded():
             folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             with suppress(PermissionError):  # someone else's folder, shared on purpose
@@ -101,7 +104,9 @@ class AnswerCache:
         """The entry of `key`; None where there is none, or none that can be read."""
         with self._guarded():
             text = self._cache.get(key)
-        return None if text is None else _parse(text)
+        found = None if text is None else _parse(text)
+        self.damaged += text is not None and found is None
+        return found
 
     def find(self, key: str, earlier: str | None) -> CachedAnswer | None:
         """The entry of `key`, or of the key that it had in an `earlier` version, which goes first and is kept anew."""
@@ -164,12 +169,23 @@ def _parse(text: str) -> CachedAnswer | None:
         return CachedAnswer(
             raw=_typed(found["raw"], str),
             model=_typed(found["model"], str),
-            prompt_tokens=_typed(found["prompt_tokens"], int),
-            completion_tokens=_typed(found["completion_tokens"], int),
-            usd=float(found["usd"]),
+            prompt_tokens=_amount(_typed(found["prompt_tokens"], int)),
+            completion_tokens=_amount(_typed(found["completion_tokens"], int)),
+            usd=_amount(float(found["usd"])),
         )
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def _amount(value: N) -> N:
+    """A count or a price, as an answer can have.
+
+    Raises:
+        ValueError: negative, infinite or no number.
+    """
+    if not 0 <= value <= MOST:
+        raise ValueError("not an amount")
+    return value
 
 
 def _typed(value: object, kind: type[T]) -> T:

@@ -19,7 +19,7 @@ from raggs.errors import ConfigError
 from raggs.llm import rate
 from raggs.llm.budget import Budget
 from raggs.llm.calls import Answer, Call
-from raggs.llm.faults import SLOW, Fault, Outage
+from raggs.llm.faults import SLOW, UNSENT, Fault, Outage, Treatment
 from raggs.llm.ledger import Trace
 from raggs.llm.prices import list_price, longest_answer
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
@@ -36,21 +36,27 @@ class Caller:
 
     Args:
         earlier: what the run had spent before this invocation.
+        tell: hears what a user should know.
 
     Attributes:
         budget: what was spent and promised.
     """
 
     def __init__(
-        self, settings: LLMSettings, budget: BudgetSettings, earlier: Callable[[], Spending] = Spending
+        self,
+        settings: LLMSettings,
+        budget: BudgetSettings,
+        earlier: Callable[[], Spending] = Spending,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._tell = tell
         self.budget = Budget(budget, earlier)
         self._under_way: dict[str, asyncio.Task[Any]] = {}
         self._on_their_way: set[asyncio.Task[object] | None] = set()  # those that wait for a provider's answer
         self._closing = False  # no more calls are to be made; a task that wants one is cancelled
         self._settings = settings
         self._capped = budget.limits_usd
-        self._retries = rate.retrying(settings.max_attempts, settings.backoff_s)
+        self._retries = rate.retrying(settings.max_attempts, settings.backoff_s, settings.max_wait_s)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._slots = asyncio.Semaphore(settings.concurrency)
         self._own_slots: dict[str, asyncio.Semaphore] = {}
@@ -168,6 +174,10 @@ class Caller:
         except Fault as fault:
             throttle.refused(tickets, fault, tokens)
             spent = trace.perhaps(likely()) if fault.rule is SLOW else 0.0
+            if fault.rule in UNSENT:
+                trace.unsent()
+            if fault.treatment is Treatment.RETRY and (wait_s := fault.retry_after_s or 0) > self._settings.max_wait_s:
+                raise rate.too_long(call.model, wait_s) from None
             raise
         finally:
             self._on_their_way.discard(task)
@@ -192,6 +202,9 @@ class Caller:
                 own.requests_per_minute or settings.requests_per_minute,
                 own.tokens_per_minute or settings.tokens_per_minute,
                 own.concurrency or settings.concurrency,
+                model,
+                settings.max_wait_s,
+                self._tell,
             )
         return self._throttles[model]
 

@@ -22,6 +22,7 @@ from raggs.llm.messages import ChatRequest, EmbedRequest, Reply
 from raggs.llm.prices import address_of, estimate_tokens, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 from raggs.spending import Spending
+from raggs.text import plural
 
 # Below these lie diskcache, tenacity and at last litellm, so they wait until something is asked.
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class LLM:
         ledger: where each call is booked, and on what; without one, nowhere.
         batch: how patient questions are asked by batches; None: all are asked directly.
         progress: hears of batches: which, answers there are, answers there will be.
+        tell: hears what a user should know, such as a long pause or a damaged cache.
     """
 
     def __init__(
@@ -62,10 +64,12 @@ class LLM:
         ledger: CallLedger | None = None,
         batch: BatchSettings | None = None,
         progress: Callable[[str, int, int], None] = lambda *_: None,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.settings = settings
         self._batch = batch
         self._progress = progress
+        self._tell = tell
         self._batched: dict[str, BatchCaller] = {}  # by model
         self._budget = budget
         self._cache_dir = cache_dir
@@ -180,6 +184,9 @@ class LLM:
             await providers.close()
         self._ledger.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
+            if cache.damaged:
+                entries = plural(cache.damaged, "damaged entry")
+                self._tell(f"{entries} in the cache of answers ({cache.folder}): asked again, paid again")
             cache.close()
 
     # --- asking ---
@@ -261,7 +268,7 @@ class LLM:
     def _caller(self) -> Caller:
         from raggs.llm.caller import Caller
 
-        return Caller(self.settings, self._budget, lambda: self._ledger.earlier)
+        return Caller(self.settings, self._budget, lambda: self._ledger.earlier, self._tell)
 
     @cached_property
     def _cache(self) -> AnswerCache | None:

@@ -91,6 +91,10 @@ class Trace:
         finally:
             self.latency_s = time.perf_counter() - began
 
+    def unsent(self) -> None:
+        """The latest attempt was none: nothing was sent."""
+        self.spent -= Spending(calls=1)
+
     def perhaps(self, usd: float) -> float:
         """The latest attempt had no answer in time, but may have been charged for; returns `usd`."""
         self.spent += Spending(usd=usd)

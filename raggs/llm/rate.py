@@ -9,35 +9,57 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from raggs.llm.faults import BUSY, Fault, Treatment
+from raggs.errors import ProviderError
+from raggs.llm.faults import BUSY, Fault, Rule, Treatment
 from raggs.llm.limits import MINUTE_S, Allowance, allowance
 from raggs.llm.pace import Pace
 
 LONGEST_BACKOFF_S = 60.0
 LONGEST_WAIT_S = 600.0  # a provider that asks for more will not be waited for
+TOLD_S = 15.0  # pauses from which on users are told
+UNITS = (("h", 3600), ("min", 60))
 
 
-def retrying(attempts: int, backoff_s: float) -> AsyncRetrying:
-    """Up to `attempts` tries of what may soon succeed, the first pause of at most `backoff_s` seconds."""
+def retrying(attempts: int, backoff_s: float, longest_s: float = LONGEST_WAIT_S) -> AsyncRetrying:
+    """Up to `attempts` tries of what may soon succeed, the first pause of at most `backoff_s` seconds.
+
+    `longest_s`: nobody is waited for who asks for a longer pause.
+    """
     return AsyncRetrying(
-        retry=retry_if_exception(worth_retrying),
+        retry=retry_if_exception(partial(worth_retrying, longest_s=longest_s)),
         stop=stop_after_attempt(attempts),
         wait=partial(pause_s, backoff_s=backoff_s),
         reraise=True,
     )
 
 
-def worth_retrying(error: BaseException) -> bool:
+def worth_retrying(error: BaseException, longest_s: float = LONGEST_WAIT_S) -> bool:
     """Whether asking again soon can help."""
-    return (
-        isinstance(error, Fault) and error.treatment is Treatment.RETRY and (error.retry_after_s or 0) <= LONGEST_WAIT_S
-    )
+    return isinstance(error, Fault) and error.treatment is Treatment.RETRY and (error.retry_after_s or 0) <= longest_s
+
+
+def too_long(model: str, wait_s: float) -> Fault:
+    """The end of a run whose provider asks for a pause that is too long: until when, and how to go on."""
+    told = f"{model} may not be asked for another {_span(wait_s)}"
+    remedy = "run again then (what was paid is cached), or raise llm.max_wait_s"
+    return Fault(Rule(Treatment.STOP, ProviderError, told, remedy), ProviderError(told, remedy=remedy))
+
+
+def _span(wait_s: float) -> str:
+    """A pause, and when it ends by the clock."""
+    unit, size = next((pair for pair in UNITS if wait_s >= 2 * pair[1]), ("s", 1))
+    try:
+        until = datetime.now(UTC) + timedelta(seconds=wait_s)
+    except OverflowError:
+        return "age"
+    return f"{wait_s / size:,.0f} {unit}, until {until:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def pause_s(state: RetryCallState, backoff_s: float) -> float:
@@ -126,9 +148,24 @@ class Throttle:
     Args:
         requests_per_minute, tokens_per_minute: limits of our own; None for none.
         concurrency: calls that can be on their way at once.
+        model: whose calls they are, for sentences.
+        longest_s: the longest pause that is waited for.
+        tell: hears of pauses that a user would wonder about.
     """
 
-    def __init__(self, requests_per_minute: int | None, tokens_per_minute: int | None, concurrency: int) -> None:
+    def __init__(
+        self,
+        requests_per_minute: int | None,
+        tokens_per_minute: int | None,
+        concurrency: int,
+        model: str = "the model",
+        longest_s: float = LONGEST_WAIT_S,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._model = model
+        self._longest_s = longest_s
+        self._tell = tell
+        self._told_until = -math.inf
         self._requests = Bucket(requests_per_minute, concurrency)
         self._tokens = Bucket(tokens_per_minute, math.inf)
         self._concurrency = concurrency
@@ -141,10 +178,15 @@ class Throttle:
         return self._pace.rate(now)
 
     async def turn(self, tokens: int) -> Tickets:
-        """Wait until a call of some `tokens` may go; returns its tickets for `answered` and `refused`."""
+        """Wait until a call of some `tokens` may go; returns its tickets for `answered` and `refused`.
+
+        Raises:
+            Fault: it would have to wait for too long.
+        """
         clock = asyncio.get_running_loop().time
         async with self._turn:
             while (wait := self._wait_s(tokens, clock())) > 0:
+                self._consider(wait, clock())
                 await asyncio.sleep(wait)
             return Tickets(self._pace.sent(clock()), (self._requests.take(1), self._tokens.take(tokens)))
 
@@ -165,10 +207,18 @@ class Throttle:
         now = asyncio.get_running_loop().time()
         self._pace.refused(tickets.call, now)
         self.answered(tickets, fault.headers, tokens)
-        if wait_s is not None and wait_s <= LONGEST_WAIT_S:
+        if wait_s is not None and wait_s <= self._longest_s:
             self._paused_until = max(self._paused_until, now + wait_s)
             self._pace.pause(self._paused_until)
         self._requests.drain(None if wait_s is None else self._paused_until, now)
+
+    def _consider(self, wait_s: float, now: float) -> None:
+        """Refuse a pause that is too long, and tell of one that takes its time, once until it is over."""
+        if wait_s > self._longest_s:
+            raise too_long(self._model, wait_s)
+        if wait_s >= TOLD_S and now >= self._told_until:
+            self._told_until = now + wait_s
+            self._tell(f"{self._model} may not be asked for {_span(wait_s)}")
 
     def _wait_s(self, tokens: int, now: float) -> float:
         if self._paused_until > now:

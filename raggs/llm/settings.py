@@ -100,6 +100,9 @@ class LLMSettings(Settings):
     backoff_s: Effort[float] = Field(
         1.0, gt=0, le=60, description="longest first pause in seconds after a failed call; each next one is doubled"
     )
+    max_wait_s: Effort[float] = Field(
+        600, gt=0, description="longest pause in seconds that a provider may ask for; at a longer one the run stops"
+    )
     outage_after: Effort[int | None] = Field(
         20, ge=1, description="calls in a row that failed after all their tries until the run stops; null: it goes on"
     )

@@ -15,7 +15,7 @@ from raggs.indexes.places import Places
 from raggs.judges.base import Judge, JudgeContext
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
 from raggs.llm.rehearsal import Rehearsal
-from raggs.progress import Building, Hear, Waiting
+from raggs.progress import Building, Hear, Notice, Waiting
 from raggs.prompts import Prompt, load_prompt
 from raggs.rewriters.base import Rewriter, RewriterContext
 
@@ -44,7 +44,7 @@ class Models:
     @cached_property
     def llm(self) -> LLM:
         """Language models. Making it touches neither disk nor network."""
-        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting)
+        return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting, self._notice)
 
     @cached_property
     def loop(self) -> asyncio.Runner:
@@ -83,6 +83,9 @@ class Models:
             self.loop.run(self.llm.close())
         if "loop" in self.__dict__:
             self.loop.close()
+
+    def _notice(self, message: str) -> None:
+        self._hear(Notice(message))
 
     def _waiting(self, what: str, done: int, total: int) -> None:
         self._hear(Waiting(what, done, total))

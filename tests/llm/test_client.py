@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
 
@@ -318,10 +319,62 @@ def test_retry_after_is_honoured(bench, fault, least, model):
         assert least <= second - first < least + 20
 
 
-def test_a_provider_that_wants_an_hour_is_not_waited_for(bench):
-    with bench(faults=["429:3600"]) as b:
-        assert "limits the rate" in b.run(lambda llm: llm.ask(question())).error
+@pytest.mark.parametrize("after", ["3600", "1" + "0" * 20])
+def test_a_provider_that_wants_an_hour_ends_the_run_and_says_until_when(bench, after):
+    with bench(faults=[f"429:{after}"]) as b:
+        with pytest.raises(ProviderError, match=r"may not be asked for another (60 min, until 2|age)") as caught:
+            b.run(lambda llm: llm.ask(question()))
+        assert "llm.max_wait_s" in str(caught.value)
+        assert caught.value.exit_code == 6
         assert b.server.count == 1
+
+
+def test_headers_that_leave_nothing_for_a_day_end_the_run_and_what_is_done_is_kept(bench):
+    day = {"x-ratelimit-remaining-tokens": "1", "x-ratelimit-reset-tokens": "24h0m0s"}
+
+    async def work(llm):
+        first = await llm.ask(question(text="first"))
+        await llm.ask(question(text="second", passage="long " * 5000))
+        return first
+
+    with bench(headers_for=lambda _: day) as b:
+        with pytest.raises(ProviderError, match=r"may not be asked for another \d+ (min|h), until 2"):
+            b.run(work)
+        assert b.run(lambda llm: llm.ask(question(text="first")), max_calls=0).error is None
+
+
+def test_a_pause_of_the_provider_is_told(bench):
+    told = []
+    with bench(faults=["429:2"]) as b:
+        settings = LLMSettings(api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, max_wait_s=1)
+        llm = LLM(settings, BudgetSettings(), b.folder / "llm", tell=told.append)
+        with pytest.raises(ProviderError, match="another 2 s"):
+            b.run(lambda llm: llm.ask(question()), llm)
+
+
+def test_calls_without_a_key_are_not_counted(bench, monkeypatch, tmp_path):
+    monkeypatch.delenv("OPENAI_API_KEY")
+    path = tmp_path / "ledger.jsonl"
+    with bench() as b:
+        llm = LLM(LLMSettings(api_base=b.server.url), BudgetSettings(max_usd=None), None, CallLedger(path, "judge"))
+        with pytest.raises(AuthenticationError):
+            b.run(lambda llm: asyncio.gather(*(llm.ask(question(text=str(n))) for n in range(8))), llm)
+        assert (llm.spent.calls, b.server.count, list(read_torn(path, LedgerLine, ""))) == (0, 0, [])
+
+
+def test_damaged_entries_of_the_cache_are_a_miss_told_and_counted(bench):
+    told, asked = [], [question(text=str(n)) for n in range(6)]
+    good = {"raw": '{"grade": 4}', "model": "m", "prompt_tokens": 1, "completion_tokens": 1, "usd": 0.5}
+    wrong = [{"usd": float("nan")}, {"usd": -1}, {"usd": float("inf")}, {"prompt_tokens": -1}, {"usd": 10**400}]
+    rows = [*(json.dumps({**good, **each}) for each in wrong), "[" * 100_000]
+    with bench() as b:
+        llm = LLM(b.llm().settings, BudgetSettings(), b.folder / "llm", tell=told.append)
+        for request, row in zip(asked, rows, strict=True):
+            llm._cache._cache.set(llm._keys(request, {}).own, row)
+        b.run(lambda llm: asyncio.gather(*map(llm.ask, asked)), llm)
+        assert b.server.count == 6
+        assert told == [f"6 damaged entries in the cache of answers ({b.folder / 'llm'}): asked again, paid again"]
+        assert llm.spent.saved_usd == 0
 
 
 @pytest.mark.parametrize("fault", ["400", "context", "policy"])

@@ -58,7 +58,12 @@ class BatchCaller:
         self._settings = settings
         folder = cache.folder / FOLDER / hash_value([model, self._api.address])[:16]
         self._queue = BatchQueue(
-            self._api, folder, settings, rate.retrying(llm.max_attempts, llm.backoff_s), progress, self._spare
+            self._api,
+            folder,
+            settings,
+            rate.retrying(llm.max_attempts, llm.backoff_s, llm.max_wait_s),
+            progress,
+            self._spare,
         )
         self._answered: set[str] = set()
 
