@@ -97,17 +97,26 @@ def configuration() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def rows(model: type[BaseModel], above: str = "") -> Iterator[Row]:
-    """A row for each key of a model and of the models in it, but for the `type` of an adapter."""
+def rows(model: type[BaseModel], above: str = "", *, effort: bool = False) -> Iterator[Row]:
+    """A row for each key of a model and of the models in it, but for the `type` of an adapter.
+
+    Args:
+        above: what stands before each key.
+        effort: whether all of them change how the work is done, and nothing else. A model with marks of its own says
+            for each of its keys; where it has none, the mark of the key that holds it counts.
+    """
     properties = model.model_json_schema()["properties"]
     for name, field in model.model_fields.items():
         if name == "type" and issubclass(model, AdapterConfig):
             continue
         nested = list(_models(field.annotation))
+        says_itself = any(_effort(each) for _, inner in nested for each in inner.model_fields.values())
+        calm = effort or (_effort(field) and not says_itself)
         if not nested or _optional(field):
-            yield Row(f"{above}{name}", _type(field, properties[name]), _default(field), _meaning(field))
+            meaning = (field.description or "") + (" ◦" if calm else "")
+            yield Row(f"{above}{name}", _type(field, properties[name]), _default(field), meaning)
         for below, inner in nested:
-            yield from rows(inner, f"{above}{name}{below}.")
+            yield from rows(inner, f"{above}{name}{below}.", effort=calm)
 
 
 def table(found: Iterable[Row]) -> str:
@@ -211,10 +220,9 @@ def _plain(value: object) -> object:
     return str(value) if isinstance(value, Path) else value
 
 
-def _meaning(field: FieldInfo) -> str:
+def _effort(field: FieldInfo) -> bool:
     by_content = any(_marks(name) == field.metadata[:2] for name in (PromptName, SourcePath))
-    effort = any(mark is EFFORT for mark in field.metadata) and not by_content
-    return (field.description or "") + (" ◦" if effort else "")
+    return any(mark is EFFORT for mark in field.metadata) and not by_content
 
 
 def _marks(annotated: Any) -> list[object]:

@@ -53,9 +53,8 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
         return
     console = open_console()
     _places(console, run, found)
-    console.print(PLACES, markup=False)
-    for line in order_lines(found):
-        console.print(line, soft_wrap=True)
+    for line in (PLACES, *order_lines(found)):
+        console.print(line, soft_wrap=not console.is_terminal)
 
 
 def _places(console: Console, run: OpenedRun, found: Explanation) -> None:

@@ -49,7 +49,7 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
     for lock in locks.values():
         for line, warning in lock_lines(lock):
-            console.print(line, style="yellow" if warning else None, soft_wrap=True)
+            console.print(line, style="yellow" if warning else None, soft_wrap=not console.is_terminal)
 
 
 def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
