@@ -8,7 +8,7 @@ from pathlib import Path
 
 from raggs.errors import UsageError
 from raggs.indexes.places import NOTES, Places
-from raggs.llm.cache import cache_stats, clear_cache
+from raggs.llm.cache import DATABASE, cache_stats, clear_cache
 from raggs.text import did_you_mean
 
 OTHER = "other"
@@ -40,24 +40,40 @@ def clear(workspace: Path, what: str) -> list[str]:
         The names of those that held something.
 
     Raises:
-        UsageError: no such cache.
+        UsageError: no such cache, or a link leads to it; then nothing is cleared.
     """
     known = (*NOTES, OTHER)
     if what != "all" and what not in known:
         raise UsageError(f"there is no cache {what!r}", remedy=did_you_mean(what, (*known, "all")))
-    places = Places.of(workspace)
-    return [name for name in (known if what == "all" else (what,)) if _clear(places, name)]
+    places, names = Places.of(workspace), known if what == "all" else (what,)
+    for name in names:
+        for folder in _folders(places, name):
+            _stay(workspace, folder)
+    return [name for name in names if _clear(places, name)]
 
 
 def _clear(places: Places, name: str) -> bool:
-    folders = _strangers(places) if name == OTHER else [places.folder(name)]
-    held = [folder for folder in folders if folder.is_dir()]
+    held = [folder for folder in _folders(places, name) if folder.is_dir()]
     for folder in held:
         if name == "llm":
             clear_cache(folder)
         else:
             shutil.rmtree(folder)
     return bool(held)
+
+
+def _folders(places: Places, name: str) -> list[Path]:
+    return _strangers(places) if name == OTHER else [places.folder(name)]
+
+
+def _stay(workspace: Path, folder: Path) -> None:
+    """Refuse a cache that a link puts elsewhere: what lies there may be somebody else's."""
+    for path in (folder, folder / DATABASE):
+        there = path.resolve()
+        if path.exists() and (folder.is_symlink() or not there.is_relative_to(workspace.resolve())):
+            raise UsageError(
+                f"{path} is a link to {there}; nothing was cleared", remedy="clear it there, or remove the link"
+            )
 
 
 def _strangers(places: Places) -> list[Path]:

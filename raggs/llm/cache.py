@@ -20,7 +20,7 @@ import diskcache
 
 from raggs.errors import BusyError, ProviderError
 from raggs.hashing import canonical_json
-from raggs.inputs import lacks_handles, no_handles
+from raggs.inputs import lacks_handles, no_handles, regular_file
 from raggs.spending import Spending
 
 T = TypeVar("T")
@@ -159,7 +159,7 @@ class AnswerCache:
 def _wait_for(database: Path) -> None:
     """Wait until nobody holds a database for himself alone; diskcache would wait for some minutes."""
     if database.exists():
-        with closing(sqlite3.connect(database, timeout=PATIENCE_S)) as connection:
+        with closing(sqlite3.connect(regular_file(database), timeout=PATIENCE_S)) as connection:
             connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
 
 
