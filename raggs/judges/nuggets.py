@@ -8,7 +8,6 @@ held over the weight of all; vital nuggets weigh 1, others 0.5.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -20,11 +19,12 @@ from raggs.errors import DataError
 from raggs.hashing import hash_bytes
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering
 from raggs.judges.thresholds import Thresholds, grade_of
+from raggs.patterns import Pattern, SlowPatternError
 from raggs.settings import Causes
-from raggs.text import one_line
+from raggs.text import one_line, shorten
 
 VITAL, OKAY = 1.0, 0.5
-Patterns = tuple[tuple[float, tuple[re.Pattern[str], ...]], ...]
+Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
 
 
 class NuggetsConfig(AdapterConfig):
@@ -37,12 +37,14 @@ class NuggetsConfig(AdapterConfig):
 class NuggetJudge(Judge):
     """No language model: grades by the facts (patterns) of the question that a passage holds."""
 
+    PACKAGES = ("regex",)
     Config = NuggetsConfig
     config: NuggetsConfig
 
     def __init__(self, config: NuggetsConfig, context: JudgeContext) -> None:
         super().__init__(config, context)
         self._patterns: dict[str, Patterns] = {}
+        self._slow: dict[str, str] = {}
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
@@ -60,13 +62,19 @@ class NuggetJudge(Judge):
                 raise DataError(message, remedy="give it some, or choose another judge")
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        held, total, _ = self._held(query, passage)
+        try:
+            held, total, _ = self._held(query, passage)
+        except SlowPatternError as error:
+            return Judgment(None, error=str(error))
         weight = sum(nugget for nugget, found in held if found)
         reason = f"holds {sum(found for _, found in held)} of {len(held)} nuggets, weight {weight:g} of {total:g}"
         return Judgment(grade_of(weight / total, self.config.thresholds), reason)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
+        try:
+            return Ordering(tuple(sorted(range(len(passages)), key=lambda place: self._key(query, passages[place]))))
+        except SlowPatternError as error:
+            return Ordering(None, str(error))
 
     def _key(self, query: Query, passage: Passage) -> tuple[float, float, str, str]:
         """Best first: coverage, then matches in proportion to length.
@@ -90,11 +98,22 @@ class NuggetJudge(Judge):
             )
         text, held, matches = one_line(passage.content), [], 0
         for weight, patterns in self._patterns[query.qid]:
-            found = sum(pattern.search(text) is not None for pattern in patterns)
+            found = sum(self._within(pattern, text) for pattern in patterns)
             held.append((weight, found > 0))
             matches += found
         return held, sum(weight for weight, _ in held) or VITAL, matches
 
+    def _within(self, pattern: Pattern, text: str) -> bool:
+        """Whether a pattern is found; one that took too long is not tried again."""
+        if pattern.text in self._slow:
+            raise SlowPatternError(self._slow[pattern.text])
+        try:
+            return pattern.within(text)
+        except SlowPatternError as error:
+            told = f"nugget {shorten(pattern.text, 60)!r}: {error}; write it without repeats inside of repeats"
+            self._slow[pattern.text] = told
+            raise SlowPatternError(told) from error
 
-def _compiled(nugget: Nugget) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in nugget.any)
+
+def _compiled(nugget: Nugget) -> tuple[Pattern, ...]:
+    return tuple(map(Pattern, nugget.any))

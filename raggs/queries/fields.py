@@ -7,7 +7,6 @@ no pattern or fits every text) is said with file and line; half of a surrogate p
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from raggs.artifacts import Query
 from raggs.errors import DataError
 from raggs.hashing import canonical_json, hash_bytes
 from raggs.jsonl import first_fault
+from raggs.patterns import Pattern, SlowPatternError
 from raggs.text import clean_unicode, id_problem, shorten, sound, sound_value
 
 ALIASES = {
@@ -119,10 +119,12 @@ def _check_patterns(query: Query, path: Path, line: int) -> None:
     for pattern in (pattern for nugget in query.nuggets for pattern in nugget.any):
         problem, remedy = None, "escape it, for example \\( for a bracket"
         try:
-            if re.compile(pattern).search("") is not None:
+            if Pattern(pattern).within(""):
                 problem, remedy = "fits every text", "ask for at least one character"
-        except (re.error, OverflowError, RecursionError) as error:
+        except ValueError as error:
             problem = f"is no regular expression ({error})"
+        except SlowPatternError as error:
+            problem, remedy = f"cannot be searched for: {error}", "write it without repeats inside of repeats"
         if problem:
             message = f"query {query.qid}: nugget {shorten(pattern, 60)!r} {problem}"
             raise DataError(message, where=path, line=line, remedy=remedy)
