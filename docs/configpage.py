@@ -41,8 +41,9 @@ judge:   {judge: {type: litellm, model: openai/gpt-5-mini}}
 Later sources win: defaults; the file, where `${NAME}` and `${NAME:-default}` expand; variables such as
 `RAGGS__RANK__MAX_CALLS=40`; `--set rank.max_calls=40`. The keys below are those that `--set` takes, and
 `raggs config show --config raggs.yaml` prints the values in force with their origins. In a list an entry is named by
-its number from 0 (`retrieve.retrievers.0.k`); `<name>` stands for a name of yours. Paths are relative to the file that
-they stand in.
+its number from 0 (`retrieve.retrievers.0.k`), or by its name (`retrieve.retrievers.bm25.k`); `<name>` stands for a name
+of yours. Paths are relative to the file that they stand in. Keys of providers stand in no setting: they come from the
+environment, or from a `.env` beside the file.
 
 A setting marked ◦ changes how the work is done, never what comes out: no stage runs again for it. A file or a prompt
 counts by its content, not by its path.

@@ -26,7 +26,7 @@ IN_PART = 7
 
 def run(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="The run's YAML file; raggs.yaml, if it is here.")
+        Path | None, typer.Argument(metavar="FILE", help="The run's YAML file; raggs.yaml, if it is here.")
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
