@@ -8,6 +8,7 @@ several, and a query in its own language where the corpus has that, else in the 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 import os
@@ -29,9 +30,12 @@ from raggs.inputs import lacks_handles, no_handles
 from raggs.languages import detect_language
 from raggs.registry import installed
 
+FORMAT = 2
 SAMPLE = 500
 BLOCK = 1000  # passages read at a time
 LANGUAGES = "languages.json"
+PIECE, PIECES = 1 << 20, 256  # bytes of a file that are summed at a time, and how often at most
+SUMS = "sums.json"  # of the other files, so that an altered score is not believed
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ def open_lexical(
     if not place.exists():
         _build(place, store, parameters, progress)
     try:
+        _check_sums(place)
         bm25 = _quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
         languages = tuple(json.loads((place / LANGUAGES).read_bytes()))
         if bm25.scores["num_docs"] != len(store):
@@ -98,9 +103,37 @@ def open_lexical(
     return LexicalIndex(bm25, languages, store.id_ranks())
 
 
+def _check_sums(place: Path) -> None:
+    """Compare the files with what was built.
+
+    Raises:
+        ValueError, OSError: one is another.
+    """
+    wanted, found = json.loads((place / SUMS).read_bytes()), _sums(place)
+    if changed := sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name)):
+        raise ValueError(f"{changed[0]} is not what was built")
+
+
+def _sums(place: Path) -> dict[str, str]:
+    """A sum of each file of the index."""
+    return {file.name: _sum_of(file) for file in sorted(place.iterdir()) if file.name != SUMS}
+
+
+def _sum_of(file: Path) -> str:
+    """Of a file's size and bytes; of a large one's, of blocks spread evenly, since it is read before each run."""
+    size = file.stat().st_size
+    digest = hashlib.blake2b(str(size).encode(), digest_size=16)
+    step = max(PIECE, size // PIECES)
+    with file.open("rb") as opened:
+        for start in range(0, size, step):
+            opened.seek(start)
+            digest.update(opened.read(PIECE))
+    return digest.hexdigest()
+
+
 def _key(store: PassageStore, parameters: Parameters) -> str:
     versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
-    return hash_value([store.content_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+    return hash_value([FORMAT, store.content_hash, asdict(parameters), versions, analysis.VERSION])[:16]
 
 
 def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:
@@ -116,6 +149,7 @@ def _build(place: Path, store: PassageStore, parameters: Parameters, progress: P
     with disk(place, "check the folder's permissions", "the index cannot be stored"), building(place) as product:
         bm25.save(product, allow_pickle=False, show_progress=False)
         (product / LANGUAGES).write_text(json.dumps(languages), encoding="utf-8")
+        (product / SUMS).write_text(json.dumps(_sums(product)), encoding="utf-8")
 
 
 def _encode(

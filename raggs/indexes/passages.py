@@ -3,7 +3,9 @@
 A corpus is read once, in its own order, into a table keyed by position (0-based) with a unique index on doc_id.
 The file appears whole or not at all and is never changed afterwards: a changed corpus makes a new file. Two
 hashes go with it: `source_hash` of the bytes the corpus was read from (is the file up to date?), and
-`content_hash` of the passages themselves in order (do two indexes speak of the same passages?).
+`content_hash` of the passages themselves in order (do two indexes speak of the same passages?). Each row has a sum of
+its own, which is checked whenever it is read, so that an altered text is never believed; `verify` checks all of them
+against `content_hash`, which whoever alters rows with their sums cannot keep.
 
 A store belongs to the thread that opened it. It must not interpret passages: no cleaning, no chunking.
 """
@@ -11,7 +13,6 @@ A store belongs to the thread that opened it. It must not interpret passages: no
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -22,27 +23,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from raggs.arrays import SmallInts
-from raggs.artifacts import Passage, Span
+from raggs.artifacts import Passage
 from raggs.atomic import disk_fault
 from raggs.errors import DataError, NotFoundError
-from raggs.hashing import canonical_json
+from raggs.indexes.passagerows import COLUMNS, SCHEMA, Row, line_of, passage_of, row_of
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles
 from raggs.text import id_problem
 
-FORMAT = "raggs-passages-2"
-SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE passages (
-    position INTEGER PRIMARY KEY,
-    doc_id TEXT NOT NULL UNIQUE,
-    title TEXT NOT NULL,
-    text TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    span TEXT
-);
-"""
-COLUMNS = "doc_id, title, text, metadata, span"
+FORMAT = "raggs-passages-3"
 REPORT_EVERY = 1000
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
 
@@ -129,8 +118,7 @@ class PassageStore:
 
     def __iter__(self) -> Iterator[Passage]:
         with _faults(self.path):
-            for row in self._connection.execute(f"SELECT {COLUMNS} FROM passages ORDER BY position"):  # noqa: S608
-                yield _passage(row)
+            yield from map(passage_of, self._rows())
 
     def ids(self) -> list[str]:
         """Every doc_id, in position order."""
@@ -149,7 +137,8 @@ class PassageStore:
             if doc_id not in found:
                 remedy = "the corpus changed, or the id belongs to another corpus"
                 raise NotFoundError(f"the corpus has no passage {doc_id!r}", where=self.path, remedy=remedy)
-        return {doc_id: _passage(found[doc_id]) for doc_id in wanted}
+        with _faults(self.path):
+            return {doc_id: passage_of(found[doc_id]) for doc_id in wanted}
 
     def known(self, doc_ids: Iterable[str]) -> set[str]:
         """Those of `doc_ids` that the corpus has."""
@@ -188,13 +177,27 @@ class PassageStore:
                 f"SELECT {COLUMNS} FROM passages WHERE position >= ? AND position < ? ORDER BY position",  # noqa: S608
                 (start, stop),
             )
-            return [_passage(row) for row in rows]
+            return [passage_of(row) for row in rows]
 
     def sample(self, count: int) -> list[str]:
         """`Passage.content` of up to `count` passages, evenly over the corpus."""
         count = min(count, len(self))
         places = [number * len(self) // count for number in range(count)]
         return [self.contents(place, place + 1)[0] for place in places]
+
+    def verify(self) -> None:
+        """Read all rows and compare them with `content_hash`.
+
+        Raises:
+            DataError: a passage was altered, added, taken out or moved.
+        """
+        digest, count = hashlib.sha256(), 0
+        with _faults(self.path):
+            for count, row in enumerate(self._rows(), start=1):  # noqa: B007 - how many there were
+                passage_of(row)
+                digest.update(line_of(row))
+        if count != self._count or digest.hexdigest() != self.content_hash:
+            raise _damaged(self.path, "its passages are not those that were stored")
 
     def close(self) -> None:
         """Let go of the file. May be called twice."""
@@ -207,6 +210,9 @@ class PassageStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _rows(self) -> Iterator[Row]:
+        yield from self._connection.execute(f"SELECT {COLUMNS} FROM passages ORDER BY position")  # noqa: S608
 
     def _lookup(self, columns: str, key: str, values: Sequence[str | int]) -> Iterator[tuple[Any, ...]]:
         with _faults(self.path):
@@ -226,13 +232,12 @@ def _ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress:
         if problem := id_problem(passage.doc_id):
             said = f"passage {position + 1} of the corpus: id {passage.doc_id!a} {problem}"
             raise DataError(said, remedy="rename it")
-        row = (passage.doc_id, passage.title, passage.text, canonical_json(dict(passage.metadata)))
-        span = () if passage.span is None else (canonical_json(passage.span.model_dump()),)
+        row = row_of(passage)
         try:
-            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?)", (position, *row, *(span or (None,))))
+            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", (position, *row))
         except sqlite3.IntegrityError as error:
             raise _duplicate(connection, passage.doc_id, position) from error
-        digest.update(canonical_json((*row, *span)).encode() + b"\n")
+        digest.update(line_of(row))
         count = position + 1
         if progress is not None and count % REPORT_EVERY == 0:
             progress("passages", count, 0)
@@ -267,12 +272,6 @@ def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:
     if pages * size != path.stat().st_size:
         raise _damaged(path, "the file is cut short")
     return meta
-
-
-def _passage(row: tuple[str, str, str, str, str | None]) -> Passage:
-    doc_id, title, text, metadata, span = row
-    place = None if span is None else Span.model_validate_json(span)
-    return Passage(doc_id=doc_id, title=title, text=text, span=place, metadata=json.loads(metadata))
 
 
 def _damaged(path: Path, why: str) -> DataError:

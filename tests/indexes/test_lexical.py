@@ -148,3 +148,15 @@ def test_it_is_quiet(tmp_path, capfd, caplog):
     found(open_lexical(tmp_path, store, DEFAULT), store, "cats")
     assert capfd.readouterr() == ("", "")
     assert [record for record in caplog.records if record.name.startswith("bm25s")] == []
+
+
+def test_an_altered_score_is_not_believed(tmp_path):
+    store = make_store(tmp_path, ENGLISH)
+    open_lexical(tmp_path / "i", store, DEFAULT)
+    (place,) = (tmp_path / "i").iterdir()
+    scores = place / "data.csc.index.npy"
+    data = bytearray(scores.read_bytes())
+    data[-1] ^= 1
+    scores.write_bytes(data)
+    with pytest.raises(DataError, match=r"data.csc.index.npy is not what was built.*delete the folder"):
+        open_lexical(tmp_path / "i", store, DEFAULT)

@@ -181,3 +181,33 @@ def test_progress_is_told(tmp_path):
     told = []
     PassageStore.build(tmp_path / "p.sqlite", passages(2500), "s", lambda *news: told.append(news)).close()
     assert told == [("passages", 1000, 0), ("passages", 2000, 0), ("passages", 2500, 2500)]
+
+
+def alter(path, statement):
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement)
+
+
+def test_an_altered_text_is_never_believed(tmp_path):
+    path = tmp_path / "p.sqlite"
+    PassageStore.build(path, passages(50), "source").close()
+    alter(path, "UPDATE passages SET text = 'something else' WHERE doc_id = 'd7'")
+    with PassageStore.open(path) as store:
+        assert store.get(["d6"])
+        for read in (lambda: store.get(["d7"]), lambda: list(store), lambda: store.slice(0, 50), store.verify):
+            with pytest.raises(DataError, match=r"damaged \(passage d7 is not what was stored\).*delete it"):
+                read()
+
+
+def test_verify_finds_what_sums_of_rows_cannot(tmp_path):
+    path = tmp_path / "p.sqlite"
+    PassageStore.build(path, passages(50), "source").close()
+    with PassageStore.open(path) as store:
+        store.verify()
+    alter(path, "UPDATE passages SET position = 999 - position")
+    alter(path, "UPDATE meta SET value = '1000' WHERE key = 'count'")
+    with (
+        PassageStore.open(path) as store,
+        pytest.raises(DataError, match="its passages are not those that were stored"),
+    ):
+        store.verify()
