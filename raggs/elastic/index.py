@@ -26,6 +26,7 @@ SEARCHES = 64  # searches in one request
 TEXTS = frozenset({"text", "match_only_text", "search_as_you_type"})
 VECTORS = frozenset({"dense_vector"})
 META = "raggs"  # where a mapping made by raggs says what it holds
+LOADING = "loading"  # stands there from before the first document is sent until the counts are found right
 
 Field = Mapping[str, Any]
 Hits = list[dict[str, Any]]
@@ -59,6 +60,21 @@ class Index:
         """What raggs noted in the mapping when it made the index; empty for the index of someone else."""
         notes: Mapping[str, Any] = next(iter(self._mappings.values())).get("_meta", {}).get(META, {})
         return notes
+
+    def need_whole(self) -> None:
+        """Refuse an index whose load has begun and not come to its end.
+
+        Raises:
+            DataError: it is one.
+        """
+        for name, mapping in self._mappings.items():
+            notes = mapping.get("_meta", {}).get(META, {})
+            if notes.get(LOADING):
+                raise DataError(
+                    f"index {name!r} was loaded in part: {self.count():,} of {notes.get('documents', 0):,} documents",
+                    where=self.place.shown,
+                    remedy="load the rest: raggs index --config FILE",
+                )
 
     def need(self, setting: str, name: str, types: Collection[str] = ()) -> Field:
         """The field that a setting names.
@@ -136,6 +152,25 @@ class Index:
             return [_hits(found, answer.meta) for found in answer.body["responses"]]
 
         return self.server.call(request)
+
+    def unlike(self, doc_ids: Iterable[str]) -> None:
+        """Refuse passages that cannot be told apart.
+
+        Raises:
+            DataError: two documents have the same id.
+        """
+        seen: set[str] = set()
+        for doc_id in doc_ids:
+            if doc_id in seen:
+                several = (
+                    f"; {self.place.index!r} stands for {', '.join(self._mappings)}" if len(self._mappings) > 1 else ""
+                )
+                raise DataError(
+                    f"two documents have the id {doc_id!r}{several}",
+                    where=self.place.shown,
+                    remedy="name one index, or an id_field whose values are all different",
+                )
+            seen.add(doc_id)
 
     def doc_id(self, hit: Mapping[str, Any]) -> str:
         """The passage's id of a hit that was asked for with `id_part`."""

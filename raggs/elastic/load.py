@@ -3,7 +3,8 @@
 The mapping is explicit and strict, and notes what the index is made from (`_meta`). An index with the same notes is
 gone on with: documents that are there are not sent again, and sending one twice changes nothing, since its `_id` is
 the passage's id. An index with other notes is only replaced when that is asked for, and one without notes (somebody
-else's) never. At the end the server is asked how many documents and vectors it has.
+else's) never. At the end the server is asked how many documents and vectors it has; until both are right the notes say
+`loading`, and nobody searches the index.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from raggs.artifacts import Passage
-from raggs.elastic.index import META, Index
+from raggs.elastic.index import LOADING, META, Index
 from raggs.elastic.passages import SPAN, IndexPassages
 from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace, IndexSettings
@@ -101,23 +102,29 @@ class Loader:
                 "similarity": "cosine",
                 "index_options": graph,
             }
+        notes = {**self.notes(), LOADING: True}
         return {
             "settings": {"number_of_shards": self._settings.shards, "number_of_replicas": self._settings.replicas},
-            "mappings": {"dynamic": "strict", "_meta": {META: self.notes()}, "properties": properties},
+            "mappings": {
+                "dynamic": "strict",
+                "_meta": {META: notes},
+                "properties": properties,
+            },
         }
 
     def standing(self) -> Standing:
         """How the index on the server stands to what is wanted."""
         if not self._index.server.call(lambda client: client.indices.exists(index=self.place.index)):
             return Standing("absent")
-        notes, wanted = self._index.meta, self.notes()
+        notes, wanted = {**self._index.meta}, self.notes()
+        partly = notes.pop(LOADING, False)
         if not notes:
             return Standing("foreign", "it was not made by raggs")
         for name in sorted({*notes, *wanted}):
             if notes.get(name) != wanted.get(name):
                 old, new = (shorten(str(found.get(name, "absent")), 24) for found in (notes, wanted))
                 return Standing("other", f"its {name} is {old}, not {new}")
-        return Standing("begun", plural(self._index.count(), "document"))
+        return Standing("begun", plural(self._index.count(), "document") + (" of a load in part" if partly else ""))
 
     def prepare(self, overwrite: bool) -> None:
         """Make the index unless it is there; with `overwrite`, replace one that raggs made otherwise.
@@ -162,16 +169,27 @@ class Loader:
             vectors += sum(document.vector is not None for document in part)
             there = set() if fresh else IndexPassages(index).known(document.passage.doc_id for document in part)
             missing = [document for document in part if document.passage.doc_id not in there]
+            if missing and not index.meta.get(LOADING) and not sent:
+                self._mark(loading=True)
             self._send(missing)
             sent += len(missing)
             progress("documents", start + len(part), total)
         self._refresh()
         self._compare(index, vectors)
+        if sent or index.meta.get(LOADING):
+            self._mark(loading=False)
         return Loaded(total, vectors, sent, time.perf_counter() - began)
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""
         self._index.close()
+
+    def _mark(self, *, loading: bool) -> None:
+        """Note in the mapping whether the index lacks something; nobody searches it as long as it does."""
+        notes = {**self.notes(), LOADING: loading}  # said outright, since not every server drops what is left out
+        self._index.server.call(
+            lambda client: client.indices.put_mapping(index=self.place.index, meta={META: notes}, dynamic="strict")
+        )
 
     def _refresh(self) -> None:
         self._index.server.call(lambda client: client.indices.refresh(index=self.place.index))

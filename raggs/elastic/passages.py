@@ -64,11 +64,7 @@ class IndexPassages:
                     remedy="delete it, or keep it out of the results by query_template",
                 )
             if passage.doc_id in found:
-                raise DataError(
-                    f"two documents have the id {passage.doc_id!r}",
-                    where=self._place.shown,
-                    remedy="name an id_field whose values are all different",
-                )
+                self._index.unlike([passage.doc_id] * 2)
             found[passage.doc_id] = passage
         for doc_id in wanted:
             if doc_id not in found:
@@ -135,6 +131,7 @@ class IndexPassages:
     def _check(self) -> None:
         self._index.need("text_field", self._place.text_field, {*TEXTS, "keyword"})
         self._index.need_ids()
+        self._index.need_whole()
 
     def _page(self, pit: str, after: Any) -> tuple[str, Hits]:
         """The next documents of a point in time, and its id, which may have changed."""

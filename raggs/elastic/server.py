@@ -12,6 +12,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from raggs.elastic.settings import IndexPlace
 from raggs.errors import (
@@ -124,6 +125,8 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
         return PrerequisiteError(
             "the server is not Elasticsearch", where=place.url, remedy="check url; OpenSearch is another product"
         )
+    if isinstance(error, elasticsearch.ApiError) and 300 <= error.status_code < 400:
+        return elsewhere(str(error.meta.headers.get("location", "")), place)
     if isinstance(error, elasticsearch.ApiError):
         return refusal(error.status_code, error.body, place)
     if isinstance(error, elasticsearch.SSLError):
@@ -143,6 +146,17 @@ def explain(error: Exception, place: IndexPlace) -> RaggsError:
             remedy="start the server or check url; docs/elasticsearch.md has a line that starts one",
         )
     return ProviderError(f"the client failed ({error})", where=place.url, remedy="look at the server's log")
+
+
+def elsewhere(location: str, place: IndexPlace) -> RaggsError:
+    """A redirect, which is not followed: it would take questions, passages and the key to wherever it says."""
+    here = urlsplit(place.url).netloc
+    there = urlsplit(location).netloc or here
+    return PrerequisiteError(
+        f"{here} sends requests on to {there}, which is not followed",
+        where=place.url,
+        remedy="give the address of the server itself as url",
+    )
 
 
 def refusal(status: int, body: Any, place: IndexPlace) -> RaggsError:

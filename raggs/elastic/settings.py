@@ -6,12 +6,15 @@ environment (see `raggs.elastic.server`). TLS certificates are always verified; 
 
 from __future__ import annotations
 
+import re
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
 from raggs.settings import AnchoredPath, Effort, Settings
 
+NAME = re.compile(r"[^\s\\/\"<>|#:_+\-\x00-\x1f][^\s\\/\"<>|#:\x00-\x1f]*")  # what a server takes as a name
+MAX_NAME = 255  # bytes
 MAX_RESULTS = 10_000  # a search of Elasticsearch returns no more unless its index says so
 
 
@@ -44,8 +47,10 @@ class IndexPlace(Settings):
     @field_validator("index")
     @classmethod
     def _one_index(cls, index: str) -> str:
-        if any(char in index for char in ",*? "):
+        if index == "_all" or any(char in index for char in ",*?"):
             raise ValueError("name one index or alias, without wildcards")
+        if not NAME.fullmatch(index) or index in (".", "..") or len(index.encode()) > MAX_NAME:
+            raise ValueError("no name of an index: letters, digits, dots, dashes and underscores, and none of -_ first")
         return index
 
     @property

@@ -68,6 +68,7 @@ class ElasticsearchRetriever(Retriever):
         """The index, once it is known to have what the mode needs."""
         config, index = self.config, Index(self.config)
         index.need_ids()
+        index.need_whole()
         if config.mode != "knn" and config.query_template is None:
             index.need("text_field", config.text_field, TEXTS)
         if config.mode != "bm25":
@@ -129,7 +130,9 @@ class ElasticsearchRetriever(Retriever):
         return {"match": {self.config.text_field: {"query": text}}}
 
     def _ranked(self, hits: Iterable[Mapping[str, Any]]) -> list[Hit]:
-        return _sorted((self._index.doc_id(hit), hit["_score"]) for hit in hits)
+        found = _sorted((self._index.doc_id(hit), hit["_score"]) for hit in hits)
+        self._index.unlike(hit.doc_id for hit in found)
+        return found
 
     def _fused(self, lists: Sequence[Sequence[Hit]]) -> list[Hit]:
         """Reciprocal rank fusion of both lists, each cut at k."""

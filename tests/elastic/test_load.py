@@ -193,3 +193,34 @@ def test_a_busy_server_gets_the_same_request_again(elastic_url, monkeypatch):
     done, _ = load(Loader(place, IndexSettings(), CONTENTS, Server(place, pauses=(0.001, 0.001))))
     assert calls == [6, 6, 6, 6, 2]
     assert done.documents == 10
+
+
+def test_an_index_loaded_in_part_is_searched_by_nobody(elastic_url):
+    """A client that is killed leaves the mark; so does one that adds to an index that was whole."""
+
+    def dies(start: int, stop: int) -> list[Document]:
+        if start >= 6:
+            raise RuntimeError("killed")
+        return DOCUMENTS[start:stop]
+
+    name = fresh_name()
+    with pytest.raises(RuntimeError, match="killed"):
+        load(loader(elastic_url, name), given=dies)
+    place = IndexPlace(url=elastic_url, index=name)
+    assert loader(elastic_url, name).standing().detail.endswith("of a load in part")
+    for refuses in (lambda: Index(place).need_whole(), lambda: IndexPassages(Index(place)).content_hash):
+        with pytest.raises(DataError, match=r"was loaded in part: \d+ of 10 documents .* raggs index"):
+            refuses()
+    done, _ = load(loader(elastic_url, name))
+    assert done.sent == 4
+    Index(place).need_whole()
+    assert loader(elastic_url, name).standing() == ("begun", "10 documents")
+    write(elastic_url, name, {"p3": None})
+    with pytest.raises(RuntimeError, match="killed"):
+        load(loader(elastic_url, name), given=dies)
+    with pytest.raises(DataError, match="loaded in part"):
+        Index(place).need_whole()
+    load(loader(elastic_url, name))
+    state = Index(place).state
+    load(loader(elastic_url, name))
+    assert Index(place).state == state, "what is complete is left as it is"

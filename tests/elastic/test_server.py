@@ -167,6 +167,39 @@ def test_a_missing_certificate_file(tmp_path) -> None:
         count("https://127.0.0.1:1", ca_certs=tmp_path / "none.pem")
 
 
+NO_NAMES = [
+    ".",
+    "..",
+    "-a",
+    "_a",
+    "+a",
+    "a b",
+    "a/b",
+    "a\\b",
+    'a"b',
+    "a#b",
+    "a:b",
+    "<a-{now/d}>",
+    "a\n",
+    "a\0",
+    "é" * 128,
+]
+
+
+@pytest.mark.parametrize("name", [".hidden", "a.b", "a-b_c+d", "Alias", "é", "a" * 255])
+def test_names_of_indexes(name: str) -> None:
+    assert IndexPlace(index=name).index == name
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(status: int) -> None:
+    with scripted(OK) as (there, asked), scripted((status, {}), headers={"Location": f"{there}/x"}) as (here, _):
+        with pytest.raises(PrerequisiteError) as told:
+            count(here, {"ELASTIC_API_KEY": "a key of mine"})
+        assert asked.seen == []
+    assert f"{here[7:]} sends requests on to {there[7:]}, which is not followed" in str(told.value)
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -174,6 +207,8 @@ def test_a_missing_certificate_file(tmp_path) -> None:
         ({"url": "https://me:secret@host:9200"}, "leave credentials out"),
         ({"index": "a,b"}, "one index"),
         ({"index": "logs-*"}, "one index"),
+        ({"index": "_all"}, "one index"),
+        *(({"index": name}, "no name of an index") for name in NO_NAMES),
         ({"timeout": 0}, "greater than 0"),
         ({"batch": 5001}, "less than or equal to 5000"),
     ],

@@ -204,3 +204,28 @@ CONTRACT_VARIANTS = [{"mode": "bm25"}, {"mode": "knn"}, {"mode": "hybrid"}]
 
 def contract_case(folder, request):
     return request.getfixturevalue("elastic_texts")
+
+
+def test_an_alias_over_indices_that_share_ids_is_refused(context, elastic_url, ask):
+    texts = {"wing": {"text": "a wing"}, "cat": {"text": "a cat"}}
+    first, second = fill(elastic_url, texts), fill(elastic_url, texts)
+    server = Server(IndexPlace(url=elastic_url, index=first))
+    for name in (first, second):
+        server.call(lambda client, name=name: client.indices.put_alias(index=name, name="both-of-them"))
+    source = {"url": elastic_url, "index": "both-of-them"}
+    with pytest.raises(DataError, match=rf"two documents have the id 'wing'.*stands for .*{first}.*name one index"):
+        search(context, source, ask("wing"))
+
+
+def test_an_index_loaded_in_part_is_refused_before_anything_is_searched(context, elastic_url):
+    name = fill(elastic_url, {"wing": {"text": "a wing"}})
+    server = Server(IndexPlace(url=elastic_url, index=name))
+    for loading in (True, False):
+        meta = {"raggs": {"documents": 2, "loading": loading}}
+        server.call(lambda client, meta=meta: client.indices.put_mapping(index=name, meta=meta))
+        made = make(context, {"url": elastic_url, "index": name})
+        if loading:
+            with pytest.raises(DataError, match=r"was loaded in part: 1 of 2 documents .* raggs index"):
+                made.check()
+        else:
+            made.check()

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
@@ -112,8 +112,10 @@ class Scripted:
 
 
 @contextmanager
-def scripted(*answers: tuple[int, Any], product: str = "Elasticsearch") -> Iterator[tuple[str, Scripted]]:
-    """A server that gives these (status, body) and its record."""
+def scripted(
+    *answers: tuple[int, Any], product: str = "Elasticsearch", headers: Mapping[str, str] | None = None
+) -> Iterator[tuple[str, Scripted]]:
+    """A server that gives these (status, body), each with `headers`, and its record."""
     script = Scripted(*answers)
 
     class Handler(BaseHTTPRequestHandler):
@@ -129,6 +131,8 @@ def scripted(*answers: tuple[int, Any], product: str = "Elasticsearch") -> Itera
             self.send_header("Content-Type", "application/json")
             self.send_header("X-Elastic-Product", product)
             self.send_header("Content-Length", str(len(data)))
+            for name, value in (headers or {}).items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(data)
 
