@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 
+from raggs.addresses import http_address
 from raggs.settings import AnchoredPath, Effort, Settings
 
 NAME = re.compile(r"[^\s\\/\"<>|#:_+\-\x00-\x1f][^\s\\/\"<>|#:\x00-\x1f]*")  # what a server takes as a name
@@ -37,9 +38,7 @@ class IndexPlace(Settings):
     @field_validator("url")
     @classmethod
     def _plain_address(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("not an address such as https://search.example.org:9200")
+        parts = urlsplit(http_address(url))
         if parts.username is not None or parts.password is not None or parts.query:
             raise ValueError("leave credentials out of the address; set ELASTIC_API_KEY or ELASTIC_PASSWORD instead")
         return url.rstrip("/")

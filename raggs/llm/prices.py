@@ -13,6 +13,8 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from raggs.addresses import http_address
+from raggs.errors import ConfigError
 from raggs.jsontypes import as_text
 from raggs.llm.settings import Price
 
@@ -59,9 +61,19 @@ def provider_of(model: str) -> str:
 
 
 def address_of(model: str, api_base: str | None) -> str | None:
-    """Where `model` is asked, by the settings or the environment; None at its provider's own address."""
+    """Where `model` is asked, by the settings or the environment; None at its provider's own address.
+
+    Raises:
+        ConfigError: the environment names an address that cannot be.
+    """
     prefix = provider_of(model).upper()
-    return api_base or next(filter(None, map(os.environ.get, (f"{prefix}_BASE_URL", f"{prefix}_API_BASE"))), None)
+    for name in () if api_base else (f"{prefix}_BASE_URL", f"{prefix}_API_BASE"):
+        if address := os.environ.get(name):
+            try:
+                return http_address(address)
+            except ValueError as error:
+                raise ConfigError(f"environment {name}: {error}", remedy="set it right, or unset it") from error
+    return api_base
 
 
 def mode_of(model: str) -> str | None:

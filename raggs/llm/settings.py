@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from raggs.addresses import http_address
 from raggs.hashing import canonical_json
 from raggs.secrets import held
 from raggs.settings import Causes, Effort, Settings, causes_of
@@ -38,7 +39,7 @@ Parameters = Annotated[dict[str, object], AfterValidator(_completion_parameters)
 def _without_password(address: str) -> str:
     if found := next(held(address), None):
         raise ValueError(f"{found.why}; set the provider's environment variable instead")
-    return address
+    return http_address(address)
 
 
 Address = Annotated[str, AfterValidator(_without_password)]
