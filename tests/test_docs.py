@@ -150,6 +150,28 @@ def test_every_command_that_the_pages_name_exists() -> None:
             assert named <= words, f"{page} names {sorted(named - words)}"
 
 
+def test_every_option_that_the_pages_name_exists() -> None:
+    known = commands()
+    options = {
+        name: {spelling for parameter in command.params for spelling in parameter.opts} | {"--help", "-h"}
+        for name, command in known.items()
+    }
+    seen = 0
+    for page in PAGES:
+        text = (ROOT / page).read_text("utf-8")
+        fences = [line for fence in re.findall(r"```\w*\n(.*?)```", text, re.DOTALL) for line in fence.splitlines()]
+        quoted = re.findall(r"`(raggs [^`\n]+)`", text)
+        for line in [*fences, *quoted]:
+            for said in re.findall(r"(?:^|[ /])raggs ([a-z][^|&#]*)", line):
+                words = re.split(r"\s{3,}", said)[0].split()
+                name = next((name for name in (" ".join(words[:2]), words[0]) if name in known), None)
+                if name is not None:
+                    named = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+                    assert named <= options[name], f"{page}: raggs {said}"
+                    seen += len(named)
+    assert seen > 30
+
+
 def test_the_readme_names_every_command() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     missing = [name for name in commands() if not re.search(rf"raggs {name.split()[0]}\b", readme)]
