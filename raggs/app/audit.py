@@ -1,21 +1,31 @@
-"""Is a run what its manifest says? Reads the run's own directory, asks nobody, writes nothing."""
+"""Is a run what its manifest says, the one that a lock means, signed by whom it should be?
+
+Reads the run's own directory, and beside it the cache's copy of the corpus where there is one. Asks nobody. Writes
+nothing but the lock or the signature that it is asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from raggs.errors import DataError, UsageError
+from raggs.indexes.places import Places
+from raggs.manifests import goldenlock, signature
 from raggs.manifests.audit import Finding, notes
 from raggs.manifests.audit import audit as findings_of
 from raggs.manifests.findings import MANIFEST
-from raggs.manifests.opened import open_run
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.manifests.texts import store_of, text_findings
 
 # What no run directory can prove by itself.
 UNCHECKED = (
     "whether the corpus and the questions still are what the run read",
     "what the judge answered (its answers are taken as recorded; what was made of them is derived again)",
 )
+NO_STORE = "the texts of the pools (the cache has no passages of this corpus)"
 
 
 @dataclass(frozen=True)
@@ -40,15 +50,66 @@ class Audit:
         return not self.findings
 
 
-def audit(folder: Path) -> Audit:
-    """Check a run: hashes, records, and all that can be derived again.
+def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = None) -> Audit:
+    """Check a run: seal, hashes, records, and all that can be derived again.
+
+    Args:
+        lock: a golden.lock that it must fit.
+        public_key: of whoever must have signed it.
 
     Raises:
-        NotFoundError: there is no run.
+        NotFoundError: there is no run, no such lock or key.
+        DataError: the lock or the key cannot be read.
+        PrerequisiteError: a signature is to be checked, and `cryptography` is not installed.
     """
+    outside = list(_signature(folder, public_key))
     try:
         run = open_run(folder)
-        rows = sum(output.rows for lock in run.manifest.stages.values() for output in lock.outputs.values())
-        return Audit(tuple(findings_of(run)), rows, notes=tuple(notes(run)))
+        rows = sum(output.rows for each in run.manifest.stages.values() for output in each.outputs.values())
+        found = [*findings_of(run)]
+        texts, unchecked = _texts(run)
     except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
-        return Audit((Finding(MANIFEST, error.line, error.message),), 0)
+        return Audit((Finding(MANIFEST, error.line, error.message), *outside), 0)
+    meant = [] if lock is None else [*goldenlock.lock_findings(run, lock)]
+    return Audit((*found, *texts, *meant, *outside), rows, (*UNCHECKED, *unchecked), tuple(notes(run)))
+
+
+def write_lock(folder: Path, file: Path) -> None:
+    """Write the golden.lock of a run, which should be audited before.
+
+    Raises:
+        RaggsError: the run cannot be read, or the file not be written.
+    """
+    goldenlock.write_lock(goldenlock.lock_of(open_run(folder)), file)
+
+
+def sign(folder: Path, key: Path) -> Path:
+    """Sign a run, which should be audited before; the file of the signature.
+
+    Raises:
+        RaggsError: as `raggs.manifests.signature.sign`.
+    """
+    return signature.sign(folder, key)
+
+
+def make_key(file: Path) -> Path:
+    """Make a key pair; the file of the public key.
+
+    Raises:
+        RaggsError: as `raggs.manifests.signature.make_key`.
+    """
+    return signature.make_key(file)
+
+
+def _signature(folder: Path, key: Path | None) -> Iterator[Finding]:
+    if key is not None and (found := signature.signature_finding(folder, key)) is not None:
+        yield found
+
+
+def _texts(run: OpenedRun) -> tuple[list[Finding], list[str]]:
+    """The texts of the pools against the corpus as the cache has it, and what could not be checked."""
+    store = store_of(run, sorted(Places.of(run.folder.parent).corpora.glob("*.sqlite")))
+    if store is None:
+        return [], [NO_STORE]
+    with closing(store):
+        return list(text_findings(run, store)) if run.store.path("merge").is_file() else [], []

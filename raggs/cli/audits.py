@@ -1,49 +1,105 @@
-"""`raggs audit`: is a run what it says?"""
+"""`raggs audit` and `raggs keygen`: is a run what it says, and who says so?"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json, RunFolder
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from raggs.app.audit import Audit
 
 
-def audit(run: RunFolder, as_json: Json = False, debug: Debug = False) -> None:
+def audit(
+    run: RunFolder,
+    lock: Annotated[
+        Path | None,
+        typer.Option("--lock", metavar="FILE", help="Check that this golden.lock means this run."),
+    ] = None,
+    new_lock: Annotated[
+        Path | None,
+        typer.Option("--write-lock", metavar="FILE", help="Write the run's golden.lock, for git."),
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option("--verify", metavar="PUBKEY", help="Check that this key signed the run."),
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEYFILE", help="Sign the run, if there are no findings.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Check that a run is what it says.
 
     Seal, hashes, records, and everything that can be derived again: each lie is named by file and line.
 
     \b
-    Example:
+    Examples:
       raggs audit runs/demo
+      raggs audit runs/demo --write-lock golden.lock
+      raggs audit runs/demo --lock golden.lock --verify team.key.pub
     """
-    from raggs.app.audit import audit as audit_of
-    from raggs.errors import AuditError
-    from raggs.text import plural
+    from raggs.app import audit as auditing
 
-    found = audit_of(run)
+    found = auditing.audit(run, lock=lock, public_key=verify)
     if as_json:
         _as_json(run, found)
     else:
         for finding in found.findings:
             say(str(finding))
     if not found.ok:
-        raise AuditError(
-            f"{plural(len(found.findings), 'finding')}", where=run, remedy="run again to restore what was changed"
-        )
+        _refuse(run, found)
+    written = []
+    if new_lock is not None:
+        auditing.write_lock(run, new_lock)
+        written.append(f"lock: {new_lock}")
+    if sign is not None:
+        written.append(f"signature: {auditing.sign(run, sign)}")
     if not as_json:
-        records = plural(found.records, "record")
-        say(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
-        for note in found.notes:
-            say(f"note: {note}")
-        for what in found.unchecked:
-            say(f"not checked: {what}")
+        _as_text(run, found, written)
+
+
+def keygen(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The private key; the public one is FILE.pub.")],
+    debug: Debug = False,
+) -> None:
+    """Make a pair of keys to sign runs with.
+
+    \b
+    Example:
+      raggs keygen team.key
+    """
+    from raggs.app.audit import make_key
+
+    say(f"public key: {make_key(file)}")
+
+
+def _refuse(run: Path, found: Audit) -> None:
+    from raggs.errors import AuditError
+    from raggs.text import plural
+
+    remedy = "run again to restore what was changed"
+    raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy)
+
+
+def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
+    from raggs.text import plural
+
+    records = plural(found.records, "record")
+    say(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
+    for note in found.notes:
+        say(f"note: {note}")
+    for what in found.unchecked:
+        say(f"not checked: {what}")
+    for what in written:
+        say(what)
 
 
 def _as_json(run: Path, found: Audit) -> None:

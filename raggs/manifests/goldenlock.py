@@ -1,0 +1,118 @@
+"""golden.lock: which golden set a repository means, in a file that is small enough for git.
+
+It holds the hash of the manifest's content and of each artifact with its lines. Whoever has it can tell whether a run
+directory that came some other way is the one that was meant. It is as trustworthy as the place where it is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, ValidationError
+
+from raggs.artifacts import Frozen
+from raggs.atomic import disk, write_atomic
+from raggs.errors import DataError, NotFoundError
+from raggs.jsonl import first_fault
+from raggs.manifests.findings import MANIFEST, Finding
+from raggs.manifests.models import StageLock
+from raggs.manifests.opened import OpenedRun
+from raggs.manifests.seal import content_hash, place_of
+
+
+class LockedFile(Frozen):
+    """One artifact."""
+
+    sha256: str
+    rows: int = Field(ge=0)
+
+
+class GoldenLock(Frozen):
+    """golden.lock: a golden set in hashes."""
+
+    schema_version: Literal[1] = 1
+    name: str = Field(description="of the run")
+    raggs: str = Field(description="the version that began it")
+    manifest: str = Field(description="hash of the manifest's content, which is that of its seal")
+    queries: int = Field(ge=0)
+    failed: int = Field(ge=0, description="judgments without a result")
+    files: Mapping[str, LockedFile]
+
+
+def lock_of(run: OpenedRun) -> GoldenLock:
+    """The lock of a run, by what its manifest says; the audit says whether that is true."""
+    stages: Mapping[str, StageLock] = run.manifest.stages
+    files = {
+        file: LockedFile(sha256=output.sha256, rows=output.rows)
+        for lock in stages.values()
+        for file, output in lock.outputs.items()
+    }
+    return GoldenLock(
+        name=run.manifest.name,
+        raggs=run.manifest.raggs,
+        manifest=content_hash(run.store.content()),
+        queries=files["embed.jsonl"].rows if "embed.jsonl" in files else 0,
+        failed=sum(lock.failed for lock in stages.values()),
+        files=files,
+    )
+
+
+def write_lock(lock: GoldenLock, path: Path) -> None:
+    """Write a lock.
+
+    Raises:
+        ProviderError: the file cannot be written.
+    """
+    with disk(path, "choose another file"):
+        write_atomic(path, json.dumps(lock.model_dump(mode="json"), indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def read_lock(path: Path) -> tuple[GoldenLock, str]:
+    """A lock and its text.
+
+    Raises:
+        NotFoundError: there is none.
+        DataError: it is damaged.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        return GoldenLock.model_validate_json(text), text
+    except OSError as error:
+        raise NotFoundError("there is no such lock", where=path, remedy="raggs audit RUN --write-lock FILE") from error
+    except ValidationError as error:
+        raise DataError(first_fault(error), where=path, remedy="restore it, or write it anew") from error
+    except UnicodeDecodeError as error:
+        raise DataError("not UTF-8", where=path, remedy="restore it, or write it anew") from error
+
+
+def lock_findings(run: OpenedRun, path: Path) -> Iterator[Finding]:
+    """How a run differs from a lock.
+
+    Raises:
+        NotFoundError, DataError: as `read_lock`.
+    """
+    meant, text = read_lock(path)
+    found = lock_of(run)
+    for file in sorted({*meant.files, *found.files}):
+        wanted, here = meant.files.get(file), found.files.get(file)
+        if wanted != here:
+            line = place_of(text, ("files", file))
+            yield Finding(path.name, line, f"{file} is {_told(here)} in the run, {_told(wanted)} in the lock")
+    for name in ("name", "raggs", "queries", "failed", "manifest"):
+        wanted_value, value = getattr(meant, name), getattr(found, name)
+        if wanted_value != value:
+            what = MANIFEST if name == "manifest" else name
+            line = place_of(text, (name,))
+            yield Finding(path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock")
+
+
+def _told(file: LockedFile | None) -> str:
+    return "missing" if file is None else f"{file.sha256[:12]} ({file.rows:,} lines)"
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text[:12] if len(text) == 64 else text

@@ -1,0 +1,184 @@
+"""What travels with a golden set: a lock for git, a signature, and the texts of its corpus."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.forging import edit_file, edit_manifest
+from support.project import Project, make_project
+from typer.testing import CliRunner
+
+from raggs.app.audit import NO_STORE, audit
+from raggs.app.run import run
+from raggs.cli.app import app
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = make_project(tmp_path_factory.mktemp("made"), queries=2, corpus=20)
+    run(project.config)
+    return project
+
+
+@pytest.fixture
+def project(finished: Project, tmp_path: Path) -> Project:
+    shutil.copytree(finished.folder, tmp_path / "copy")
+    return Project(tmp_path / "copy")
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+# --- the lock -------------------------------------------------------------------------------------------------
+
+
+def test_a_lock_fits_its_run_wherever_that_lies(project: Project, tmp_path: Path) -> None:
+    lock = tmp_path / "golden.lock"
+    assert f"lock: {lock}" in call("audit", project.run, "--write-lock", lock)
+    found = json.loads(lock.read_text())
+    assert (found["name"], found["queries"], found["failed"]) == ("demo", 2, 0)
+    assert found["files"]["rank.jsonl"]["rows"] == len((project.run / "rank.jsonl").read_bytes().splitlines())
+    assert lock.stat().st_size < 4000
+    shutil.copytree(project.run, tmp_path / "elsewhere" / "set")
+    call("audit", tmp_path / "elsewhere" / "set", "--lock", lock)
+
+
+def test_another_run_is_told_by_file_and_line(project: Project, tmp_path: Path) -> None:
+    lock = tmp_path / "golden.lock"
+    call("audit", project.run, "--write-lock", lock)
+    project.change(rank={"max_calls": 2})
+    run(project.config)
+    call("audit", project.run)
+    out = call("audit", project.run, "--lock", lock, code=5)
+    lines = lock.read_text().splitlines()
+    number = next(number for number, line in enumerate(lines, start=1) if '"rank.jsonl":' in line)
+    assert f"golden.lock:{number}: rank.jsonl is " in out
+    assert "manifest.json is " in out
+
+
+def test_a_forger_who_seals_anew_does_not_fit_the_lock(project: Project, tmp_path: Path) -> None:
+    lock = tmp_path / "golden.lock"
+    call("audit", project.run, "--write-lock", lock)
+    shutil.rmtree(project.run / ".sums")
+    edit_file(project.run, "judge.jsonl", lambda data: data.replace(b'"reason":""', b'"reason":"x"'), reseal=True)
+    call("audit", project.run)
+    assert "judge.jsonl is " in call("audit", project.run, "--lock", lock, code=5)
+
+
+def test_no_lock_is_written_of_a_run_with_findings(project: Project, tmp_path: Path) -> None:
+    edit_manifest(project.run, lambda content: content.update(name="other"))
+    call("audit", project.run, "--write-lock", tmp_path / "golden.lock", code=5)
+    assert not (tmp_path / "golden.lock").exists()
+
+
+@pytest.mark.parametrize(("data", "code"), [(None, 4), (b"{", 5), (b"\xff", 5), (b"[]", 5), (b'{"files": 1}', 5)])
+def test_a_lock_that_is_none_is_a_sentence(project: Project, tmp_path: Path, data: bytes | None, code: int) -> None:
+    lock = tmp_path / "golden.lock"
+    if data is not None:
+        lock.write_bytes(data)
+    assert "golden.lock" in call("audit", project.run, "--lock", lock, code=code)
+
+
+# --- the signature --------------------------------------------------------------------------------------------
+
+
+def test_a_signature_holds_until_a_byte_changes(project: Project, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    key, other = tmp_path / "team.key", tmp_path / "other.key"
+    for file in (key, other):
+        call("keygen", file)
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    assert "PRIVATE" in key.read_text()
+    assert "exists" in call("keygen", key, code=2)
+    assert "the run is not signed" in call("audit", project.run, "--verify", f"{key}.pub", code=5)
+    assert "manifest.sig" in call("audit", project.run, "--sign", key)
+    call("audit", project.run, "--verify", f"{key}.pub")
+    assert "no signature of this manifest.json by the key other.key.pub" in call(
+        "audit", project.run, "--verify", f"{other}.pub", code=5
+    )
+    edit_manifest(project.run, lambda content: content.update(created="2020-01-01T00:00:00Z"), reseal=True)
+    call("audit", project.run)
+    assert "no signature of this manifest.json" in call("audit", project.run, "--verify", f"{key}.pub", code=5)
+
+
+def test_openssl_reads_the_signature(project: Project, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    key = tmp_path / "team.key"
+    call("keygen", key)
+    call("audit", project.run, "--sign", key)
+    command = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", f"{key}.pub", "-rawin", "-in", "manifest.json"]
+    done = subprocess.run([*command, "-sigfile", "manifest.sig"], cwd=project.run, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_what_is_no_key_is_a_sentence(project: Project, tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    (tmp_path / "x").write_bytes(b"\xff\x00")
+    call("keygen", tmp_path / "k")
+    for option in ("--sign", "--verify"):
+        assert "ed25519 key" in call("audit", project.run, option, tmp_path / "x", code=5)
+        assert "there is no such key" in call("audit", project.run, option, tmp_path / "none", code=4)
+    assert "no private ed25519 key" in call("audit", project.run, "--sign", tmp_path / "k.pub", code=5)
+    assert "no public ed25519 key" in call("audit", project.run, "--verify", tmp_path / "k", code=5)
+
+
+def test_without_the_package_the_sentence_says_what_to_install(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    assert 'pip install "raggs[sign]"' in call("keygen", tmp_path / "k", code=3)
+    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--sign", tmp_path / "k", code=3)
+    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--verify", tmp_path / "k", code=3)
+
+
+# --- texts ----------------------------------------------------------------------------------------------------
+
+
+def test_texts_of_the_pools_are_compared_with_the_corpus_in_the_cache(project: Project) -> None:
+    shutil.rmtree(project.run / ".sums")
+    assert NO_STORE not in audit(project.run).unchecked
+    edit_file(project.run, "merge.jsonl", lambda data: data.replace(b'"text":"The ', b'"text":"No ', 1), reseal=True)
+    found = [str(finding) for finding in audit(project.run).findings]
+    assert any(each.startswith("merge.jsonl:1: text of ") and "the corpus has" in each for each in found), found
+
+
+def test_without_the_cache_it_is_said_that_texts_were_not_compared(project: Project) -> None:
+    shutil.rmtree(project.run.parent / ".cache")
+    found = audit(project.run)
+    assert found.ok
+    assert NO_STORE in found.unchecked
+    assert f"not checked: {NO_STORE}" in call("audit", project.run)
+
+
+# --- runs of versions before ----------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_seal_is_no_lie(project: Project) -> None:
+    def unseal(content: dict) -> None:
+        del content["seal"]
+        for lock in content["stages"].values():
+            for name in ("chain", "booked", "judge"):
+                del lock[name]
+
+    edit_manifest(project.run, unseal)
+    out = call("audit", project.run)
+    assert "note: the manifest has no seal" in out
+    for arguments in (("status", project.run), ("cost", project.run), ("why", project.run, "--query", "q00")):
+        call(*arguments)
+    assert json.loads(call("run", "--config", project.config, "--json"))["ran"] == {}
+    assert json.loads(call("audit", project.run, "--json"))["ok"]
+    call("run", "--config", project.config, "--force", "--quiet")
+    assert "note" not in call("audit", project.run)
