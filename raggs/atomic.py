@@ -2,7 +2,8 @@
 
 A write goes to a temporary file in the same folder, is flushed to the disk, and is renamed over its target;
 the folder's entry is flushed too. A kill at any moment leaves the old file or the new one. The price is one
-fsync of the file and one of the folder for each write, so this is for whole artifacts, not for single lines.
+fsync of the file and one of the folder for each write, so this is for whole artifacts, not for single lines. What a
+power cut may take, since it costs nothing to make again, is written without (`durable=False`).
 
 A disk that is full or refuses is the same error everywhere (`disk`): `ProviderError`, exit code 6.
 """
@@ -55,7 +56,7 @@ def disk(where: Path, remedy: str, said: str = "cannot be written") -> Iterator[
 
 
 @contextmanager
-def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
+def atomic_writer(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """A binary file that replaces `path` when the block ends well and vanishes when it does not."""
     temporary = path.with_name(f"{PREFIX}{secrets.token_hex(8)}-{path.name}")
     # By hand rather than by tempfile, whose files only their owner may read: a team shares its runs.
@@ -64,17 +65,19 @@ def atomic_writer(path: Path) -> Iterator[IO[bytes]]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if durable:
+        sync_folder(path.parent)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace `path` by `data`, whole or not at all."""
-    with atomic_writer(path) as file:
+    with atomic_writer(path, durable=durable) as file:
         file.write(data)
 
 

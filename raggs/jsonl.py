@@ -80,7 +80,7 @@ def write_records(path: Path, records: Iterable[BaseModel]) -> Written:
     return lines.written()
 
 
-def write_routed(places: Mapping[type[M], Path], records: Iterable[M]) -> list[Written]:
+def write_routed(places: Mapping[type[M], Path], records: Iterable[M], *, durable: bool = True) -> list[Written]:
     """Write each record to the file of its class, in one pass and constant memory.
 
     Each file appears whole or not at all, and none before the last record.
@@ -89,7 +89,8 @@ def write_routed(places: Mapping[type[M], Path], records: Iterable[M]) -> list[W
         What each file holds, in the order of `places`.
     """
     with ExitStack() as stack:
-        routes = {model: _Lines(stack.enter_context(atomic_writer(path))) for model, path in places.items()}
+        files = {model: stack.enter_context(atomic_writer(path, durable=durable)) for model, path in places.items()}
+        routes = {model: _Lines(file) for model, file in files.items()}
         for record in records:
             routes[type(record)].add(record)
     return [lines.written() for lines in routes.values()]

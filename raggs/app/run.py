@@ -101,7 +101,7 @@ def open_runner(
     stored = settings.model_dump(mode="json")
     refuse_stored(stored)
     services, execution = RunServices(settings, listen), make_execution(settings)
-    store = RunStore(folder or run_folder(settings, run_id))
+    store = RunStore(folder or run_folder(settings, run_id), durable=lambda: bool(services.models()))
     runner = Runner(
         store=store,
         pipeline=GOLDEN,

@@ -9,7 +9,7 @@ stays if the stage is stopped: whole queries, which can be read until the stage 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -40,10 +40,16 @@ JOURNAL = artifact_file("rank.journal")
 
 
 class RunStore:
-    """Reads and writes one run directory."""
+    """Reads and writes one run directory.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: the directory.
+        durable: whether what is written must survive a power cut; asked at each write. A kill takes nothing either way.
+    """
+
+    def __init__(self, folder: Path, durable: Callable[[], bool] = lambda: True) -> None:
         self.folder = folder
+        self._durable = durable
 
     # --- the manifest ---
 
@@ -90,7 +96,8 @@ class RunStore:
     def save(self, manifest: RunManifest) -> None:
         """Write the manifest under a new seal, which covers the ledger as it is now."""
         known = manifest.seal.ledger if manifest.seal else LedgerMark()
-        write_atomic(self.folder / MANIFEST, manifest_bytes(sealed(manifest, self.account.mark(known))))
+        data = manifest_bytes(sealed(manifest, self.account.mark(known)))
+        write_atomic(self.folder / MANIFEST, data, durable=self._durable())
 
     def seal_ledger(self) -> None:
         """Seal what was booked since the manifest was written.
@@ -121,7 +128,7 @@ class RunStore:
             What each file holds, by file name.
         """
         places = {model: self.path(artifact) for artifact, model in models.items()}
-        return self._outputs(models, write_routed(places, records))
+        return self._outputs(models, write_routed(places, records, durable=self._durable()))
 
     def partial(self, artifact: str) -> Path:
         """Where an artifact is until its stage is done."""
@@ -129,13 +136,15 @@ class RunStore:
 
     def write_partial(self, models: Mapping[str, type[Record]], records: Iterable[Record]) -> list[Written]:
         """As `write`, under names that no lock knows."""
-        return write_routed({model: self.partial(artifact) for artifact, model in models.items()}, records)
+        places = {model: self.partial(artifact) for artifact, model in models.items()}
+        return write_routed(places, records, durable=self._durable())
 
     def promote(self, models: Mapping[str, type[Record]], written: Iterable[Written]) -> dict[str, Output]:
         """Make what `write_partial` wrote the artifacts."""
         for artifact in models:
             self.partial(artifact).replace(self.path(artifact))
-        sync_folder(self.folder)
+        if self._durable():
+            sync_folder(self.folder)
         return self._outputs(models, written)
 
     def _outputs(self, models: Iterable[str], every: Iterable[Written]) -> dict[str, Output]:
@@ -148,7 +157,7 @@ class RunStore:
     def _write_sums(self, artifact: str, written: Written) -> None:
         folder = self.folder / SUMS
         folder.mkdir(exist_ok=True)
-        write_atomic(folder / f"{artifact}.crc32", written.line_sums)
+        write_atomic(folder / f"{artifact}.crc32", written.line_sums, durable=self._durable())
 
     def line_sums(self, artifact: str) -> bytes | None:
         """CRC-32 of each line as it was written, four bytes each, little-endian; None if not kept."""
@@ -185,7 +194,7 @@ class RunStore:
         return self.folder / f".incomplete-{stage}"
 
     def begin(self, stage: str) -> None:
-        write_atomic(self.marker(stage), b"")
+        self.marker(stage).touch()  # what it says is not worth a wait for the disk
 
     def finish(self, stage: str) -> None:
         self.forget_partial(stage)
