@@ -20,7 +20,7 @@ SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 3.0, 0.8  # median, and spread of the logarithm: log-normal prior of b
 STEPS = 40  # Newton steps at most; three are enough after one more order
 CLIP = 0.7  # largest move of a utility in one step, in grades: far from the maximum the quadratic overshoots
-SMALL = 5e-3  # a step this small, in grades, leaves an error of its square
+SMALL = 5e-3  # a step this small, in grades, leaves an error of b times its square
 
 
 @dataclass(frozen=True)
