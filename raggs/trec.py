@@ -104,6 +104,4 @@ def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
             raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids hold no spaces")
-        if "\0" in text:
-            raise DataError("holds a NUL byte", where=path, line=number, remedy="ids are text; write the file anew")
         yield number, columns

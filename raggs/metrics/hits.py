@@ -82,6 +82,17 @@ class Hits:
         rank[tied] = start + np.where(weights[tied[order]] >= 0, 1 + place, size - judged + 1 + place)
         return replace(self, item=item, rank=rank)
 
+    def only(self, queries: Flags) -> Hits:
+        """The same without the rows of other queries, whose values then mean nothing.
+
+        Args:
+            queries: shape (queries,), which to keep.
+        """
+        kept = queries[self.query]
+        columns = (column[kept] for column in (self.query, self.item, self.rank, self.start, self.size))
+        query, item, rank, start, size = columns
+        return replace(self, query=query, item=item, rank=rank, start=start, size=size)
+
     def condensed(self) -> Hits:
         """The same as if the run had not returned any unjudged passage (Sakai 2007)."""
         first_row = np.searchsorted(self.query, np.arange(len(self.length)))

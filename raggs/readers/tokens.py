@@ -93,10 +93,38 @@ def chunks(file: BinaryIO | gzip.GzipFile, size: int) -> Iterator[bytes]:
 
 def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
     """The bytes, and where each column begins and ends: two arrays of shape (lines, columns)."""
-    if not chunk.isascii() or chunk.startswith(b"#") or b"\n#" in chunk:
+    if not chunk.isascii():
         raise OddError
     buffer = np.frombuffer(chunk + b"\n" * WIDEST, dtype=np.uint8)
     text = buffer[: len(chunk)]
+    starts, ends = _tight(text, columns) or _loose(text, columns)
+    if (text[starts[:, 0]] == ord("#")).any():  # a comment
+        raise OddError
+    return buffer, starts, ends
+
+
+def _tight(text: Buffer, columns: int) -> tuple[Ints, Ints] | None:
+    """Where columns begin and end, where one blank or tab stands between two; None where it does not."""
+    ends = np.flatnonzero(text <= ord(" "))
+    lines, more = divmod(len(ends), columns)
+    signs = text[ends]
+    blanks = np.count_nonzero(signs == ord(" ")) + np.count_nonzero(signs == ord("\t"))
+    if more or blanks != len(ends) - lines or (signs[columns - 1 :: columns] != ord("\n")).any():
+        return None
+    starts = np.empty_like(ends)
+    starts[:1] = 0
+    np.add(ends[:-1], 1, out=starts[1:])
+    if (starts == ends).any():
+        return None
+    return starts.reshape(-1, columns), ends.reshape(-1, columns)
+
+
+def _loose(text: Buffer, columns: int) -> tuple[Ints, Ints]:
+    """Where columns begin and end, whatever white space stands between them.
+
+    Raises:
+        OddError: a line has other columns, or there is another control character.
+    """
     lines = np.flatnonzero(text == ord("\n"))
     usual = len(lines) + np.count_nonzero(text == ord("\t")) + np.count_nonzero(text == ord("\r"))
     if usual != np.count_nonzero(text < ord(" ")):  # another control character
@@ -111,7 +139,7 @@ def tokens(chunk: bytes, columns: int) -> tuple[Buffer, Ints, Ints]:
     starts, ends = table[:, 0::2], table[:, 1::2]
     if (ends[:, -1] > lines).any() or (starts[1:, 0] < lines[:-1]).any():
         raise OddError
-    return buffer, starts, ends
+    return starts, ends
 
 
 def ids(buffer: Buffer, starts: Ints, ends: Ints) -> ByteTexts:

@@ -10,6 +10,7 @@ from support.judged import labels, lists
 
 from raggs.metrics import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
+from raggs.metrics.names import parse_measure
 
 COLUMNS = ("query", "item", "rank", "start", "size", "length", "tied", "returned")
 
@@ -96,3 +97,13 @@ def test_nothing_retrieved_and_nothing_judged():
         assert rows(found) == []
         assert rows(found.condensed()) == []
         assert len(found.length) == len(judged)
+
+
+@settings(max_examples=60, deadline=None)
+@given(labels(1, 5, least=1), lists(least=1), st.data())
+def test_the_values_of_some_queries_need_no_rows_of_others(judged, found, data):
+    hits = find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(found))
+    some = np.array(data.draw(st.lists(st.booleans(), min_size=len(hits.length), max_size=len(hits.length))))
+    for name in ("ndcg@3", "E[map]", "max[mrr]", "min[precision@2]", "bpref", "E[holes@2]"):
+        whole, part = (parse_measure(name).values(table) for table in (hits, hits.only(some)))
+        np.testing.assert_array_equal(whole[some], part[some])

@@ -108,7 +108,7 @@ def test_an_archive_of_a_usual_run_is_read(tmp_path: Path) -> None:
 def test_nul_in_a_trec_file_is_refused_not_stripped(tmp_path: Path, line: str) -> None:
     write(tmp_path, qrels=f"q 0 e 1\n{line}\n")
     for read in (read_judgments, lambda path: list(read_qrels(path))):
-        with pytest.raises(DataError, match=r"qrels:2: (holds a NUL|grade .* not an integer)"):
+        with pytest.raises(DataError, match=r"qrels:2: (holds (a )?NUL|grade .* not an integer)"):
             read(tmp_path / "qrels")
 
 

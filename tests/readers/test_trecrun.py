@@ -166,3 +166,23 @@ def test_a_broken_archive(tmp_path, data):
 def test_a_missing_file(tmp_path):
     with pytest.raises(NotFoundError, match="no such file"):
         read_trec_run(tmp_path / "none.trec")
+
+
+@pytest.mark.parametrize("text", ["q Q0 a 1 1 t\n#q Q0 b 2 1 t\n", "#q Q0 a 1 1 t\nq Q0 b 2 1 t\n"])
+def test_a_comment_of_as_many_columns_is_a_comment(tmp_path, text):
+    path = write(tmp_path, text)
+    assert quick_run(path) is None
+    assert len(read_trec_run(path).score) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["q Q0  1 1 t\n", "q Q0 a 1 1\n t q Q0 b 2 1 t\n", " q Q0 a 1 1 t\n", "q Q0 a 1 1 t \n"]
+)
+def test_what_is_not_tight_is_read_as_by_the_plain_reader(tmp_path, text):
+    path = write(tmp_path, text)
+    try:
+        expected = plain(path)
+    except DataError:
+        assert quick_run(path) is None
+        return
+    same(rows(read_trec_run(path)), expected)

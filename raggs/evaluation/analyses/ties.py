@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
+from raggs.arrays import Flags, Floats
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row, cells
 from raggs.evaluation.models import Report, TiePart
 from raggs.evaluation.study import Study, mean
 from raggs.evaluation.words import score
+from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 from raggs.text import plural
@@ -32,7 +36,7 @@ class TieRanges(PartAnalysis[TiePart]):
             Finding(system, part)
             for system, hits in study.hits.items()
             if hits.tied.any()
-            for part in _moved(hits, study.scoring.measures)
+            for part in _moved(hits, study.scoring.measures, study.values[system])
         ]
 
     def put(self, report: Report, found: Sequence[Finding[TiePart]]) -> Report:
@@ -59,21 +63,29 @@ class TieRanges(PartAnalysis[TiePart]):
         ]
 
 
-def _moved(hits: Hits, measures: Sequence[Named]) -> Iterator[TiePart]:
+def _moved(hits: Hits, measures: Sequence[Named], found: Evaluation) -> Iterator[TiePart]:
+    """Only queries with ties are measured again; the others have one value."""
+    tied = hits.tied > 0
+    some = hits.only(tied)
     for named in measures:
         if named.mode or not named.measure.TIES:
             continue
-        least, most = (replace(named, mode=mode).values(hits) for mode in ("min", "max"))
+        plain = found.column(named.name)
+        least, most = (_with(plain, tied, named, mode, some) for mode in ("min", "max"))
         if moved := int((most - least > 0).sum()):
-            expected = replace(named, mode="E").values(hits)
+            expected = _with(plain, tied, named, "E", some)
             yield TiePart(
                 measure=named.name,
                 expected=mean(expected),
                 least=mean(least),
                 most=mean(most),
-                bias=mean(named.values(hits) - expected),
+                bias=mean(plain - expected),
                 queries=moved,
             )
+
+
+def _with(plain: Floats, tied: Flags, named: Named, mode: str, some: Hits) -> Floats:
+    return np.where(tied, replace(named, mode=mode).values(some), plain)
 
 
 def _width(part: TiePart) -> float | None:
