@@ -17,6 +17,7 @@ from raggs.elastic.index import PREFERENCE, TEXTS, Hits, Index, slices, whole
 from raggs.errors import DataError, NotFoundError
 from raggs.hashing import hash_value
 from raggs.jsonl import first_fault
+from raggs.text import sound, sound_value
 
 SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
 KEEP = "5m"  # between two pages of a point in time
@@ -116,10 +117,10 @@ class IndexPassages:
         try:
             return Passage(
                 doc_id=self._index.doc_id(hit),
-                title=title if text else "",
-                text=text or title,
+                title=sound(title if text else ""),
+                text=sound(text or title),
                 span=span_of(source.get(SPAN)),
-                metadata=metadata,
+                metadata={sound(name): sound_value(value) for name, value in metadata.items()},
             )
         except ValidationError as error:
             raise self._no_passage(hit, first_fault(error)) from error

@@ -223,3 +223,9 @@ def test_a_search_that_was_turned_away_is_tried_again():
         index = Index(place(url, "i"), Server(place(url, "i"), pauses=(0.001, 0.001)))
         assert list(index.search([{}, {}])) == [[{"_id": "a"}]] * 2
     assert len(script.seen) == 2
+
+
+def test_half_of_a_surrogate_pair_in_a_document_becomes_a_character(elastic_url, name):
+    hit = {"_id": "d1", "_source": {"title": "t\ud800", "text": "x\udfff", "metadata": {"a": ["\ud800"]}}}
+    found = opened(elastic_url, name).passage(hit)
+    assert (found.title, found.text, found.metadata) == ("t\ufffd", "x\ufffd", {"a": ["\ufffd"]})
