@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, urlsplit
 
@@ -45,6 +46,8 @@ FORMS = re.compile(
     """,
     re.VERBOSE,
 )
+# One of these stands in whatever has such a form; most texts have none, and are not looked at closely.
+HINTS = ("k-", "k_", "xai", "pplx", "hf", "gh", "glpat", "r8", "AIza", "KIA", "SIA", "eyJ", "Bearer ", "://")
 PAIR = re.compile(r"(?<=[?&;])(?P<name>[\w.\-]+)=(?P<value>[^&;\s#\"']+)")
 
 _remembered: set[str] = set()
@@ -57,6 +60,7 @@ class Held(NamedTuple):
     why: str
 
 
+@lru_cache(maxsize=4096)
 def is_secret_name(name: str) -> bool:
     """Whether a variable or a setting of this name holds a secret, however it is written."""
     plain = CAMEL.sub("_", name).lower().replace("-", "_")
@@ -83,10 +87,12 @@ def mask(text: str) -> str:
     Passwords in addresses go, and so do parameters of addresses whose names are secret. Idempotent.
     """
     for value in sorted({*secrets_of(os.environ).values(), *_remembered}, key=len, reverse=True):
-        for form in {value, quote(value, safe="")}:
+        for form in _forms(value):
             if form in text:
                 text = _pattern(form).sub(HIDDEN, text)
-    return PAIR.sub(_pair, FORMS.sub(HIDDEN, text))
+    if any(hint in text for hint in HINTS):
+        text = FORMS.sub(HIDDEN, text)
+    return PAIR.sub(_pair, text) if "=" in text else text
 
 
 def held(tree: object, environment: Mapping[str, str] | None = None) -> Iterator[Held]:
@@ -136,6 +142,12 @@ def _weighs(value: object) -> bool:
 
 def _words(place: Sequence[str | int]) -> Iterator[str]:
     return (part for part in place if isinstance(part, str))
+
+
+@lru_cache(maxsize=256)
+def _forms(value: str) -> tuple[str, ...]:
+    """How a value may stand in a text: as it is, or as a part of an address."""
+    return tuple(dict.fromkeys((value, quote(value, safe=""))))
 
 
 def _pattern(value: str) -> re.Pattern[str]:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import typer
 
+from raggs.secrets import mask
 from raggs.text import COMMANDS, visible
 
 
 def say(text: str, err: bool = False, nl: bool = True) -> None:
     """Print a text for people, to stdout or stderr."""
-    typer.echo(visible(text), err=err, nl=nl)
+    typer.echo(visible(mask(text)), err=err, nl=nl)
 
 
 def say_json(text: str) -> None:

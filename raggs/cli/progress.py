@@ -12,6 +12,7 @@ from rich.progress import Progress as Bars
 
 from raggs.cli.screen import Screen
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
+from raggs.secrets import mask
 from raggs.stages import GOLDEN
 from raggs.text import visible
 
@@ -157,7 +158,7 @@ class PlainProgress:
 
     @staticmethod
     def _say(line: str) -> None:
-        sys.stderr.write(visible(line) + "\n")
+        sys.stderr.write(visible(mask(line)) + "\n")
         sys.stderr.flush()
 
 

@@ -2,7 +2,7 @@
 
 A number is never cut: columns of text give way, and what is still too wide for the terminal is printed in parts.
 Whatever is printed here is plain text: brackets are no markup, and what would command the terminal is shown as an
-escape (`raggs.text.visible`). Colour and weight are given on purpose, by `rich.text.Text` and styles.
+escape (`raggs.text.visible`); keys are masked. Colour and weight are given on purpose, by `rich.text.Text` and styles.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from rich.style import Style
 from rich.table import Column, Table
 from rich.text import Text
 
+from raggs.secrets import mask
 from raggs.text import visible
 
 PIPE_WIDTH = 160
@@ -63,12 +64,12 @@ class Screen(Console):
         highlighter: HighlighterType | None = None,
     ) -> Text:
         """See `Console.render_str`; the length of an escape counts where columns are measured."""
-        return Text(visible(text), style=style, justify=justify, overflow=overflow)
+        return Text(visible(mask(text)), style=style, justify=justify, overflow=overflow)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See `Console.render`: everything that is printed passes through here."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
+            yield segment if segment.control else segment._replace(text=visible(mask(segment.text)))
 
 
 def open_console() -> Console:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage, Query
+from raggs.secrets import mask
 from raggs.settings import Causes
 from raggs.text import sound
 
@@ -49,9 +50,9 @@ class Ordering:
 
 
 def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
-    """Whoever judged, what it said can be written: no text of an answer holds half of a surrogate pair."""
+    """Whoever judged, what it said can be written: no text of an answer holds half of a surrogate pair, or a key."""
     for name, text in texts.items():
-        if text is not None and (clean := sound(text)) != text:
+        if text and (clean := mask(sound(text))) != text:
             object.__setattr__(answer, name, clean)
 
 

@@ -21,6 +21,7 @@ from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply
 from raggs.llm.prices import address_of, estimate_tokens, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
+from raggs.secrets import mask
 from raggs.spending import Spending
 from raggs.text import plural
 
@@ -248,7 +249,7 @@ class LLM:
         from raggs.llm.cache import CachedAnswer
 
         if self._cache is not None:
-            self._cache.put(key, CachedAnswer.of(found.reply.raw or "", model, found.spent))
+            self._cache.put(key, CachedAnswer.of(mask(found.reply.raw or ""), model, found.spent))
 
     # --- parts, made when needed ---
 

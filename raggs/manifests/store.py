@@ -29,6 +29,7 @@ from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.account import Account
 from raggs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
 from raggs.manifests.seal import sealed, unsound
+from raggs.secrets import mask
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -271,5 +272,5 @@ def _depth(value: Json) -> int:
 
 
 def dump_json(value: Any) -> str:
-    """Readable JSON for people and pipes."""
-    return json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    """Readable JSON for people and pipes, without keys."""
+    return mask(json.dumps(value, indent=2, ensure_ascii=False, default=str))

@@ -215,3 +215,25 @@ def test_a_foreign_configuration_gets_the_key_only_after_a_word(
         CliRunner().invoke(app, ["validate", "--config", str(project.config)])
         connection, _ = ear.accept()
         connection.close()
+
+
+def test_what_a_judge_says_of_a_key_and_what_an_old_manifest_holds_is_masked(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=6)
+    (tmp_path / "mine.py").write_text(
+        "import os\ndef grade(query, passage):\n    return os.environ['OPENAI_API_KEY']\n"
+    )
+    project.change(judge={"judge": {"type": "python", "callable": "mine:grade"}})
+    done = raggs("run", "--config", project.config)
+    assert done.returncode == 7
+    assert CANARY not in done.stdout + done.stderr
+    assert holders(tmp_path, CANARY) == []
+    manifest = project.manifest()
+    manifest["stages"]["judge"]["components"][CANARY] = CANARY
+    (project.run / "manifest.json").write_text(json.dumps(manifest))
+    for command in ("status", "audit", "cost"):
+        for form in ([], ["--json"]):
+            told = CliRunner().invoke(app, [command, str(project.run), *form])
+            assert CANARY not in told.stdout + told.stderr
+    told = CliRunner().invoke(app, ["why", str(project.run), "judge"])
+    assert CANARY not in told.stdout + told.stderr
+    assert "[redacted]" in told.stdout
