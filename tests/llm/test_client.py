@@ -343,11 +343,10 @@ def test_headers_that_leave_nothing_for_a_day_end_the_run_and_what_is_done_is_ke
         assert b.run(lambda llm: llm.ask(question(text="first")), max_calls=0).error is None
 
 
-def test_a_pause_of_the_provider_is_told(bench):
-    told = []
+def test_the_longest_pause_is_a_setting(bench):
     with bench(faults=["429:2"]) as b:
         settings = LLMSettings(api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, max_wait_s=1)
-        llm = LLM(settings, BudgetSettings(), b.folder / "llm", tell=told.append)
+        llm = LLM(settings, BudgetSettings(), b.folder / "llm")
         with pytest.raises(ProviderError, match="another 2 s"):
             b.run(lambda llm: llm.ask(question()), llm)
 

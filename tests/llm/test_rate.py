@@ -283,3 +283,16 @@ def test_who_is_told_how_long_to_wait_waits_with_all_the_others():
 )
 def test_only_passing_faults_are_retried(error, worth):
     assert rate.worth_retrying(error) is worth
+
+
+def test_pauses_that_take_their_time_are_told_once():
+    told = []
+
+    async def main():
+        throttle = Throttle(None, None, 4, "openai/m", tell=told.append)
+        throttle.refused(await throttle.turn(1), fault(retry_after_s=30), 1)
+        await asyncio.gather(*(throttle.turn(1) for _ in range(4)))
+
+    virtually(main)
+    assert len(told) == 1
+    assert told[0].startswith("openai/m may not be asked for 30 s, until 2")
