@@ -5,7 +5,8 @@
     conversation   a question until its answer can be used; embedding: the same for vectors
     caller         slots, retries, work shared by those who want the same; rate, pace, limits: how fast
     budget, prices, ledger, cache    what may be spent, what it costs, where it is booked, what was paid for
-    calls, http, providers           one call as a value, and the two ways on which it goes
+    keys, claims                     under which names the cache holds it, and who asks what just now
+    calls, http, providers           one call as a value, and the two ways on which it goes; redirects: none is followed
     batch          the same questions by a provider's Batch API
     faults         what can go wrong, and what is done about it; guard: marks around texts that may hold orders
 

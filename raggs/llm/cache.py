@@ -90,7 +90,7 @@ class AnswerCache:
             BusyError: another process holds the database, for longer than `PATIENCE_S`.
         """
         self.folder = folder
-        self.damaged = 0  # entries that were looked up and cannot be used
+        self._bad: set[str] = set()
         with self._guarded():
             folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             with suppress(PermissionError):  # someone else's folder, shared on purpose
@@ -105,8 +105,14 @@ class AnswerCache:
         with self._guarded():
             text = self._cache.get(key)
         found = None if text is None else _parse(text)
-        self.damaged += text is not None and found is None
+        if text is not None and found is None:
+            self._bad.add(key)
         return found
+
+    @property
+    def damaged(self) -> int:
+        """How many entries were looked up that cannot be used."""
+        return len(self._bad)
 
     def find(self, key: str, earlier: str | None) -> CachedAnswer | None:
         """The entry of `key`, or of the key that it had in an `earlier` version, which goes first and is kept anew."""

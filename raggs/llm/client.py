@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from raggs.llm.batch.caller import BatchCaller
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
+    from raggs.llm.claims import Claims
     from raggs.llm.conversation import Exchange
     from raggs.llm.guard import InjectionGuard
 
@@ -94,7 +95,7 @@ class LLM:
         recalled = self._recall(keys, request, account)
         if recalled is not None:
             return recalled
-        return (await self._caller.lead(keys.own, partial(self._obtain, keys.own, request, parameters, account))).reply
+        return (await self._caller.lead(keys.own, partial(self._obtain, keys, request, parameters, account))).reply
 
     def known(self, request: ChatRequest[T]) -> Reply[T] | None:
         """The checked answer, if it was paid before; asks nobody and books nothing.
@@ -184,6 +185,8 @@ class LLM:
             self._batched.clear()
             await providers.close()
         self._ledger.close()
+        if (claims := self.__dict__.pop("_claims", None)) is not None:
+            claims.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             if cache.damaged:
                 entries = plural(cache.damaged, "damaged entry")
@@ -193,15 +196,20 @@ class LLM:
     # --- asking ---
 
     async def _obtain(
-        self, key: str, request: ChatRequest[T], parameters: Mapping[str, object], account: Account
+        self, keys: Keys, request: ChatRequest[T], parameters: Mapping[str, object], account: Account
     ) -> Exchange[T]:
-        from raggs.llm.conversation import converse
+        """The answer; where another run asks the same just now, its answer."""
+        from raggs.llm.claims import asking
+        from raggs.llm.conversation import Exchange, converse
 
-        batched = self._batches(request)
-        asked = batched or self._caller
-        found = await converse(asked, self._ledger, account, request, parameters, self.settings.max_repairs, key)
-        if found.reply.error is None:
-            self._keep(key, request.model, found)
+        key, batched = keys.own, self._batches(request)
+        async with asking(None if batched else self._claims, key):  # batches are one run's at a time
+            if batched is None and (recalled := self._recall(keys, request, account)) is not None:
+                return Exchange(recalled, Spending())
+            asked, repairs = batched or self._caller, self.settings.max_repairs
+            found = await converse(asked, self._ledger, account, request, parameters, repairs, key)
+            if found.reply.error is None:
+                self._keep(key, request.model, found)
         if batched is not None:
             batched.forget(key)  # after its answer is kept
         return found
@@ -276,6 +284,12 @@ class LLM:
         from raggs.llm.cache import AnswerCache
 
         return None if self._cache_dir is None else AnswerCache(self._cache_dir)
+
+    @cached_property
+    def _claims(self) -> Claims | None:
+        from raggs.llm.claims import Claims
+
+        return None if self._cache is None else Claims(self._cache.folder)
 
     @cached_property
     def _guard(self) -> InjectionGuard:

@@ -41,6 +41,7 @@ def paid_project(folder: Path, server: LLMServer) -> Project:
     project.change(
         judge={"judge": {"type": "litellm", "model": "openai/judge"}},
         llm={"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}},
+        budget={"max_usd": None},  # under a cap calls begin one by one
     )
     return project
 
