@@ -19,7 +19,7 @@ from raggs.errors import DataError, NotFoundError, ProviderError, RaggsError
 
 MOST_LINE = 1 << 26  # bytes of one line; a passage is a few thousand
 MOST_WHOLE = 1 << 30  # bytes of a file that is read in one piece
-FREE = 1 << 26  # bytes that an archive may unpack to, however small it is
+FREE = 1 << 24  # bytes that an archive may unpack to, however small it is
 RATIO = 200  # beyond that, how many times its own size; text packs 3 to 30 times, an archive made to harm 1,000 times
 HANDLES = (errno.EMFILE, errno.ENFILE)
 PROBED = 8  # files that a library opens at once

@@ -37,7 +37,12 @@ Effort = Annotated[T, EFFORT]
 
 def _anchor(path: Path, info: ValidationInfo) -> Path:
     base = (info.context or {}).get(BASE_FOLDER)
-    expanded = path.expanduser()
+    if "\0" in str(path):
+        raise ValueError("a path holds no NUL")
+    try:
+        expanded = path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(f"{path.parts[0]} is nobody's folder here") from error
     return expanded if base is None or expanded.is_absolute() else Path(base) / expanded
 
 

@@ -25,6 +25,7 @@ from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
 
 SHOWN_PASSAGES = 3
+MOST_SHOWN = 1_000_000  # queries
 SHOWN_FAILURES = 3
 
 
@@ -82,7 +83,10 @@ def _top_passages(console: Console, run: OpenedRun, show: int) -> None:
 
 def _texts(run: OpenedRun, show: int) -> dict[tuple[str, str], str]:
     """Question texts and passage openings of the queries that are shown."""
-    shown = {qid: {record.doc_id for record in ranking[:SHOWN_PASSAGES]} for qid, ranking in islice(run.golden(), show)}
+    shown = {
+        qid: {record.doc_id for record in ranking[:SHOWN_PASSAGES]}
+        for qid, ranking in islice(run.golden(), min(show, MOST_SHOWN))
+    }
     found = {(record.qid, ""): record.text for record in run.typed("embed", EmbedRecord) if record.qid in shown}
     last = max(shown, default="")
     for record in run.typed("merge", MergeRecord):

@@ -43,7 +43,12 @@ def environment_for(config: Path) -> Mapping[str, str]:
     What of the `.env` is not read is told in the log, once.
     """
     file = config.parent / ".env"
-    given = dotenv_values(file) if file.is_file() else {}
+    try:
+        given = dotenv_values(file) if file.is_file() else {}
+    except UnicodeDecodeError as error:
+        raise ConfigError("not UTF-8", where=file, remedy="save the file as UTF-8") from error
+    except ValueError as error:
+        raise ConfigError(f"cannot be read ({error})", where=file, remedy="write NAME=value lines") from error
     found = {name: value for name, value in given.items() if value is not None}
     for name, value in found.items():
         if _is_key(name):

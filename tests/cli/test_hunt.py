@@ -1,0 +1,63 @@
+"""Attacks that once ended in a traceback, or could: each is one sentence, or does no harm."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.project import make_project
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+from raggs.config.load import load_config
+from raggs.errors import ConfigError
+
+FIRST = b'{"_id": "p000", "text": "amber brook"}\n'
+CORPORA = {
+    "utf-16": '{"_id": "a", "text": "x"}'.encode("utf-16"),
+    "an id of a megabyte": FIRST + json.dumps({"_id": "a" * 1_000_000, "text": "x"}).encode(),
+    "a span beyond 64 bits": FIRST
+    + b'{"_id":"a","text":"x","span":{"source":"s","start":1,"end":99999999999999999999}}',
+    "half of a pair in a key": FIRST + b'{"_id": "a", "text": "x", "\\udc00": 1}',
+    "an id of a number": FIRST + b'{"_id": 99999999999999999999, "text": "x"}',
+    "a title of a list": FIRST + b'{"_id": "a", "text": "x", "title": ["a"]}',
+}
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "said"),
+    [
+        ("corpus.path", "~nosuchuser/x", "~nosuchuser is nobody's folder here"),
+        ("workspace", '"a\\0b"', "a path holds no NUL"),
+        ("corpus.path", '"a\\0b"', "a path holds no NUL"),
+        ("workspace", "~nosuchuser", "~nosuchuser is nobody's folder here"),
+    ],
+)
+def test_a_path_that_cannot_be(key: str, text: str, said: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=3)
+    with pytest.raises(ConfigError, match=f"--set {key}: {key}: {said}"):
+        load_config(project.config, [f"{key}={text}"], {})
+
+
+@pytest.mark.parametrize("attack", CORPORA)
+def test_a_corpus(attack: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=3)
+    (tmp_path / "corpus.jsonl").write_bytes(CORPORA[attack])
+    result = CliRunner().invoke(app, ["validate", "--config", str(project.config)])
+    assert result.exit_code in (0, 5), result.stderr
+    assert "bug in raggs" not in result.stderr
+    assert len(result.stderr) < 1000
+
+
+def test_a_dotenv_that_is_no_text(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=3)
+    (tmp_path / ".env").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match=r"\.env: not UTF-8"):
+        load_config(project.config)
+
+
+def test_more_queries_to_show_than_there_are_numbers(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=5)
+    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--show", "9" * 30])
+    assert result.exit_code == 0, result.stderr
