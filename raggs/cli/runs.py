@@ -112,7 +112,7 @@ def _meant(file: Path | None, config: Path | None) -> Path:
     here = Path("raggs.yaml")
     found = file or config or (here if here.is_file() else None)
     if found is None:
-        raise UsageError("no configuration", remedy="name one: raggs run raggs.yaml; raggs init DIR makes one")
+        raise UsageError("no configuration", remedy="name one: raggs run --config raggs.yaml; raggs init DIR makes one")
     return found
 
 

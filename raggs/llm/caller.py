@@ -159,7 +159,8 @@ class Caller:
             return price.usd(call.prompt_tokens, self.expected(call))
 
         most = price.usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)))
-        reserved = await self.budget.reserve(likely, most, call.model)
+        unsure = call.model if call.answer_tokens(1) else ""  # where no answer is charged for, the price is known
+        reserved = await self.budget.reserve(likely, most, unsure)
         spent, answered, task = 0.0, False, asyncio.current_task()
         self._on_their_way.add(task)
         try:
@@ -181,7 +182,7 @@ class Caller:
             raise
         finally:
             self._on_their_way.discard(task)
-            self.budget.settle(reserved, spent, call.model, answered=answered)
+            self.budget.settle(reserved, spent, unsure, answered=answered)
 
     def expected(self, call: Call[A]) -> int:
         """Tokens to reserve for the answer."""

@@ -31,7 +31,7 @@ class CsvQueriesConfig(AdapterConfig):
 
 
 class CsvQueries(QueryReader):
-    """A CSV file with a header: question, optionally id, language, answer, references; the rest is metadata.
+    """A CSV file with a header: question, and optionally id, language, answer, references.
 
     The column `references` holds a JSON list: excerpts as texts, as objects of `text` and optionally `doc_id` and
     `span`, or as chunking benchmarks have them, of `content`, `start_index` and `end_index` (characters in the document
