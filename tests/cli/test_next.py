@@ -57,7 +57,7 @@ def test_the_configuration_may_be_an_argument_or_lie_here(tmp_path: Path, monkey
     result = CliRunner().invoke(app, ["run"])
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         2,
-        "raggs: no configuration — name one: raggs run raggs.yaml; raggs init DIR makes one",
+        "raggs: no configuration — name one: raggs run --config raggs.yaml; raggs init DIR makes one",
     )
 
 
