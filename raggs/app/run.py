@@ -111,7 +111,7 @@ def open_runner(
         configs=settings.stage_configs(),
         services=services,
         execution=execution,
-        estimate=lambda: tuple(estimate(services, runner.standing)) if services.judge.models else (),
+        estimate=lambda: tuple(estimate(services, runner.standing)) if services.models() else (),
         outlook=lambda: tuple(estimate(services, runner.standing, looks=True)),
         listen=telling_unpooled(listen, services, store),
     )

@@ -141,3 +141,16 @@ def test_a_kill_loses_no_line_but_those_of_calls_on_their_way(server: LLMServer,
     call("run", "--config", project.config, "--quiet")
     assert cost(project)["total"]["calls"] == booked + server.count - asked
     call("audit", project.run)
+
+
+def test_what_an_embedder_is_expected_to_cost_is_kept_though_nobody_pays_the_judge(
+    server: LLMServer, tmp_path: Path
+) -> None:
+    project = make_project(tmp_path, queries=3, corpus=24)
+    model = "openai/small"
+    project.change(
+        embed={"embedder": {"type": "litellm", "model": model, "dims": 8}},
+        llm={"api_base": server.url, "prices": {model: {"input": 1.0, "output": 0.0}}},
+    )
+    call("run", "--config", project.config, "--quiet", "--to", "embed")
+    assert [line["who"] for line in cost(project)["estimates"]][:1] == [model]
