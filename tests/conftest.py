@@ -25,3 +25,11 @@ def no_elastic_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have credentials for a real server; none of them goes anywhere."""
     for name in ("ELASTIC_API_KEY", "ELASTIC_USERNAME", "ELASTIC_PASSWORD"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_secret_outlives_its_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test made known as a secret is not hidden in the texts of the next."""
+    from raggs import secrets
+
+    monkeypatch.setattr(secrets, "_remembered", set())
