@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from pydantic import Field
@@ -17,6 +18,8 @@ from raggs.errors import PrerequisiteError
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
 from raggs.settings import Causes
+
+Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
 
 
 class Hit(NamedTuple):
@@ -89,6 +92,11 @@ class Retriever(Adapter, ABC):
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - most search none
         """The index on a server that it searches and that `raggs index` can make; None where it searches none."""
         return None
+
+    @classmethod
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
+        """What was altered in the index of a corpus that it keeps in the caches, with its folder; builds nothing."""
+        return iter(())
 
     def causes(self) -> Causes:
         """What besides the corpus can change its hits, as it is now: settings, versions, an index on a server."""
