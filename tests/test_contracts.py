@@ -19,6 +19,7 @@ METHODS = {
     "embedders": ("identity", "causes", "models", "dims", "embed"),
     "rewriters": ("rewrite", "causes", "models"),
     "retrievers": ("search", "causes", "check", "close"),
+    "rerankers": ("rerank", "models", "causes", "check", "outlay", "close"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
     "executions": ("records", "close"),
@@ -66,7 +67,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers")]
+    ("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers")]
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)

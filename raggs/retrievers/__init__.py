@@ -1,6 +1,6 @@
 """Retrievers by name: one file and one line each (see `base.Retriever`).
 
-Imports: indexes, elastic, fusion, leaves.
+Imports: rerankers, indexes, elastic, fusion, leaves.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from raggs.elastic.settings import VectorPlace
 from raggs.errors import PrerequisiteError
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
+from raggs.rerankers.base import Reranker, RerankerConfig
 from raggs.settings import Causes
 
 Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
@@ -54,6 +56,10 @@ def _alone(_: RetrieverConfig) -> Retriever:
     raise TypeError("no other retriever can be had here")
 
 
+def _no_reranker(_: RerankerConfig) -> Reranker:
+    raise TypeError("no reranker can be had here")
+
+
 @dataclass(frozen=True)
 class RetrieverContext:
     """What a retriever may use: the passages, the queries' ids, the embedder, folders for indexes, other retrievers."""
@@ -66,6 +72,8 @@ class RetrieverContext:
     places: Places
     progress: Callable[[str, int, int], None]  # what is being built, done, of
     retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
+    reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
+    loop: Callable[[], asyncio.Runner] = asyncio.Runner  # in which rerankers are asked
 
     @property
     def store(self) -> PassageStore:
