@@ -19,7 +19,8 @@ from raggs.indexes.passages import PassageStore
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    retrievers = [{"type": "bm25", "k": 3}, {"type": "bm25", "name": "other", "k1": 0.9, "k": 3}, {"type": "dense", "k": 3}]
+    other = {"type": "bm25", "name": "other", "k1": 0.9, "k": 3}
+    retrievers = [{"type": "bm25", "k": 3}, other, {"type": "dense", "k": 3}]
     folder = tmp_path_factory.mktemp("made")
     project = make_project(folder, queries=2, corpus=30)
     project.change(retrieve={"retrievers": retrievers}, embed={"embedder": {"type": "wordllama", "dims": 64}})
