@@ -60,14 +60,16 @@ def export_run(
 
 def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
-    begun = run.unfinished.stage if run.unfinished else None
-    if unfinished and begun != "rank" and (kind.NEEDS_ORDER or ("judge" in unfinished and begun != "judge")):
+    begun = {part.stage for part in run.parts}
+    if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):
         remedy = "raggs run --config CONFIG"
-        if "judge" not in unfinished:
+        if "judge" in begun:
+            remedy = f"{remedy} --partial ranks the queries that are judged; the formats trec and beir need grades only"
+        elif "judge" not in unfinished:
             remedy += "; the formats trec and beir need grades only"
         raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
-    if run.unfinished:
-        hear(Notice(str(run.unfinished)))
+    if run.lacks:
+        hear(Notice(run.lacks))
     elif unfinished:
         hear(Notice(f"stage {unfinished[0]} has not finished: grades are exported without an order"))
 
