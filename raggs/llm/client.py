@@ -116,7 +116,7 @@ class LLM:
         """
         from raggs.llm.embedding import Embedding
 
-        work = Embedding(self._caller, self._ledger, self._cache, request, self.settings)
+        work = Embedding(self._caller, self._ledger, self._cache, request, self.settings, self._claims)
         work.recall()
         batches = enumerate(work.batches())
         asked = [
@@ -203,7 +203,7 @@ class LLM:
         from raggs.llm.conversation import Exchange, converse
 
         key, batched = keys.own, self._batches(request)
-        async with asking(None if batched else self._claims, key):  # batches are one run's at a time
+        async with asking(self._claims, [key], batched=batched is not None):
             if batched is None and (recalled := self._recall(keys, request, account)) is not None:
                 return Exchange(recalled, Spending())
             asked, repairs = batched or self._caller, self.settings.max_repairs
