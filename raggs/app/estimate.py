@@ -94,6 +94,7 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     question = max(1, total // len(services.queries))
     yield from _embeddings(services, question, passage)
     yield from _rewrites(known, question)
+    yield from _searches(services, question, passage)
     yield from _judge(known, passage + question)
     yield from _rank(known, passage * services.config.rank.batch_size + question)
 
@@ -136,7 +137,7 @@ def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[
     embedder = services.embedder
     if embedder is None:
         return
-    dense = any(retriever.NEEDS_VECTORS for retriever in services.retrievers.values())
+    dense = any(each.needs_vectors(each.config) for each in services.retrievers.values())
     texts = (("embed", len(services.queries), question), ("retrieve", len(services.passages) if dense else 0, passage))
     for stage, count, tokens in texts:
         for model in embedder.models if count else ():
@@ -147,6 +148,22 @@ def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[
                 input_tokens=count * tokens,
                 output_tokens=0,
                 usd=None if price is None else price.usd(count * tokens, 0),
+                exact=False,
+                who=model,
+            )
+
+
+def _searches(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
+    """Retrievers that ask models, at most: what is kept of their answers is not counted."""
+    count = len(services.queries)
+    for retriever in services.retrievers.values():
+        for model, each in retriever.outlays(question, passage):
+            yield Estimate(
+                stage="retrieve",
+                calls=count * each.calls,
+                input_tokens=count * each.input_tokens,
+                output_tokens=count * each.output_tokens,
+                usd=None if each.usd is None else count * each.usd,
                 exact=False,
                 who=model,
             )

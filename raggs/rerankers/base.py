@@ -105,6 +105,7 @@ class Reranker(Adapter, ABC):
     """Orders candidates. Built as ``cls(config, context)``; loads its model at first use."""
 
     Config: ClassVar[type[RerankerConfig]] = RerankerConfig
+    PAID: ClassVar[bool] = False  # whether it asks language models, and so works where keys and budget are
     INDEPENDENT: ClassVar[bool] = True  # a score does not depend on the other candidates: those at 200 give those at 50
 
     config: RerankerConfig

@@ -21,6 +21,7 @@ REGISTRY: Registry[Retriever] = Registry(
         "dense": "raggs.retrievers.dense:DenseRetriever",
         "elasticsearch": "raggs.retrievers.elasticsearch:ElasticsearchRetriever",
         "python": "raggs.retrievers.python:PythonRetriever",
+        "reranked": "raggs.retrievers.reranked:RerankedRetriever",
         "runfile": "raggs.retrievers.runfile:RunFileRetriever",
     },
 )

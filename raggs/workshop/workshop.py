@@ -115,4 +115,4 @@ class Workshop(Models):
 
 def read_whole(specs: Iterable[RetrieverConfig]) -> bool:
     """Whether any of these retrievers reads the whole corpus."""
-    return any(retrievers.REGISTRY.of(spec).WHOLE_CORPUS for spec in specs)
+    return any(retrievers.REGISTRY.of(spec).whole_corpus(spec) for spec in specs)
