@@ -20,10 +20,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from raggs.arrays import Flags, Floats, Ints
 
 JITTER_MS = 75.0
+PLACES = 12
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,11 @@ def checked(candidates: Sequence[Candidate]) -> None:
         raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
 
 
+def rounded(quality: npt.ArrayLike) -> Floats:
+    """Qualities to be compared: two that differ by the rounding of their sums are equal, and equality is transitive."""
+    return np.round(np.asarray(quality, dtype=np.float64), PLACES)
+
+
 class _Table(NamedTuple):
     """One row a candidate; what is unknown lies between 0 and infinity."""
 
@@ -140,7 +147,7 @@ def _tabulate(candidates: Sequence[Candidate], jitter_ms: float) -> _Table:
         raise ValueError("candidates are compared by the same measures; the numbers of their qualities differ")
     cost = [each.usd_per_1k for each in candidates]
     latency = [each.latency_ms for each in candidates]
-    quality = np.array([each.quality for each in candidates], dtype=np.float64)
+    quality = rounded([each.quality for each in candidates])
     return _Table(
         cost_low=_bound(cost, 0.0),
         cost_high=_bound(cost, math.inf),
