@@ -126,7 +126,8 @@ def checked(candidates: Sequence[Candidate]) -> None:
 
 def rounded(quality: npt.ArrayLike) -> Floats:
     """Qualities to be compared: two that differ by the rounding of their sums are equal, and equality is transitive."""
-    return np.round(np.asarray(quality, dtype=np.float64), PLACES)
+    values: Floats = np.asarray(quality, dtype=np.float64)
+    return values.round(PLACES)
 
 
 class _Table(NamedTuple):

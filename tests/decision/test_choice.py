@@ -85,7 +85,7 @@ def test_each_other_system_has_the_rule_that_put_it_aside():
 def test_a_target_is_reached_fast_then_cheap():
     candidates = [
         system("best", 3, 400, 0.9),
-        system("fastest", 2, 100, 0.75),
+        system("fastest", 2, 100, 0.8),
         system("cheaper", 1, 170, 0.76),
         system("cheapest", 0.5, 180, 0.75),
         system("below", 0.1, 10, 0.6),
