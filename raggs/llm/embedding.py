@@ -6,8 +6,10 @@ vectors, their places, their length and every value are checked, and an answer t
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,6 +64,24 @@ class Embedding:
         self._earlier = dict(found)  # by key, what it was in an earlier version
         self._known: dict[str, Vectors] = {}
 
+    async def all(self) -> Vectors:
+        """All vectors, in the order of the texts; batches go at once.
+
+        Raises:
+            RaggsError: as `obtain`.
+        """
+        self.recall()
+        asked = [
+            asyncio.ensure_future(self._caller.lead(f"{id(self)} {number}", partial(self.obtain, batch)))
+            for number, batch in enumerate(self.batches())
+        ]
+        try:
+            await asyncio.gather(*asked)
+        finally:
+            for batch in asked:
+                batch.cancel()
+        return self.vectors()
+
     def recall(self, keys: Iterable[str] | None = None) -> None:
         """Take what is in the cache of all texts, or of those with some `keys`."""
         for key in dict.fromkeys(self._keys if keys is None else keys):
@@ -105,10 +125,11 @@ class Embedding:
     async def _pay(self, batch: Mapping[str, str]) -> None:
         vectors, spent = await self._ask(list(batch.values()))
         sizes = [estimate_tokens(text) for text in batch.values()]
-        for key, vector, size in zip(batch, vectors, sizes, strict=True):
-            self._known[key] = vector
-            if self._cache is not None:
-                self._cache.put(key, cached_vector(vector, self._request.model, spent, size / sum(sizes)))
+        self._known.update(zip(batch, vectors, strict=True))
+        if self._cache is not None:
+            parts = [size / sum(sizes) for size in sizes]
+            model, found = self._request.model, zip(batch, vectors, parts, strict=True)
+            self._cache.put_all({key: cached_vector(vector, model, spent, part) for key, vector, part in found})
 
     def vectors(self) -> Vectors:
         """All vectors, in the order of the texts."""
