@@ -19,12 +19,14 @@ from raggs.settings import Causes
 class Corpus(Adapter, ABC):
     """A source of passages. Built as ``cls(config)``.
 
-    `left_out` names the passages that the latest reading found empty.
+    `left_out` names the passages that the latest reading found empty, `replaced` those that came with characters which
+    are none, in whose place U+FFFD stands.
     """
 
     def __init__(self, config: AdapterConfig) -> None:
         self.config = config
         self.left_out: list[LeftOut] = []
+        self.replaced: set[str] = set()
 
     @classmethod
     def index_place(cls, config: AdapterConfig) -> IndexPlace | None:  # noqa: ARG003 - most lie in none

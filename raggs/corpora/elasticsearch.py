@@ -41,6 +41,7 @@ class ElasticsearchCorpus(Corpus):
     def passages(self) -> Iterator[Passage]:
         """See `Corpus.passages`; all documents as of one moment."""
         self.left_out.clear()
+        self.replaced.clear()
         with closing(self.remote()) as index:
             for number, (doc_id, passage) in enumerate(index.scan(), start=1):
                 if passage is None:
@@ -50,4 +51,4 @@ class ElasticsearchCorpus(Corpus):
 
     def remote(self) -> IndexPassages:
         """The passages as they are asked for, without a copy, of the index as it stands now."""
-        return IndexPassages(Index(self.config))
+        return IndexPassages(Index(self.config), self.replaced)

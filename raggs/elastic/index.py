@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace
 from raggs.errors import DataError
-from raggs.text import did_you_mean
+from raggs.text import did_you_mean, id_problem
 
 PREFERENCE = "raggs"
 SEARCHES = 64  # searches in one request
@@ -173,7 +173,21 @@ class Index:
             seen.add(doc_id)
 
     def doc_id(self, hit: Mapping[str, Any]) -> str:
-        """The passage's id of a hit that was asked for with `id_part`."""
+        """The passage's id of a hit that was asked for with `id_part`.
+
+        Raises:
+            DataError: it has none, several, or one that files cannot carry.
+        """
+        doc_id = self._named(hit)
+        if problem := id_problem(doc_id):
+            raise DataError(
+                f"document id {doc_id!a} {problem}",
+                where=self.place.shown,
+                remedy="name another id_field, or keep the document out of the index",
+            )
+        return doc_id
+
+    def _named(self, hit: Mapping[str, Any]) -> str:
         name = self.place.id_field
         if name == "_id":
             return str(hit["_id"])

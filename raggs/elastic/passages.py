@@ -15,9 +15,9 @@ from pydantic import ValidationError
 from raggs.artifacts import Passage, span_of
 from raggs.elastic.index import PREFERENCE, TEXTS, Hits, Index, slices, whole
 from raggs.errors import DataError, NotFoundError
-from raggs.hashing import hash_value
+from raggs.hashing import canonical_json, hash_value
 from raggs.jsonl import first_fault
-from raggs.text import sound, sound_value
+from raggs.text import REPLACED, sound, sound_value
 
 SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
 KEEP = "5m"  # between two pages of a point in time
@@ -27,11 +27,16 @@ class IndexPassages:
     """Passages fetched when they are asked for: nothing of the index is copied.
 
     `content_hash` stands for the state of the index when it was first asked for (see `Index.state`).
+
+    Args:
+        index: where they lie.
+        replaced: gets the ids of passages in which U+FFFD stands for what is no character.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, replaced: set[str] | None = None) -> None:
         self._index = index
         self._place = index.place
+        self._replaced = set() if replaced is None else replaced
 
     @cached_property
     def content_hash(self) -> str:
@@ -115,7 +120,7 @@ class IndexPassages:
         rest = pick(source, place.metadata_field)
         metadata = rest if isinstance(rest, Mapping) else {} if rest is None else {place.metadata_field: rest}
         try:
-            return Passage(
+            passage = Passage(
                 doc_id=self._index.doc_id(hit),
                 title=sound(title if text else ""),
                 text=sound(text or title),
@@ -124,6 +129,9 @@ class IndexPassages:
             )
         except ValidationError as error:
             raise self._no_passage(hit, first_fault(error)) from error
+        if REPLACED in passage.content or (metadata and REPLACED in canonical_json(dict(passage.metadata))):
+            self._replaced.add(passage.doc_id)
+        return passage
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""

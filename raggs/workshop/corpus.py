@@ -5,7 +5,7 @@ The copy on the disk is made once for a source's content and a corpus's settings
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -71,6 +71,7 @@ class OpenCorpus:
         make_folder(path.parent)
         store = PassageStore.build(path, self._some(source), content, progress=self._building)
         self._tell_left_out(source)
+        self._tell_replaced(source)
         if source.source_hash() != content:
             store.close()
             path.unlink()
@@ -83,6 +84,8 @@ class OpenCorpus:
 
     def close(self) -> None:
         """Let go of files and connections."""
+        if "_remote" in self.__dict__:
+            self._tell_replaced(self._source)
         for part in ("store", "_remote"):
             if part in self.__dict__:
                 self.__dict__.pop(part).close()
@@ -112,8 +115,19 @@ class OpenCorpus:
             more = ", …" if len(left_out) > SHOWN else ""
             self._hear(Notice(f"{plural(len(left_out), 'passage')} without text left out: {shown}{more}"))
 
+    def _tell_replaced(self, source: Corpus) -> None:
+        if source.replaced:
+            self._hear(replaced("passage", sorted(source.replaced)))
+            source.replaced.clear()
+
     def _building(self, what: str, done: int, total: int) -> None:
         self._hear(Building(what, done, total))
+
+
+def replaced(what: str, ids: Sequence[str]) -> Notice:
+    """What is told of texts that came in with characters which are none."""
+    shown = ", ".join(ids[:SHOWN]) + (", …" if len(ids) > SHOWN else "")
+    return Notice(f"{plural(len(ids), what)} with U+FFFD in place of what is no character: {shown}")
 
 
 def place_of(spec: AdapterConfig) -> Path | str:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from raggs import queries
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
-from raggs.progress import Hear, Notice, deaf
+from raggs.progress import Hear, deaf
 from raggs.queries.load import load_queries
-from raggs.text import REPLACED, plural
-from raggs.workshop.corpus import SHOWN, place_of
+from raggs.text import REPLACED
+from raggs.workshop.corpus import place_of, replaced
 
 
 def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
@@ -24,6 +24,5 @@ def open_queries(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, Query]:
     """
     found = load_queries(queries.REGISTRY.of(spec)(spec), place_of(spec))
     if broken := [qid for qid, query in found.items() if REPLACED in query.model_dump_json()]:
-        shown = ", ".join(broken[:SHOWN]) + (", …" if len(broken) > SHOWN else "")
-        hear(Notice(f"{plural(len(broken), 'question')} with U+FFFD in place of what is no character: {shown}"))
+        hear(replaced("question", broken))
     return found

@@ -181,7 +181,7 @@ def test_a_document_that_is_no_passage(elastic_url, document, message):
 
 def test_an_id_with_white_space_is_no_passage(elastic_url):
     name = fill(elastic_url, {"a b": {"text": "Text."}})
-    with pytest.raises(DataError, match=r"document 'a b' is no passage \(doc_id"):
+    with pytest.raises(DataError, match="document id 'a b' holds white space"):
         list(opened(elastic_url, name).scan())
 
 
@@ -229,3 +229,32 @@ def test_half_of_a_surrogate_pair_in_a_document_becomes_a_character(elastic_url,
     hit = {"_id": "d1", "_source": {"title": "t\ud800", "text": "x\udfff", "metadata": {"a": ["\ud800"]}}}
     found = opened(elastic_url, name).passage(hit)
     assert (found.title, found.text, found.metadata) == ("t\ufffd", "x\ufffd", {"a": ["\ufffd"]})
+
+
+def test_passages_with_such_characters_are_counted_once(elastic_url, name):
+    replaced: set[str] = set()
+    passages = IndexPassages(Index(place(elastic_url, name)), replaced)
+    bad = {"_id": "d1", "_source": {"text": "x\udfff"}}
+    deep = {"_id": "d2", "_source": {"text": "x", "metadata": {"a": [{"\ud800": 1}]}}}
+    for hit in (bad, deep, bad, {"_id": "d3", "_source": {"text": "fine", "metadata": {"a": "é"}}}):
+        passages.passage(hit)
+    assert replaced == {"d1", "d2"}
+
+
+@pytest.mark.parametrize(
+    ("doc_id", "why"),
+    [
+        ("two words", "holds white space"),
+        ("a\x00b", "control character"),
+        ("\ufeffa", "byte order mark"),
+        ("\ud800", "surr"),
+    ],
+)
+@pytest.mark.parametrize("field", ["_id", "key"])
+def test_an_id_that_files_would_lose_is_refused_wherever_it_comes_in(elastic_url, name, doc_id, why, field):
+    hit = {"_id": doc_id if field == "_id" else "d1", "fields": {"key": [doc_id]}, "_source": {"text": "x"}}
+    index = Index(place(elastic_url, name, id_field=field))
+    for read in (index.doc_id, IndexPassages(index).passage):
+        with pytest.raises(DataError, match=f"document id .*{why}.*name another id_field") as caught:
+            read(hit)
+        assert str(caught.value).isprintable()

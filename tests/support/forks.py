@@ -186,8 +186,8 @@ def _die_in_stage(name: str, after: float) -> None:
 
     begin = RunStore.begin
 
-    def begin_and_die(store: RunStore, stage: str) -> None:
-        begin(store, stage)
+    def begin_and_die(store: RunStore, stage: str, fingerprint: str) -> None:
+        begin(store, stage, fingerprint)
         if stage == name:
             threading.Timer(after, _die).start()
 
