@@ -24,7 +24,9 @@ Metadata = Mapping[str, object]  # JSON values, which nothing here interprets
 class Frozen(BaseModel):
     """A value: unchangeable, no unknown fields, no NaN and no infinity."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
 
 
 class Span(Frozen):

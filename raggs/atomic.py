@@ -81,6 +81,16 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
         file.write(data)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder and its parents.
+
+    Raises:
+        ProviderError: the place cannot be written.
+    """
+    with disk(path, "choose another workspace"):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the names in `folder` survive a power cut; a no-op where folders cannot be opened (Windows)."""
     if os.name == "nt":

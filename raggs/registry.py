@@ -11,7 +11,9 @@ Pure but for the imports: it knows neither settings nor pydantic (see `raggs.ada
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Generic, Protocol, TypeVar
@@ -138,6 +140,12 @@ class Registry(Generic[A]):
 
 def installed(package: str) -> str | None:
     """The installed version of a package, or None."""
+    return _installed(package, tuple(sys.path))
+
+
+@cache
+def _installed(package: str, _path: tuple[str, ...]) -> str | None:
+    """Looked up once, since that reads all that a package says of itself; on another path it is another package."""
     try:
         return version(package)
     except PackageNotFoundError:

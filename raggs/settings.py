@@ -66,7 +66,9 @@ SourcePath = Annotated[Path, AfterValidator(_anchor), EFFORT]
 class Settings(BaseModel):
     """Frozen, and strict about keys: a key that nobody reads is an error, not a surprise."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod

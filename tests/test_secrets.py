@@ -106,3 +106,10 @@ def test_the_folder_in_which_a_shell_stands_is_no_secret() -> None:
     shell = {"PWD": "/home/somebody/project", "OLDPWD": "/home/somebody", "MYSQL_PWD": "hunter2-hunter2"}
     assert secrets_of(shell) == {"MYSQL_PWD": "hunter2-hunter2"}
     assert list(held({"workspace": "/home/somebody/project/runs"}, shell)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("?sig=a", "?sig=[redacted]"), ("://a:b@", "://[redacted]@"), ("a=b", "a=b")]
+)
+def test_a_short_text_is_looked_at_where_it_can_hold_a_secret(text: str, told: str) -> None:
+    assert mask(text) == told

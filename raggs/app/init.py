@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.atomic import write_atomic
+from raggs.atomic import make_folder, write_atomic
 from raggs.errors import UsageError
-from raggs.workshop import make_folder
 
 STARTER = Path(__file__).parent / "starter"
 
@@ -32,5 +31,5 @@ def make_starter(folder: Path, *, force: bool = False) -> list[Path]:
         )
     make_folder(folder)
     for file in files:
-        write_atomic(folder / file.name, file.read_bytes())
+        write_atomic(folder / file.name, file.read_bytes(), durable=False)
     return [folder / file.name for file in files]

@@ -1,15 +1,18 @@
 """WordLlama: static token vectors, averaged. Small, fast, its weights come with the package; nothing is downloaded.
 
-Only the package's tokenizer and table are used. Its own `embed` pads every batch to the longest text, so that
-one long passage costs gigabytes; here each text is pooled by itself in blocks of tokens, which also makes a
-vector independent of the batch it came in.
+Only the package's tokenizer and table are used, read from its files: the package itself, which can also download
+and cluster, takes a third of a second to import. Its own `embed` pads every batch to the longest text, so that one
+long passage costs gigabytes; here each text is pooled by itself in blocks of tokens, which also makes a vector
+independent of the batch it came in.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
@@ -19,11 +22,22 @@ from raggs.errors import ProviderError
 from raggs.registry import installed
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
     from raggs.embedders.base import EmbedderContext
 
 WEIGHTS = "l2_supercat"
 TRAINED_DIMS = 256  # what the wheel holds; shorter vectors are its leading dimensions, as it was trained for
+TABLE = "embedding.weight"
 BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
+
+
+@dataclass(frozen=True)
+class _Model:
+    """What a text becomes tokens by, and a vector for each of them."""
+
+    tokenizer: Tokenizer
+    embedding: Vectors
 
 
 class WordLlamaEmbedder(Embedder):
@@ -39,7 +53,7 @@ class WordLlamaEmbedder(Embedder):
 
     def __init__(self, config: Config, context: EmbedderContext | None = None) -> None:
         self.config = config
-        self._model: Any = None
+        self._model: _Model | None = None
 
     @property
     def identity(self) -> str:
@@ -55,43 +69,57 @@ class WordLlamaEmbedder(Embedder):
         """Shape (texts, dims): the sum of a text's token vectors at unit length; zeros where it has none."""
         import numpy as np
 
-        self._load()
+        model = self._load()
         vectors = np.zeros((len(texts), self.dims), dtype=np.float32)
         for start in range(0, len(texts), self.config.batch):
             batch = list(texts[start : start + self.config.batch])
-            for place, tokens in enumerate(self._model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
-                vectors[place] = self._pool(np.array(tokens.ids, dtype=np.int64))
+            for place, tokens in enumerate(model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
+                vectors[place] = self._pool(model.embedding, np.array(tokens.ids, dtype=np.int64))
         return vectors
 
-    def _pool(self, tokens: Ints) -> Vectors:
+    def _pool(self, table: Vectors, tokens: Ints) -> Vectors:
         """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
         import numpy as np
 
         total = np.zeros(self.dims)
         for start in range(0, len(tokens), BLOCK):
-            total += self._model.embedding[tokens[start : start + BLOCK], : self.dims].sum(axis=0, dtype=np.float64)
+            total += table[tokens[start : start + BLOCK], : self.dims].sum(axis=0, dtype=np.float64)
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm):
             raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")
         return (total / norm if norm > 0 else total).astype(np.float32)
 
-    def _load(self) -> None:
-        if self._model is not None:
-            return
-        import wordllama  # late: the import and the table take half a second
-
-        try:
-            model = wordllama.WordLlama.load(
-                WEIGHTS, cache_dir=Path(wordllama.__file__).parent, dim=TRAINED_DIMS, disable_download=True
-            )
-        except (OSError, ValueError) as error:
+    def _load(self) -> _Model:
+        if self._model is None:
+            try:
+                self._model = _read(_folder())
+            except Exception as error:  # the readers raise classes of their own, and plain ones
+                raise ProviderError(
+                    f"wordllama's weights cannot be loaded ({error})", remedy="reinstall wordllama"
+                ) from error
+        if self._model.embedding.shape[1] != TRAINED_DIMS:
             raise ProviderError(
-                f"wordllama's weights cannot be loaded ({error})", remedy="reinstall wordllama"
-            ) from error
-        model.tokenizer.no_padding()
-        if model.embedding.shape[1] != TRAINED_DIMS:
-            raise ProviderError(
-                f"wordllama's table has {model.embedding.shape[1]} dimensions, not {TRAINED_DIMS}",
+                f"wordllama's table has {self._model.embedding.shape[1]} dimensions, not {TRAINED_DIMS}",
                 remedy="reinstall wordllama",
             )
-        self._model = model
+        return self._model
+
+
+def _folder() -> Path:
+    """Where the package lies; found without importing it."""
+    found = find_spec("wordllama")
+    if found is None or found.origin is None:
+        raise FileNotFoundError("the package is not installed")
+    return Path(found.origin).parent
+
+
+def _read(folder: Path) -> _Model:
+    import numpy as np
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(folder / "tokenizers" / f"{WEIGHTS}_tokenizer_config.json"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    with safe_open(folder / "weights" / f"{WEIGHTS}_{TRAINED_DIMS}.safetensors", framework="np") as weights:
+        return _Model(tokenizer, weights.get_tensor(TABLE).astype(np.float32))

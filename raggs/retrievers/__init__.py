@@ -1,6 +1,6 @@
 """Retrievers by name: one file and one line each (see `base.Retriever`).
 
-Imports: rerankers, indexes, elastic, fusion, leaves.
+Imports: indexes, elastic, fusion, leaves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ REGISTRY: Registry[Retriever] = Registry(
         "dense": "raggs.retrievers.dense:DenseRetriever",
         "elasticsearch": "raggs.retrievers.elasticsearch:ElasticsearchRetriever",
         "python": "raggs.retrievers.python:PythonRetriever",
-        "reranked": "raggs.retrievers.reranked:RerankedRetriever",
         "runfile": "raggs.retrievers.runfile:RunFileRetriever",
     },
 )

@@ -3,7 +3,7 @@
 It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
 the parts are is said here too, so that who uses them imports this room alone.
 
-Imports: adapters, rerankers, prompts, indexes, llm, leaves.
+Imports: adapters, prompts, indexes, llm, leaves.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from raggs.indexes.passages import Passages
 from raggs.judges.base import Judge, Task
 from raggs.llm import LLM
 from raggs.prompts import Prompt
-from raggs.rerankers.base import Reranker
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.workshop.corpus import OpenCorpus, place_of
-from raggs.workshop.folders import make_folder
 from raggs.workshop.models import judge_prompts
 from raggs.workshop.questions import open_queries
 from raggs.workshop.workshop import Workshop, read_whole
@@ -29,13 +27,11 @@ __all__ = [
     "OpenCorpus",
     "Passages",
     "Prompt",
-    "Reranker",
     "Retriever",
     "Rewriter",
     "Task",
     "Workshop",
     "judge_prompts",
-    "make_folder",
     "open_queries",
     "place_of",
     "read_whole",

@@ -12,6 +12,7 @@ from pathlib import Path
 from raggs import corpora
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
+from raggs.atomic import make_folder
 from raggs.corpora.base import Corpus, Remote
 from raggs.errors import DataError
 from raggs.hashing import hash_value
@@ -19,7 +20,6 @@ from raggs.indexes.passages import FORMAT, Passages, PassageStore
 from raggs.indexes.places import Places
 from raggs.progress import Building, Hear, Notice
 from raggs.text import plural
-from raggs.workshop.folders import make_folder
 
 SHOWN = 3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
@@ -78,14 +79,21 @@ def test_dimensions_that_the_package_does_not_hold():
 
 
 def test_a_table_with_nan_is_refused(embedder):
-    class Broken:
-        tokenizer = embedder._model.tokenizer
-        embedding = np.full_like(embedder._model.embedding, np.nan)
-
     broken = WordLlamaEmbedder(WordLlamaEmbedder.Config())
-    broken._model = Broken()
+    broken._model = replace(embedder._model, embedding=np.full_like(embedder._model.embedding, np.nan))
     with pytest.raises(ProviderError, match="not finite"):
         broken.embed(["word"])
+
+
+@pytest.mark.parametrize("damage", ["absent", "empty", "garbage"])
+def test_files_that_cannot_be_read_are_one_sentence(damage, tmp_path, monkeypatch):
+    for name in ("tokenizers/l2_supercat_tokenizer_config.json", "weights/l2_supercat_256.safetensors"):
+        (tmp_path / name).parent.mkdir()
+        if damage != "absent":
+            (tmp_path / name).write_bytes(b"" if damage == "empty" else b"\0" * 100)
+    monkeypatch.setattr("raggs.embedders.wordllama._folder", lambda: tmp_path)
+    with pytest.raises(ProviderError, match=r"weights cannot be loaded .* reinstall wordllama"):
+        WordLlamaEmbedder(WordLlamaEmbedder.Config()).embed(["word"])
 
 
 def test_its_identity_loads_no_model():

@@ -1,0 +1,35 @@
+"""What the first two commands of a newcomer load: nothing that they do not use."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import sys
+from typer.testing import CliRunner
+from raggs.cli.app import app
+
+names = sys.argv.pop(1).split()
+assert CliRunner().invoke(app, sys.argv[1:]).exit_code == 0
+print([name for name in names if name in sys.modules])
+"""
+PROVIDERS = "litellm openai aiohttp httpx requests elasticsearch distributed"
+
+
+def loaded(names: str, *arguments: str) -> str:
+    """Which of `names` a process holds after a command."""
+    command = [sys.executable, "-c", SCRIPT, names, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
+    assert loaded(f"numpy raggs.artifacts raggs.workshop {PROVIDERS}", "init", str(tmp_path / "d")) == "[]"
+    assert (tmp_path / "d" / "raggs.yaml").is_file()
+
+
+def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(tmp_path: Path) -> None:
+    loaded("", "init", str(tmp_path))
+    assert loaded(f"wordllama {PROVIDERS}", "run", str(tmp_path / "raggs.yaml")) == "[]"
