@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from raggs import corpora, embedders, execution, fusion, judges, queries, ranking, retrievers, rewriters
+from raggs import corpora, embedders, execution, fusion, judges, queries, ranking, rerankers, retrievers, rewriters
 from raggs.adapter import Adapter, AdapterConfig, NameOf, OneOf
 from raggs.config.models import RunConfig
 from raggs.fusion import fusion_options
@@ -61,6 +61,7 @@ KINDS: tuple[Registry[Any], ...] = (
     embedders.REGISTRY,
     rewriters.REGISTRY,
     retrievers.REGISTRY,
+    rerankers.REGISTRY,
     judges.REGISTRY,
     execution.REGISTRY,
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidationInfo
@@ -60,6 +61,8 @@ class Adapter:
         return None
 
 
+_WRITING: ContextVar[tuple[object, ...]] = ContextVar("_WRITING", default=())  # whose schemas are being written
+
 D = TypeVar("D", bound=Adapter)
 
 
@@ -79,6 +82,15 @@ class OneOf(Generic[D]):
         return core_schema.with_info_plain_validator_function(self._read)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        if any(each is self for each in _WRITING.get()):  # in an adapter that is made with another of its kind
+            return {"type": "object", "description": f"another {self.registry.kind}", "required": ["type"]}
+        token = _WRITING.set((*_WRITING.get(), self))
+        try:
+            return self._schemas(handler)
+        finally:
+            _WRITING.reset(token)
+
+    def _schemas(self, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         broken: list[str] = []
         found = [handler(adapter.Config.__pydantic_core_schema__) for adapter in self._loadable(broken)]
         return {"oneOf": found} | ({"$comment": "left out: " + "; ".join(broken)} if broken else {})

@@ -19,6 +19,7 @@ METHODS = {
     "embedders": ("identity", "causes", "models", "dims", "embed"),
     "rewriters": ("rewrite", "causes", "models"),
     "retrievers": ("search", "causes", "check", "close"),
+    "rerankers": ("rerank", "models", "causes", "check", "outlay", "close"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
     "executions": ("records", "close"),
@@ -60,17 +61,18 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     assert issubclass(config, AdapterConfig)
     assert config.model_fields["type"].default == name
     required = [field for field, info in config.model_fields.items() if info.is_required()]
-    assert set(required) <= {"path", "model", "judges", "index", "callable", "dims"}, (
+    assert set(required) <= {"path", "model", "judges", "index", "callable", "dims", "of", "by"}, (
         "only what cannot be guessed is required"
     )
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers")]
+    ("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers")]
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
     required = {"path": "none.trec", "model": "openai/x", "index": "passages", "callable": "json:dumps", "dims": 3}
+    required |= {"of": {"type": "bm25"}, "by": {"type": "python", "callable": "json:dumps"}}
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
     made = adapter(adapter.Config.model_validate(needed), SimpleNamespace(llm=None))
     causes = made.own_causes()

@@ -30,7 +30,12 @@ HOMES = frozenset(
     | {"api.openai.com", "api.perplexity.ai", "api.together.xyz", "api.x.ai", "generativelanguage.googleapis.com"}
     | {"openrouter.ai"}
 )
-ASKING = {"embed": ("embed",), "judge": ("judge",), "rank": ("judge", "rank")}  # by stage: sections that name models
+ASKING = {
+    "embed": ("embed",),
+    "retrieve": ("embed", "retrieve"),
+    "judge": ("judge",),
+    "rank": ("judge", "rank"),
+}  # by stage: sections that name models
 
 _approved: set[Destination] = set()  # for this process
 

@@ -1,31 +1,28 @@
 """Is a run what its manifest says, the one that a lock means, signed by whom it should be?
 
-Reads the run's own directory, and beside it the cache's copy of the corpus where there is one. Asks nobody. Writes
-nothing but the lock or the signature that it is asked for.
+Reads the run's own directory, and beside it the cache's copies of the corpus and of its indexes where there are any.
+Asks nobody. Writes nothing but the lock or the signature that it is asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from raggs.app.copies import cached_copies
 from raggs.errors import DataError, UsageError
-from raggs.indexes.places import Places
 from raggs.manifests import goldenlock, signature
 from raggs.manifests.audit import Finding, notes
 from raggs.manifests.audit import audit as findings_of
 from raggs.manifests.findings import MANIFEST
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.manifests.texts import store_of, text_findings
+from raggs.manifests.opened import open_run
 
 # What no run directory can prove by itself.
 UNCHECKED = (
     "whether the corpus and the questions still are what the run read",
     "what the judge answered (its answers are taken as recorded; what was made of them is derived again)",
 )
-NO_STORE = "the texts of the pools (the cache has no passages of this corpus)"
 
 
 @dataclass(frozen=True)
@@ -67,11 +64,12 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         run = open_run(folder)
         rows = sum(output.rows for each in run.manifest.stages.values() for output in each.outputs.values())
         found = [*findings_of(run)]
-        texts, unchecked = _texts(run)
+        copies = cached_copies(run)
     except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
         return Audit((Finding(MANIFEST, error.line, error.message), *outside), 0)
     meant = [] if lock is None else [*goldenlock.lock_findings(run, lock)]
-    return Audit((*found, *texts, *meant, *outside), rows, (*UNCHECKED, *unchecked), tuple(notes(run)))
+    lies = (*found, *copies.findings, *meant, *outside)
+    return Audit(lies, rows, (*UNCHECKED, *copies.unchecked), tuple(notes(run)))
 
 
 def write_lock(folder: Path, file: Path) -> None:
@@ -104,12 +102,3 @@ def make_key(file: Path) -> Path:
 def _signature(folder: Path, key: Path | None) -> Iterator[Finding]:
     if key is not None and (found := signature.signature_finding(folder, key)) is not None:
         yield found
-
-
-def _texts(run: OpenedRun) -> tuple[list[Finding], list[str]]:
-    """The texts of the pools against the corpus as the cache has it, and what could not be checked."""
-    store = store_of(run, sorted(Places.of(run.folder.parent).corpora.glob("*.sqlite")))
-    if store is None:
-        return [], [NO_STORE]
-    with closing(store):
-        return list(text_findings(run, store)) if run.store.path("merge").is_file() else [], []

@@ -8,7 +8,19 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from raggs import corpora, embedders, execution, exporters, fusion, judges, queries, ranking, retrievers, rewriters
+from raggs import (
+    corpora,
+    embedders,
+    execution,
+    exporters,
+    fusion,
+    judges,
+    queries,
+    ranking,
+    rerankers,
+    retrievers,
+    rewriters,
+)
 from raggs.config.models import RunConfig
 from raggs.errors import PrerequisiteError, UsageError
 from raggs.evaluation import analyses
@@ -28,6 +40,7 @@ REGISTRIES: dict[str, Registry[object]] = {
     "embedders": embedders.REGISTRY,
     "rewriters": rewriters.REGISTRY,
     "retrievers": retrievers.REGISTRY,
+    "rerankers": rerankers.REGISTRY,
     "judges": judges.REGISTRY,
     "exporters": exporters.REGISTRY,
     "executions": execution.REGISTRY,

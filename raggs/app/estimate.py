@@ -2,8 +2,8 @@
 
 Where it is known what would be asked, what is paid for already is left out (`raggs.app.rehearse`). Elsewhere counts are
 upper bounds: every query uses all of its pool and all of its ranking calls, and nothing comes from the cache. Each
-model of a panel has its own line. The length of answers is learned from this run's ledger; until that holds some,
-answers of models that reason are taken to hold `HIDDEN` tokens that nobody sees.
+model of a panel has its own line. The length of answers is learned from this run's ledger; until that holds `LEARNED`,
+answers of models that reason are taken to hold `HIDDEN` tokens that nobody sees, or as many as the first ones held.
 """
 
 from __future__ import annotations
@@ -26,22 +26,30 @@ SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite
 ANSWER = {"rewrite": 40, "grade": 60, "order": 40}  # tokens of an answer
 HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
-LEARNED = 8  # answers from which on the ledger knows better
+LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
 
 
 @dataclass(frozen=True)
 class _Answers:
-    """How long answers are. `means`: tokens by model and task, as far as the ledger knows."""
+    """How long answers are. `seen`: how many the ledger holds by model and task, and their tokens together."""
 
     services: RunServices
-    means: Mapping[tuple[str, str], int]
+    seen: Mapping[tuple[str, str], tuple[int, int]]
 
     def length(self, model: str, task: str) -> tuple[int, int]:
         """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
-        if (known := self.means.get((model, task))) is not None:
-            return known, 0
+        count, tokens = self.seen.get((model, task), (0, 0))
+        if count >= LEARNED:
+            return -(-tokens // count), 0
         hidden = HIDDEN if reasons(model, self.services.config.llm.parameters_of(model)) else 0
+        if (longer := self._beyond(model)) > hidden:
+            return ANSWER[task] + longer, 0
         return ANSWER[task] + hidden, hidden
+
+    def _beyond(self, model: str) -> int:
+        """By how much a model's answers of any kind were longer than assumed, in tokens; 0 if they were not."""
+        kinds = [(*sums, ANSWER.get(task, 0)) for (who, task), sums in self.seen.items() if who == model]
+        return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
 
 @dataclass
@@ -60,8 +68,7 @@ class _Known:
             if line.outcome in ("answered", "unusable"):
                 count, tokens = sums.get((line.model, line.task), (0, 0))
                 sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
-        means = {key: -(-tokens // count) for key, (count, tokens) in sums.items() if count >= LEARNED}
-        return _Answers(self.services, means)
+        return _Answers(self.services, sums)
 
     @cached_property
     def merged(self) -> bool:
@@ -87,6 +94,7 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     question = max(1, total // len(services.queries))
     yield from _embeddings(services, question, passage)
     yield from _rewrites(known, question)
+    yield from _searches(services, question, passage)
     yield from _judge(known, passage + question)
     yield from _rank(known, passage * services.config.rank.batch_size + question)
 
@@ -129,7 +137,7 @@ def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[
     embedder = services.embedder
     if embedder is None:
         return
-    dense = any(retriever.NEEDS_VECTORS for retriever in services.retrievers.values())
+    dense = any(each.needs_vectors(each.config) for each in services.retrievers.values())
     texts = (("embed", len(services.queries), question), ("retrieve", len(services.passages) if dense else 0, passage))
     for stage, count, tokens in texts:
         for model in embedder.models if count else ():
@@ -140,6 +148,22 @@ def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[
                 input_tokens=count * tokens,
                 output_tokens=0,
                 usd=None if price is None else price.usd(count * tokens, 0),
+                exact=False,
+                who=model,
+            )
+
+
+def _searches(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
+    """Retrievers that ask models, at most: what is kept of their answers is not counted."""
+    count = len(services.queries)
+    for retriever in services.retrievers.values():
+        for model, each in retriever.outlays(question, passage):
+            yield Estimate(
+                stage="retrieve",
+                calls=count * each.calls,
+                input_tokens=count * each.input_tokens,
+                output_tokens=count * each.output_tokens,
+                usd=None if each.usd is None else count * each.usd,
                 exact=False,
                 who=model,
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -10,6 +10,7 @@ from typing import Literal
 from raggs import exporters
 from raggs.errors import DataError, NotFoundError
 from raggs.exporters.base import Exporter, ExportOptions
+from raggs.golden.base import RUNS
 from raggs.golden.origin import edited
 from raggs.golden.runs import RunGolden
 from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
@@ -55,19 +56,30 @@ def export_run(
     golden = RunGolden(run)
     next(iter(golden.queries()), None)  # says what an older run lacks before a folder is made
     with _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "whole", hear) as passages:
-        return kind(ExportOptions(scale, passages)).write(golden, folder)
+        files = kind(ExportOptions(scale, passages)).write(golden, folder)
+    for path in _strange_lists(files):
+        hear(Notice(f"{path} is not of this export and stays; raggs eval takes it for a system of the folder"))
+    return files
+
+
+def _strange_lists(files: Sequence[Path]) -> list[Path]:
+    """Lists beside those that were written."""
+    folders = {path.parent for path in files if path.parent.name == RUNS}
+    return sorted(path for folder in folders for path in folder.glob("*.trec") if path not in files)
 
 
 def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
-    begun = run.unfinished.stage if run.unfinished else None
-    if unfinished and begun != "rank" and (kind.NEEDS_ORDER or ("judge" in unfinished and begun != "judge")):
+    begun = {part.stage for part in run.parts}
+    if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):
         remedy = "raggs run --config CONFIG"
-        if "judge" not in unfinished:
+        if "judge" in begun:
+            remedy = f"{remedy} --partial ranks the queries that are judged; the formats trec and beir need grades only"
+        elif "judge" not in unfinished:
             remedy += "; the formats trec and beir need grades only"
         raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
-    if run.unfinished:
-        hear(Notice(str(run.unfinished)))
+    if run.lacks:
+        hear(Notice(run.lacks))
     elif unfinished:
         hear(Notice(f"stage {unfinished[0]} has not finished: grades are exported without an order"))
 

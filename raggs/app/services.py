@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from raggs import retrievers
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
 from raggs.errors import DataError
@@ -171,7 +172,7 @@ class RunServices:
             )
         for name, retriever in self.retrievers.items():
             retriever.check()
-            if retriever.NEEDS_VECTORS and self.embedder is None:
+            if retriever.needs_vectors(retriever.config) and self.embedder is None:
                 raise DataError(
                     f"retriever {name} needs embed.embedder, which is null",
                     remedy=f"name an embedder, or leave {name} out",
@@ -190,6 +191,9 @@ class RunServices:
         asked = self.judge.models if any(GOLDEN.stage(name).ASKS_JUDGE for name in stages) else ()
         if "embed" in stages:
             asked += (*self.rewriter.models, *(self.embedder.models if self.embedder else ()))
+        specs = self.config.retrieve.retrievers
+        if "retrieve" in stages and any(retrievers.REGISTRY.of(spec).paid(spec) for spec in specs):
+            asked += tuple(model for retriever in self.retrievers.values() for model in retriever.models)
         return tuple(dict.fromkeys(asked))
 
     def close(self) -> None:

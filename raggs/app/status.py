@@ -54,12 +54,22 @@ class Status:
     @cached_property
     def begun(self) -> Mapping[str, str]:
         """How far each stage is that was begun and is not done, as a clause."""
-        return {name: self._begun(name) for name in self.plan if self.run.store.marker(name).exists()}
+        parts = self._parts
+        return {name: self._begun(name) for name in self.plan if name in parts or self.run.store.marker(name).exists()}
+
+    @cached_property
+    def _parts(self) -> Mapping[str, str]:
+        """How many queries each stage has done of which a part is done, as a clause."""
+        total, undone, told = self.manifest_queries, 0, {}
+        for part in self.run.parts:
+            undone += len(part.left)
+            told[part.stage] = f"{'stopped: ' if part.left else ''}{total - undone:,} of {plural(total, 'query')} done"
+        return told
 
     def _begun(self, stage: str) -> str:
-        total, left = self.manifest_queries, self.run.unfinished
-        if left is not None and left.stage == stage:
-            return f"stopped: {total - len(left.left):,} of {plural(total, 'query')} done"
+        total = self.manifest_queries
+        if stage in self._parts:
+            return self._parts[stage]
         asked = len(costs(self.run.store, stage).query)
         return f"begun: {asked:,} of {plural(total, 'query')} asked about" if asked else "begun"
 

@@ -11,7 +11,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from raggs.cli.plain import say
-from raggs.evaluation.document import Cell, Document, Section, Table
+from raggs.cli.screen import hanging
+from raggs.evaluation.document import Cell, Document, Legend, Section, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
 from raggs.evaluation.writers import per_query_head, per_query_rows
@@ -50,6 +51,16 @@ def _scores(section: Section, screen: Console) -> None:
     signs = {each.brackets for row in drawn.rows for cell in row for each in cell.ranges}
     legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
     _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
+    _terms(section.terms, screen)
+
+
+def _terms(terms: Sequence[Legend], screen: Console) -> None:
+    """A line each, the names in a column of their own."""
+    longest = max((len(term.sign) for term in terms), default=0)
+    for term in terms:
+        begin = f"{visible(term.sign):<{longest}}  "
+        text = hanging(begin, visible(term.text), screen)
+        screen.print(Text(text, style="dim"), soft_wrap=True)
 
 
 def _layout(table: Table, width: int) -> tuple[Table, str]:

@@ -20,6 +20,7 @@ from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
 from raggs.manifests.words import CONFIDENCE, lock_lines
+from raggs.pipeline.part import Part
 from raggs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
@@ -45,6 +46,25 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     folder = result.store.folder
     console.print(f"run: {folder}")
     console.print(f"next: {_next(folder, result.manifest, asked.going_on(), result.failed)}", soft_wrap=True)
+
+
+def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> None:
+    """What was done of a run whose money ended, and what to do next."""
+    folder, lacks = part.run.folder, part.run.lacks
+    if as_json:
+        left = {each.stage: list(each.left) for each in part.run.parts}
+        say_json(dump_json({"run": str(folder), "stages": list(part.stages), "left": left}))
+        return
+    if quiet:
+        return
+    console, run = open_console(), shlex.quote(str(folder))
+    done = " and ".join(part.stages)
+    console.print(f"{done}: the queries that {part.stopped.stage} has done; {lacks}", soft_wrap=True)
+    console.print(f"run: {folder}")
+    console.print(f"next: {asked.going_on()}   (the whole run)", soft_wrap=True)
+    console.print(
+        f"  or: raggs eval -g {run} -r {run} && raggs export {run} --format beir --out golden", soft_wrap=True
+    )
 
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:

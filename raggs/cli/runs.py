@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from raggs.app.run import BudgetSpent, Forecast
     from raggs.cli.again import Asked
     from raggs.config.load import LoadedConfig
+    from raggs.pipeline.part import Part
     from raggs.pipeline.plan import Selection
     from raggs.pipeline.runner import Runner, RunResult
 
@@ -41,6 +42,12 @@ def run(
     force: Annotated[
         bool,
         typer.Option("--force", help="Run the chosen stages even where nothing changed; paid answers stay cached."),
+    ] = False,
+    partial: Annotated[
+        bool,
+        typer.Option(
+            "--partial", help="Do not go on with a stage that was stopped: prune and rank the queries that it has done."
+        ),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD by stage; no model is asked, nothing runs.")
@@ -78,10 +85,13 @@ def run(
     from raggs.cli.addresses import approver
     from raggs.cli.again import Asked
     from raggs.config.load import load_config
+    from raggs.errors import UsageError
     from raggs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
     config = _meant(file, config)
+    if partial and (start or only or force or dry_run):
+        raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
     selection = select(GOLDEN, start, stop, only, force)
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
@@ -93,6 +103,10 @@ def run(
         return
     asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
     asked = Asked(config, settings, run_id, start, stop, only)
+    if partial:
+        part = _run_part(loaded, selection, asked, shows=not (quiet or as_json))
+        render.part_summary(part, asked, as_json=as_json, quiet=quiet)
+        return
     result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json))
     if as_json:
         say_json(render.run_json(result))
@@ -130,6 +144,22 @@ def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool
         try:
             with display or nullcontext():
                 return runner.run(selection)
+        except BudgetSpent as error:
+            _tell_how_to_go_on(error, runner, selection, asked)
+            raise
+
+
+def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows: bool) -> Part:
+    from raggs.app.run import BudgetSpent, open_runner
+    from raggs.cli.progress import listener
+    from raggs.pipeline.events import silent
+    from raggs.pipeline.part import run_part
+
+    display = listener(not shows)
+    with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
+        try:
+            with display or nullcontext():
+                return run_part(runner, selection)
         except BudgetSpent as error:
             _tell_how_to_go_on(error, runner, selection, asked)
             raise

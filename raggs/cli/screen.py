@@ -78,9 +78,9 @@ def open_console() -> Console:
     return screen if screen.is_terminal else Screen(width=PIPE_WIDTH)
 
 
-def hanging(head: str, text: str) -> str:
+def hanging(head: str, text: str, screen: Console | None = None) -> str:
     """`text` after `head`; on a terminal its further lines stand below its first."""
-    console = open_console()
+    console = screen or open_console()
     room = console.width - len(head)
     if not console.is_terminal or room < LEAST_TEXT:
         return head + text

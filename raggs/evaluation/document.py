@@ -86,13 +86,15 @@ class Legend:
 class Section:
     """One subject: what is to be known of it in sentences, the numbers in a table, and the table's signs explained.
 
-    Where there is little room the sentences stand for the table; a section without sentences is then left out.
+    Where there is little room the sentences stand for the table; a section without sentences is then left out. `terms`
+    say what the names in the table mean, a line each.
     """
 
     title: str
     sentences: tuple[str, ...] = ()
     table: Table | None = None
     legend: tuple[Legend, ...] = ()
+    terms: tuple[Legend, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
 from raggs.evaluation.models import Number, Report, ScorePart
 from raggs.evaluation.words import MARKS, interval, judgments
+from raggs.metrics.names import glossary
 
 
 def lay_out(report: Report) -> Document:
@@ -22,8 +23,13 @@ def lay_out(report: Report) -> Document:
     ranged = any(score.low is not None for _, score in _each(report))
     signs = (Legend("[ ]", interval(report)) if ranged else None, *(analysis.legend(report) for analysis in analyses))
     legend = tuple(filter(None, signs))
-    scores = Section("Scores", (judgments(report.golden),), _scores(report), legend)
+    scores = Section("Scores", (judgments(report.golden),), _scores(report), legend, _terms(report))
     return Document("Evaluation", scores, sections, report.notes, report.warnings)
+
+
+def _terms(report: Report) -> tuple[Legend, ...]:
+    """What the measures shown are."""
+    return tuple(Legend(name, said) for name, said in glossary(report.measures).items())
 
 
 def _scores(report: Report) -> Table:

@@ -83,6 +83,7 @@ def _section(section: Section) -> Iterator[str]:
         list(said) if len(said) == 1 else _items(said),
         [] if section.table is None else list(_table(section.table)),
         ["; ".join(each.line for each in section.legend)] if section.legend else [],
+        [f"- `{term.sign}`: {term.text}" for term in section.terms],
     ]
     for number, block in enumerate(filter(None, blocks)):
         yield from ([""] if number else [])

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Collection, Iterator
+from pathlib import Path, PurePosixPath
 from typing import ClassVar
 from urllib.parse import quote
 
+from raggs.atomic import disk
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_meta, write_routed_lines
 from raggs.golden.base import RUNS, GoldenSet
+from raggs.golden.scales import sidecar
+from raggs.inputs import read_lines
+from raggs.jsontypes import as_object
 
 COLUMNS = "qid Q0 docid rank score tag"
+TAG = "raggs-"
 
 
 class TrecExporter(Exporter):
@@ -38,6 +43,7 @@ class TrecExporter(Exporter):
         judged = write_lines(qrels, self._qrels(golden))
         ranked = write_lines(run, _run(golden))
         systems = write_routed_lines(_systems(golden, folder))
+        _remove_old(folder, qrels, systems)
         facts = {
             "files": {
                 qrels.name: {"columns": f"qid 0 docid {self.options.scale.form}", "rows": judged},
@@ -73,5 +79,29 @@ def _systems(golden: GoldenSet, folder: Path) -> Iterator[tuple[Path, str]]:
         yield path, f"{hit.qid} Q0 {hit.doc_id} {hit.rank} {hit.score!r} {_tag(hit.retriever)}"
 
 
+def _remove_old(folder: Path, qrels: Path, systems: Collection[Path]) -> None:
+    """Take away the lists that the last export wrote here, as its sidecar says, and this one did not.
+
+    Whatever else lies there is somebody's own, also under a name that raggs once wrote.
+    """
+    for name, facts in as_object(sidecar(qrels).get("files")).items():
+        path = folder / name
+        known = PurePosixPath(name).parts[:-1] == (RUNS,) and path not in systems
+        if known and _is_ours(path, as_object(facts).get("rows")):
+            with disk(path, "export to another folder", "cannot be removed"):
+                path.unlink()
+
+
+def _is_ours(path: Path, rows: object) -> bool:
+    """Whether a file has as many lines as were written, each with a tag of ours."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    count = 0
+    for count, line in enumerate(read_lines(path), start=1):  # noqa: B007 - how many there are
+        if not b"".join(line.split()[-1:]).startswith(TAG.encode()):
+            return False
+    return count == rows
+
+
 def _tag(name: str) -> str:
-    return "raggs-" + re.sub(r"\s+", "-", name.strip())
+    return TAG + re.sub(r"\s+", "-", name.strip())

@@ -34,8 +34,8 @@ class RunGolden(GoldenSet):
         self.name = run.manifest.name
         self.source = str(run.folder)
         self.provenance = _provenance(run)
-        self.lacks = str(run.unfinished or "")
-        lock, begun = run.manifest.stages.get("rank"), run.unfinished and run.unfinished.stage == "rank"
+        self.lacks = run.lacks
+        lock, begun = run.manifest.stages.get("rank"), any(part.stage == "rank" for part in run.parts)
         self._ranked = bool(lock or begun) and run.file("rank").is_file()
         settings = lock.params if lock else run.manifest.config.get("rank", {})
         self.top = _top(settings, run.folder) if self._ranked else 0

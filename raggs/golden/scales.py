@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
-from raggs.errors import UsageError
+from raggs.errors import RaggsError, UsageError
+from raggs.inputs import read_whole
 from raggs.jsontypes import as_object
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def sidecar(labels: Path) -> Mapping[str, object]:
     """What an export's sidecar says of a file of labels; empty where none speaks of it."""
     for path in _sidecars(labels):
         try:
-            meta = as_object(json.loads(path.read_bytes()))
-        except (OSError, ValueError, RecursionError):
+            meta = as_object(json.loads(read_whole(path)))
+        except (RaggsError, ValueError, RecursionError):
             continue  # none, or another tool's
         if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):
             return meta

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 from array import array
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def open_lexical(
         DataError: no passage has a word to search for, or the files are damaged.
         ProviderError: the disk failed.
     """
-    place = folder / f"bm25-{_key(store, parameters)}"
+    place = _place(folder, store, parameters)
     if not place.exists():
         _build(place, store, parameters, progress)
     try:
@@ -101,6 +102,17 @@ def open_lexical(
             f"the index is damaged ({error})", where=place, remedy="delete the folder; it is built again"
         ) from error
     return LexicalIndex(bm25, languages, store.id_ranks())
+
+
+def lexical_faults(folder: Path, store: PassageStore, parameters: Parameters) -> Iterator[tuple[Path, str]]:
+    """The folder of an index that was built, and what is wrong with its files."""
+    place = _place(folder, store, parameters)
+    if not place.is_dir():
+        return
+    try:
+        _check_sums(place)
+    except (OSError, ValueError, AttributeError) as error:
+        yield place, str(error)
 
 
 def _check_sums(place: Path) -> None:
@@ -131,9 +143,10 @@ def _sum_of(file: Path) -> str:
     return digest.hexdigest()
 
 
-def _key(store: PassageStore, parameters: Parameters) -> str:
+def _place(folder: Path, store: PassageStore, parameters: Parameters) -> Path:
     versions = {name: installed(name) for name in ("bm25s", "PyStemmer")}
-    return hash_value([FORMAT, store.content_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+    key = hash_value([FORMAT, store.content_hash, asdict(parameters), versions, analysis.VERSION])[:16]
+    return folder / f"bm25-{key}"
 
 
 def _build(place: Path, store: PassageStore, parameters: Parameters, progress: Progress | None) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from raggs.indexes.exact import Neighbours, search
 from raggs.indexes.passages import PassageStore, Progress
 
 SHARD = 4096  # passages embedded between two marks on the disk
+CHECKED = 64  # shards that an audit reads of one file at most
 VECTORS, HEADER, LOCK = "vectors.f32", "header.json", "lock"
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -111,6 +112,37 @@ def open_vectors(
             )
         vectors = np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims))
     return VectorIndex(vectors, store)
+
+
+def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str]]:
+    """What is wrong with the vectors of `store`, whoever embedded it, by folder; of many shards, some stand for all."""
+    for path in sorted(folder.glob(f"*/{HEADER}")):
+        try:
+            values = json.loads(path.read_bytes())
+            if values["content_hash"] != store.content_hash:
+                continue
+            header = Header(**{**values, "sums": tuple(values["sums"])})
+            shards = _spread(len(header.sums))
+            wrong = not all(_holds(path.with_name(VECTORS), header, shard) for shard in shards)
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            yield path.parent, str(error)
+        else:
+            if wrong:
+                yield path.parent, f"{VECTORS} is not what was computed"
+
+
+def _spread(count: int) -> list[int]:
+    """Up to `CHECKED` of `count` places, evenly."""
+    taken = min(count, CHECKED)
+    return [number * count // taken for number in range(taken)]
+
+
+def _holds(file: Path, header: Header, shard: int) -> bool:
+    """Whether a shard is as it was written."""
+    size = header.shard * header.dims * 4
+    with file.open("rb") as opened:
+        opened.seek(shard * size)
+        return zlib.crc32(opened.read(size)) == header.sums[shard]
 
 
 def _name(header: Header) -> str:

@@ -2,7 +2,7 @@
 
     client         the door: `LLM`, which needs settings, a budget, a folder and a ledger, and no run
     messages       what is asked for and what comes back; settings: what the user says about it
-    conversation   a question until its answer can be used; embedding: the same for vectors
+    conversation   a question until its answer can be used; embedding, reranking: the same for vectors and scores
     caller         slots, retries, work shared by those who want the same; rate, pace, limits: how fast
     budget, prices, ledger, cache    what may be spent, what it costs, where it is booked, what was paid for
     keys, claims                     under which names the cache holds it, and who asks what just now
@@ -25,7 +25,7 @@ from __future__ import annotations
 from raggs.llm.budget import BudgetSpent
 from raggs.llm.client import LLM
 from raggs.llm.ledger import CallLedger
-from raggs.llm.messages import ChatRequest, EmbedRequest, Message, Reply
+from raggs.llm.messages import ChatRequest, EmbedRequest, Message, Reply, RerankRequest, Scored, Took
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Parameters, Price
 
 __all__ = [
@@ -41,4 +41,7 @@ __all__ = [
     "Parameters",
     "Price",
     "Reply",
+    "RerankRequest",
+    "Scored",
+    "Took",
 ]

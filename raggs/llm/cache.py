@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ import diskcache
 from raggs.errors import BusyError, ProviderError
 from raggs.hashing import canonical_json
 from raggs.inputs import lacks_handles, no_handles, regular_file
+from raggs.llm.messages import Took
 from raggs.spending import Spending
 
 T = TypeVar("T")
@@ -65,18 +66,24 @@ class TextDisk(diskcache.Disk):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class CachedAnswer:
-    """A valid answer: the model's words, what they took and what they cost."""
+    """A valid answer: the model's words, what they took and what they cost. `ms`: the time of the calls, if known."""
 
     raw: str
     model: str
     prompt_tokens: int
     completion_tokens: int
     usd: float
+    ms: float | None = None
 
     @classmethod
-    def of(cls, raw: str, model: str, spent: Spending) -> CachedAnswer:
+    def of(cls, raw: str, model: str, spent: Spending, ms: float | None = None) -> CachedAnswer:
         """The words `raw` of `model`, and what they took."""
-        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd)
+        return cls(raw, model, spent.prompt_tokens, spent.completion_tokens, spent.usd, _rounded(ms))
+
+    @property
+    def took(self) -> Took:
+        """What it took when it was paid for; how many calls is not kept."""
+        return Took(1, self.prompt_tokens, self.ms, self.usd)
 
 
 class AnswerCache:
@@ -124,8 +131,14 @@ class AnswerCache:
 
     def put(self, key: str, entry: CachedAnswer) -> None:
         """Keep an entry, in place of an older one."""
-        with self._guarded():
-            self._cache.set(key, canonical_json(vars(entry)))
+        self.put_all({key: entry})
+
+    def put_all(self, entries: Mapping[str, CachedAnswer]) -> None:
+        """Keep entries that one call has brought: a process that is killed has kept all of them, or none."""
+        with self._guarded(), self._cache.transact():
+            for key, entry in entries.items():
+                kept = {name: value for name, value in vars(entry).items() if value is not None}
+                self._cache.set(key, canonical_json(kept))
 
     def clear(self) -> int:
         """Forget everything; returns how many rows there were."""
@@ -178,9 +191,14 @@ def _parse(text: str) -> CachedAnswer | None:
             prompt_tokens=_amount(_typed(found["prompt_tokens"], int)),
             completion_tokens=_amount(_typed(found["completion_tokens"], int)),
             usd=_amount(float(found["usd"])),
+            ms=None if (ms := found.get("ms")) is None else _amount(float(ms)),
         )
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def _rounded(ms: float | None) -> float | None:
+    return None if ms is None else round(ms, 3)
 
 
 def _amount(value: N) -> N:

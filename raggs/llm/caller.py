@@ -156,9 +156,9 @@ class Caller:
         price = self.price(call.model)
 
         def likely() -> float:
-            return price.usd(call.prompt_tokens, self.expected(call))
+            return price.usd(call.prompt_tokens, self.expected(call), call.searches)
 
-        most = price.usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)))
+        most = price.usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)), call.searches)
         unsure = call.model if call.answer_tokens(1) else ""  # where no answer is charged for, the price is known
         reserved = await self.budget.reserve(likely, most, unsure)
         spent, answered, task = 0.0, False, asyncio.current_task()
@@ -191,7 +191,8 @@ class Caller:
     def account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
         """Note what an answer took; returns its cost in USD."""
         sent, received = answer.prompt_tokens or 0, answer.completion_tokens or 0
-        usd = price.usd(sent, received)
+        usd = price.usd(sent, received, answer.searches)
+        trace.searches += answer.searches
         trace.spent += Spending(prompt_tokens=sent, completion_tokens=received, usd=usd)
         self._longest[model] = max(received, self._longest.get(model, 0))
         return usd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import LLMSettings
 
 MOST_TOKENS = 1_000_000_000  # of one call
+SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # of a search; of a passage with its query, until it counts twice
 LIMITS = ("max_completion_tokens", "max_tokens")  # how parameters name the longest answer
 
 
@@ -25,6 +27,11 @@ class Answer:
     prompt_tokens: int | None
     completion_tokens: int | None
     headers: Mapping[str, str]
+
+    @property
+    def searches(self) -> int:
+        """Units by which a reranker is charged for."""
+        return 0
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,18 @@ class Embeddings(Answer):
     """What should be one vector for each text, as it came: neither number, order nor values are checked yet."""
 
     data: Sequence[object]
+
+
+@dataclass(frozen=True)
+class Relevances(Answer):
+    """What should be one score for each passage, as it came, unchecked. `units`: searches, told or estimated."""
+
+    data: Sequence[object]
+    units: int
+
+    @property
+    def searches(self) -> int:
+        return self.units
 
 
 A = TypeVar("A", bound=Answer)
@@ -61,6 +80,11 @@ class Call(ABC, Generic[A]):
     @abstractmethod
     def answer_tokens(self, longest: int) -> int:
         """What to reserve for the answer, where the longest one so far had `longest` tokens."""
+
+    @property
+    def searches(self) -> int:
+        """An estimate of the units by which a reranker is charged for."""
+        return 0
 
     @abstractmethod
     async def send(self, settings: LLMSettings, *, formatted: bool) -> A:
@@ -130,6 +154,42 @@ class EmbedCall(Call[Embeddings]):
         return Embeddings(sent or self.prompt_tokens, 0, headers, as_list(answer.get("data")))
 
 
+@dataclass(frozen=True)
+class RerankCall(Call[Relevances]):
+    """Passages to be scored for one query. `sizes`: tokens of the query with each passage, estimated."""
+
+    query: str
+    passages: Sequence[str]
+
+    @cached_property
+    def sizes(self) -> Sequence[int]:
+        """Tokens of the query with each passage, as rerankers read them, estimated."""
+        query = estimate_tokens(self.query)
+        return [query + estimate_tokens(passage) for passage in self.passages]
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Of the query with each of the passages, estimated."""
+        return sum(self.sizes)
+
+    @property
+    def searches(self) -> int:
+        """A search is charged for each 100 passages begun; a long passage counts as several."""
+        return -(-sum(-(-size // PASSAGE_TOKENS) for size in self.sizes) // SEARCH_PASSAGES)
+
+    def answer_tokens(self, longest: int) -> int:
+        """Scores are not charged for."""
+        return 0
+
+    async def send(self, settings: LLMSettings, *, formatted: bool) -> Relevances:
+        """Ask once."""
+        body = {**self.parameters, "query": self.query, "documents": list(self.passages)}
+        answer, headers = await providers.rerank(self.model, body, settings)
+        data = answer.get("results", answer.get("data"))  # Voyage's name for it
+        tokens, units = _rerank_counts(answer)
+        return Relevances(tokens or self.prompt_tokens, 0, headers, as_list(data), units or self.searches)
+
+
 def completion_of(answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:
     """What a model said, from the JSON of a chat completion; empty where it says nothing."""
     choice = as_object(next(iter(as_list(answer.get("choices"))), None))
@@ -148,6 +208,16 @@ def _counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
     """Tokens sent and received, as far as the server counted."""
     usage = as_object(answer.get("usage"))
     return _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+
+
+def _rerank_counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:
+    """Tokens that were read and searches, as far as the server counted."""
+    usage, meta = as_object(answer.get("usage")), as_object(answer.get("meta"))
+    billed, read = as_object(meta.get("billed_units")), as_object(meta.get("tokens"))
+    told = (usage.get("total_tokens"), usage.get("prompt_tokens"), billed.get("total_tokens"), read.get("input_tokens"))
+    tokens = next((count for found in told if (count := _count(found))), None)
+    units = billed.get("search_units")
+    return tokens, _count(math.ceil(units) if isinstance(units, float) and math.isfinite(units) else units)
 
 
 def _count(found: object) -> int | None:

@@ -3,6 +3,9 @@
 A claim is a row with the question's key and the session that asks it. A session lives as long as it holds the lock on
 its file, which the system lets go when its process ends, however it ends; so a run that was killed blocks nobody. A
 claim protects money, not results: where claims cannot be kept, nobody waits, and the same question may be paid twice.
+
+Who meets a question that is on its way in a batch, another run's or that of a run that was stopped, does not wait for
+hours and does not pay twice: it is told so.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
+
+from raggs.errors import BusyError
+from raggs.llm.batch.journal import BATCHES, noted
 
 FOLDER = "claims"
 DATABASE = "claims.db"
@@ -25,18 +31,26 @@ BUSY_S = 5.0
 TABLE = "CREATE TABLE IF NOT EXISTS claims (key TEXT PRIMARY KEY, session TEXT NOT NULL)"
 
 
+BATCH = " batch"  # after the session of a claim that a batch will answer
+
+
 @asynccontextmanager
-async def asking(claims: Claims | None, key: str) -> AsyncIterator[None]:
-    """The block in which `key` is this session's to ask, which begins when no other one asks it."""
-    pause = FIRST_LOOK_S
-    while claims is not None and not claims.take(key):
+async def asking(claims: Claims | None, keys: Collection[str], *, batched: bool = False) -> AsyncIterator[set[str]]:
+    """The block in which some of `keys` are this session's to ask: those that no other one asks, at least one.
+
+    Raises:
+        BusyError: one of them is on its way in a batch that is not this session's.
+    """
+    pause, mine = FIRST_LOOK_S, set(keys) if claims is None else claims.take(keys, batched=batched)
+    while claims is not None and not mine:
         await asyncio.sleep(pause)
         pause = min(2 * pause, LAST_LOOK_S)
+        mine = claims.take(keys, batched=batched)
     try:
-        yield
+        yield mine
     finally:
         if claims is not None:
-            claims.release(key)
+            claims.release(mine)
 
 
 class Claims:
@@ -44,6 +58,8 @@ class Claims:
 
     def __init__(self, cache_folder: Path) -> None:
         self._folder = cache_folder / FOLDER
+        self._batches = cache_folder / BATCHES
+        self._noted = noted(self._batches)
         self._session = uuid4().hex
         self._lock = FileLock(self._file(self._session))
         self._rows: sqlite3.Connection | None = None
@@ -57,31 +73,54 @@ class Claims:
             rows.execute(TABLE)
             self._rows = rows
 
-    def take(self, key: str) -> bool:
-        """Whether `key` is this session's to ask, now and until `release`."""
-        with self._kept() as rows:
-            if rows is None or rows.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", self._row(key)).rowcount:
-                return True
-            found = rows.execute("SELECT session FROM claims WHERE key = ?", (key,)).fetchone()
-            if found is None or self._alive(found[0]):
-                return False
-            taken = rows.execute(
-                "UPDATE claims SET session = ? WHERE key = ? AND session = ?", (self._session, key, *found)
-            )
-            return taken.rowcount == 1
-        return True
+    def take(self, keys: Collection[str], *, batched: bool = False) -> set[str]:
+        """Those of `keys` that are this session's to ask, now and until `release`.
 
-    def release(self, key: str) -> None:
-        """The answer to `key` is kept, or there is none."""
+        Raises:
+            BusyError: one is on its way in a batch that is not this session's.
+        """
+        mine = set(keys)
         with self._kept() as rows:
             if rows is not None:
-                rows.execute("DELETE FROM claims WHERE key = ? AND session = ?", self._row(key))
+                mine = {key for key in keys if self._take(rows, key, batched)}
+        if not batched:
+            self._check_noted(mine)
+        return mine
+
+    def _take(self, rows: sqlite3.Connection, key: str, batched: bool) -> bool:
+        claim = (key, self._session + BATCH * batched)
+        if rows.execute("INSERT OR IGNORE INTO claims VALUES (?, ?)", claim).rowcount:
+            return True
+        found = rows.execute("SELECT session FROM claims WHERE key = ?", (key,)).fetchone()
+        if found is None:
+            return False
+        session = found[0].removesuffix(BATCH)
+        by_batch = found[0] != session
+        if self._alive(session):
+            if by_batch and session != self._session:
+                told = "another raggs run has sent these questions in a batch"
+                raise BusyError(told, where=self._folder, remedy="wait for it to end; its answers are cached then")
+            return False
+        if by_batch and not batched:  # it was killed, and what it has sent goes on at the provider
+            self._noted = noted(self._batches)
+        changed = rows.execute("UPDATE claims SET session = ? WHERE key = ? AND session = ?", (claim[1], key, *found))
+        return changed.rowcount == 1
+
+    def release(self, keys: Collection[str]) -> None:
+        """The answers to `keys` are kept, or there are none."""
+        with self._kept() as rows:
+            if rows is not None:
+                mine = (self._session, self._session + BATCH)
+                rows.executemany(
+                    "DELETE FROM claims WHERE key = ? AND session IN (?, ?)", [(key, *mine) for key in keys]
+                )
 
     def close(self) -> None:
         """Give up whatever is claimed still."""
         with self._kept() as rows:
             if rows is not None:
-                rows.execute("DELETE FROM claims WHERE session = ?", (self._session,))
+                mine = (self._session, self._session + BATCH)
+                rows.execute("DELETE FROM claims WHERE session IN (?, ?)", mine)
                 rows.close()
         self._rows = None
         self._lock.release()
@@ -96,8 +135,14 @@ class Claims:
         except (sqlite3.Error, OSError):
             self._rows = None
 
-    def _row(self, key: str) -> tuple[str, str]:
-        return key, self._session
+    def _check_noted(self, keys: Collection[str]) -> None:
+        """Refuse to pay for what lies in a batch that was sent and is not fetched."""
+        if found := next((self._noted[key] for key in keys if key in self._noted), None):
+            self.release(keys)
+            remedy = "set judge.mode: batch, which fetches it, or delete the file to pay for them again"
+            raise BusyError(
+                "these questions were sent in a batch, which nobody has fetched", where=found, remedy=remedy
+            )
 
     def _file(self, session: str) -> Path:
         return self._folder / f"{session}.lock"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from raggs.errors import ConfigError
 from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
-from raggs.llm.messages import ChatRequest, EmbedRequest, Reply
+from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
 from raggs.llm.prices import address_of, estimate_tokens, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 from raggs.secrets import mask
@@ -116,19 +116,18 @@ class LLM:
         """
         from raggs.llm.embedding import Embedding
 
-        work = Embedding(self._caller, self._ledger, self._cache, request, self.settings)
-        work.recall()
-        batches = enumerate(work.batches())
-        asked = [
-            asyncio.ensure_future(self._caller.lead(f"{id(work)} {n}", partial(work.obtain, batch)))
-            for n, batch in batches
-        ]
-        try:
-            await asyncio.gather(*asked)
-        finally:
-            for batch in asked:
-                batch.cancel()
-        return work.vectors()
+        return await Embedding(self._caller, self._ledger, self._cache, request, self.settings, self._claims).all()
+
+    async def rerank(self, request: RerankRequest) -> Scored:
+        """A finite score for each passage, as the model gives it; what was paid for once is not asked again.
+
+        Raises:
+            ProviderError: the provider failed, or gave no finite scores, one for each passage.
+            RaggsError: as `ask`.
+        """
+        from raggs.llm.reranking import Scoring
+
+        return await Scoring(self._caller, self._ledger, self._cache, request, self.settings).all(self._claims)
 
     @property
     def spent(self) -> Spending:
@@ -203,7 +202,7 @@ class LLM:
         from raggs.llm.conversation import Exchange, converse
 
         key, batched = keys.own, self._batches(request)
-        async with asking(None if batched else self._claims, key):  # batches are one run's at a time
+        async with asking(self._claims, [key], batched=batched is not None):
             if batched is None and (recalled := self._recall(keys, request, account)) is not None:
                 return Exchange(recalled, Spending())
             asked, repairs = batched or self._caller, self.settings.max_repairs
@@ -249,7 +248,7 @@ class LLM:
         if cached is None:
             return None
         try:
-            return Reply(read_text(cached.raw, request.check), None, cached.raw), cached.usd
+            return Reply(read_text(cached.raw, request.check), None, cached.raw, cached.took), cached.usd
         except Unusable:
             return None  # edited, or checked less strictly once; asked again and replaced
 
@@ -257,7 +256,8 @@ class LLM:
         from raggs.llm.cache import CachedAnswer
 
         if self._cache is not None:
-            self._cache.put(key, CachedAnswer.of(mask(found.reply.raw or ""), model, found.spent))
+            raw, ms = mask(found.reply.raw or ""), found.reply.took.ms
+            self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms))
 
     # --- parts, made when needed ---
 

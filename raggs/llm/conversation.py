@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from raggs.jsontypes import Json, JsonObject
 from raggs.llm.calls import LIMITS, ChatCall, Completion
 from raggs.llm.faults import Fault, Treatment
-from raggs.llm.messages import ChatRequest, Message, Reply
+from raggs.llm.messages import ChatRequest, Message, Reply, Took
 from raggs.spending import Spending
 from raggs.text import sound, sound_value
 
@@ -74,7 +74,7 @@ async def converse(
         RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
     """
     messages: list[Message] = list(request.messages)
-    spent, raw, error, form = Spending(), None, "", response_format(request)
+    spent, took, raw, error, form = Spending(), Took(), None, "", response_format(request)
     for repairs in range(max_repairs + 1):
         call = ChatCall(request.model, parameters, messages, form, request.max_output_tokens, key)
         with ledger.call(account, request.model, request.schema_name) as trace:
@@ -84,8 +84,8 @@ async def converse(
                 trace.outcome = "failed"
                 if fault.treatment is Treatment.STOP:
                     raise fault.error from None
-                return Exchange(Reply(None, sound(str(fault.error)), raw), spent)
-            spent += trace.spent
+                return Exchange(Reply(None, sound(str(fault.error)), raw, took), spent)
+            spent, took = spent + trace.spent, took + trace.took
             raw = sound(completion.content or completion.refusal or "")
             try:
                 value = read_completion(completion, request.check)
@@ -98,8 +98,8 @@ async def converse(
                 continue
             trace.outcome = "answered"
             trace.spent += Spending(repaired=int(repairs > 0))
-            return Exchange(Reply(value, None, raw), spent)
-    return Exchange(Reply(None, error, raw), spent)
+            return Exchange(Reply(value, None, raw, took), spent)
+    return Exchange(Reply(None, error, raw, took), spent)
 
 
 def response_format(request: ChatRequest[T]) -> dict[str, object]:

@@ -6,8 +6,10 @@ vectors, their places, their length and every value are checked, and an answer t
 
 from __future__ import annotations
 
+import asyncio
 import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +19,7 @@ from raggs.errors import ProviderError
 from raggs.jsontypes import as_list, as_object
 from raggs.llm.cache import CachedAnswer
 from raggs.llm.calls import EmbedCall
+from raggs.llm.claims import asking
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
 from raggs.llm.keys import keys_of
@@ -28,6 +31,7 @@ from raggs.spending import Spending
 if TYPE_CHECKING:
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
+    from raggs.llm.claims import Claims
     from raggs.llm.ledger import CallLedger
 
 
@@ -45,10 +49,12 @@ class Embedding:
         cache: AnswerCache | None,
         request: EmbedRequest,
         settings: LLMSettings,
+        claims: Claims | None = None,
     ) -> None:
         self._caller = caller
         self._ledger = ledger
         self._cache = cache
+        self._claims = claims
         self._request = request
         self._account = ledger.account(request.qid)
         self._tries = settings.max_repairs + 1
@@ -58,9 +64,27 @@ class Embedding:
         self._earlier = dict(found)  # by key, what it was in an earlier version
         self._known: dict[str, Vectors] = {}
 
-    def recall(self) -> None:
-        """Take what is in the cache."""
-        for key in dict.fromkeys(self._keys):
+    async def all(self) -> Vectors:
+        """All vectors, in the order of the texts; batches go at once.
+
+        Raises:
+            RaggsError: as `obtain`.
+        """
+        self.recall()
+        asked = [
+            asyncio.ensure_future(self._caller.lead(f"{id(self)} {number}", partial(self.obtain, batch)))
+            for number, batch in enumerate(self.batches())
+        ]
+        try:
+            await asyncio.gather(*asked)
+        finally:
+            for batch in asked:
+                batch.cancel()
+        return self.vectors()
+
+    def recall(self, keys: Iterable[str] | None = None) -> None:
+        """Take what is in the cache of all texts, or of those with some `keys`."""
+        for key in dict.fromkeys(self._keys if keys is None else keys):
             cached = None if self._cache is None else self._cache.find(key, self._earlier[key])
             vector = None if cached is None else vector_of(cached, self._request.dims)
             if cached is not None and vector is not None:
@@ -83,18 +107,29 @@ class Embedding:
             yield batch
 
     async def obtain(self, batch: Mapping[str, str]) -> None:
-        """Ask for one batch, and keep it.
+        """Ask for one batch, and keep it; what another run asks just now is taken from that one.
 
         Raises:
             ProviderError: the provider failed, or its answers stayed unusable.
             RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
         """
+        left = dict(batch)
+        while left:
+            async with asking(self._claims, left) as mine:
+                self.recall(key for key in left if key in mine)
+                missing = {key: text for key, text in left.items() if key in mine and key not in self._known}
+                if missing:
+                    await self._pay(missing)
+                left = {key: text for key, text in left.items() if key not in mine}
+
+    async def _pay(self, batch: Mapping[str, str]) -> None:
         vectors, spent = await self._ask(list(batch.values()))
         sizes = [estimate_tokens(text) for text in batch.values()]
-        for key, vector, size in zip(batch, vectors, sizes, strict=True):
-            self._known[key] = vector
-            if self._cache is not None:
-                self._cache.put(key, cached_vector(vector, self._request.model, spent, size / sum(sizes)))
+        self._known.update(zip(batch, vectors, strict=True))
+        if self._cache is not None:
+            parts = [size / sum(sizes) for size in sizes]
+            model, found = self._request.model, zip(batch, vectors, parts, strict=True)
+            self._cache.put_all({key: cached_vector(vector, model, spent, part) for key, vector, part in found})
 
     def vectors(self) -> Vectors:
         """All vectors, in the order of the texts."""

@@ -222,7 +222,7 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
 
 
 def _rule(error: BaseException) -> Rule:
-    code = getattr(error, "code", None) or ""
+    code = vars(error).get("code") or ""  # no property: aiohttp's warns that it is deprecated
     words = f"{code} {str(error)[:WORDS_WIDTH]}".lower()  # further on, an error may quote a passage
     for phrase, rule in HINTS.items():
         if phrase in words:

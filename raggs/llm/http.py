@@ -1,4 +1,5 @@
-"""OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and all servers that speak it.
+"""OpenAI's protocol over HTTP: chat, embeddings, files and batches, for OpenAI and all servers that speak it; and the
+one request by which rerankers are asked nearly everywhere.
 
 litellm answers for every provider, at 4 ms of processor time a call and 3 s for its import; a run makes thousands of
 calls, most of them to this protocol, which is a few requests of JSON. Whatever needs more than that (another provider,
@@ -39,6 +40,7 @@ PARAMETERS = frozenset(
     | {"reasoning_effort", "response_format", "seed", "service_tier", "stop", "temperature", "top_p", "user"}
     | {"verbosity"}
 )
+OWN_HEADERS = (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID"))
 JSON = {"Content-Type": "application/json"}
 KEEP_ALIVE_S = 55.0  # below the minute after which load balancers drop a silent connection
 
@@ -92,7 +94,7 @@ class Server:
         named = with_named_limit(body, own_server=self.address is not None) | {"model": _name(self.model)}
         raw, headers = await self._request("POST", path, json.dumps(named).encode(), JSON)
         answer = _object(raw)
-        if answer.get("error") and not (answer.get("choices") or answer.get("data")):
+        if answer.get("error") and not any(map(answer.get, ("choices", "data", "results"))):
             words, code = _complaint(raw)  # an error under the status of a success
             raise Refused(words, int(code) if code.isdecimal() and len(code) == 3 else None, code, headers)
         return answer, headers
@@ -147,7 +149,7 @@ class Server:
         if self.key_env is not None:
             remember([key])  # its name need not look like a secret's
         found = {"Authorization": f"Bearer {key}"}
-        for header, known in (("OpenAI-Organization", "OPENAI_ORG_ID"), ("OpenAI-Project", "OPENAI_PROJECT_ID")):
+        for header, known in OWN_HEADERS if provider_of(self.model) == PROVIDER else ():
             if value := os.environ.get(known, "").strip():
                 found[header] = value
         return found
@@ -169,8 +171,7 @@ def with_named_limit(body: Mapping[str, object], *, own_server: bool) -> dict[st
 
 def _name(model: str) -> str:
     """The model's name without the provider's."""
-    head, slash, rest = model.partition("/")
-    return rest if slash and head == PROVIDER else model
+    return model.partition("/")[2] or model
 
 
 def _object(raw: bytes) -> dict[str, object]:

@@ -22,6 +22,7 @@ from typing import Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field
 
 from raggs.jsonl import Appender, read_torn
+from raggs.llm.messages import Took
 from raggs.spending import Spending
 
 FILE = "llm.ledger.jsonl"
@@ -46,12 +47,13 @@ class LedgerLine(BaseModel):
     stage: str
     qid: str = Field(description="empty where a call serves several queries")
     model: str
-    task: str = Field(description="grade, order, rewrite, embed; batch: an answer that nobody waited for any more")
+    task: str = Field(description="grade, order, rewrite, embed, rerank; batch: an answer that nobody waited for")
     outcome: Outcome = Field(description="unusable: paid, but not of the form asked for; failed: without an answer")
     attempts: int = Field(0, ge=0, description="requests sent, retries included")
     cached: int = Field(0, ge=0, description="answers that cost nothing")
     prompt_tokens: int = Field(0, ge=0)
     completion_tokens: int = Field(0, ge=0)
+    searches: int = Field(0, ge=0, description="units by which some rerankers are paid, told or estimated")
     usd: float = Field(0.0, ge=0)
     saved_usd: float = Field(0.0, ge=0, description="what the cached answers had cost")
     latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt; the wait for a batch")
@@ -80,6 +82,14 @@ class Trace:
     latency_s: float = 0.0
     outcome: Outcome = "cancelled"  # until something else is known
     perhaps_usd: float = 0.0
+    searches: int = 0
+    by_batch: bool = False
+
+    @property
+    def took(self) -> Took:
+        """What the answer took. How long a batch was waited for says nothing about the model."""
+        spent = self.spent
+        return Took(1, spent.prompt_tokens, None if self.by_batch else 1000 * self.latency_s, spent.usd)
 
     @contextmanager
     def attempt(self) -> Iterator[None]:
@@ -105,6 +115,7 @@ class Trace:
         """A batch has answered one line; who stops waiting books nothing, since a later run will."""
         self.spent += Spending(calls=1)
         self.latency_s = waited_s
+        self.by_batch = True
 
 
 class _Hits(NamedTuple):
@@ -218,6 +229,7 @@ class CallLedger:
                 cached=spent.cached,
                 prompt_tokens=spent.prompt_tokens,
                 completion_tokens=spent.completion_tokens,
+                searches=trace.searches,
                 usd=round(spent.usd, DIGITS),
                 saved_usd=round(spent.saved_usd, DIGITS),
                 latency_s=round(trace.latency_s, 4),

@@ -61,9 +61,57 @@ class EmbedRequest:
 
 
 @dataclass(frozen=True)
+class RerankRequest:
+    """Passages to be scored by how well each answers `query`, at most `batch` of them in one call.
+
+    `qid`: the query on which the ledger books it; empty where it serves several queries or none.
+    """
+
+    model: str
+    query: str
+    passages: Sequence[str]
+    batch: int = 1000
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    qid: str = ""
+
+
+@dataclass(frozen=True)
+class Took:
+    """What answers took when they were paid for, whenever that was.
+
+    Attributes:
+        calls: that were answered.
+        tokens: that were sent.
+        ms: between question and answer, without waits for a turn, one call after the other; None where not known.
+        usd: what they cost.
+    """
+
+    calls: int = 0
+    tokens: int = 0
+    ms: float | None = 0.0
+    usd: float = 0.0
+
+    def __add__(self, other: Took) -> Took:
+        ms = None if self.ms is None or other.ms is None else self.ms + other.ms
+        return Took(self.calls + other.calls, self.tokens + other.tokens, ms, self.usd + other.usd)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Scores in the order of the passages, higher is better; and what they took."""
+
+    scores: tuple[float, ...]
+    took: Took
+
+
+@dataclass(frozen=True)
 class Reply(Generic[T]):
-    """A checked value; or None with `error`, and `raw` as far as there was any text."""
+    """A checked value; or None with `error`, and `raw` as far as there was any text.
+
+    `took`: what all calls took that were answered, also where the answer was kept.
+    """
 
     value: T | None
     error: str | None = None
     raw: str | None = None
+    took: Took = field(default=Took(), compare=False)

@@ -1,4 +1,4 @@
-"""What models cost by the token, how many tokens a text has, where a model is asked, and where its key lies.
+"""What models cost by token or search, how many tokens a text has, where a model is asked, and where its key lies.
 
 The list is the one that litellm ships, read as a file: importing litellm takes seconds, and its own loader would go
 to the network for a newer one. What the user sets in `llm.prices` goes before it.
@@ -41,15 +41,17 @@ KEY_VARIABLES: Mapping[str, str | None] = {
 
 
 def list_price(model: str) -> Price | None:
-    """The price in litellm's list; zero on a server of one's own; None where the list has no price by token."""
+    """The price in litellm's list; zero on a server of one's own; None where the list has no price of that kind."""
     if key_variable(model) is None:
         return Price(input=0, output=0)
     entry = _entry(model)
-    sent, received = entry.get("input_cost_per_token"), entry.get("output_cost_per_token")
-    if not isinstance(sent, int | float) or not isinstance(received, int | float):
+    searched = entry.get("input_cost_per_query", 0) if entry.get("mode") == "rerank" else 0
+    free = 0 if searched else None  # what is paid by the search may have no price by token
+    sent, received = entry.get("input_cost_per_token", free), entry.get("output_cost_per_token", free)
+    if not (isinstance(sent, int | float) and isinstance(received, int | float) and isinstance(searched, int | float)):
         return None
     try:
-        return Price(input=sent * PER_MILLION, output=received * PER_MILLION)
+        return Price(input=sent * PER_MILLION, output=received * PER_MILLION, per_1k_searches=searched * 1000)
     except ValueError:  # a negative one
         return None
 

@@ -14,17 +14,21 @@ from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
-from raggs.jsontypes import JsonObject
+from raggs.jsontypes import JsonObject, as_list
 from raggs.llm import http
 from raggs.llm.faults import fault_of
 from raggs.llm.limits import lowered
-from raggs.llm.prices import address_of, key_variable
+from raggs.llm.prices import address_of, key_variable, provider_of
 from raggs.llm.redirects import refused
 from raggs.llm.settings import LLMSettings
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+# Providers whose servers are asked for scores at `<address>/rerank`, in Cohere's form, wherever an address is set.
+RERANKS = frozenset(
+    {"cohere", "hosted_vllm", "infinity", "jina_ai", "litellm_proxy", "llamafile", "openai", "together_ai", "voyage"}
+)
 Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers by their lower-case names
 
 
@@ -48,6 +52,19 @@ async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettin
     if http.speaks(model, body.keys() - {"input"}, "embedding"):
         return await _post("embeddings", model, {**body, "encoding_format": "float"}, settings)
     return await _litellm("aembedding", model, body, settings)
+
+
+async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
+    """The answer to one request for scores of all documents; `body` holds all but the model's name and the form.
+
+    Raises:
+        Fault: the call failed.
+    """
+    provider, wanted = provider_of(model), len(as_list(body["documents"]))
+    if provider == http.PROVIDER or (provider in RERANKS and settings.base_of(model) is not None):
+        count = {"top_k" if provider == "voyage" else "top_n": wanted}
+        return await _post("rerank", model, {**body, **count, "return_documents": False}, settings)
+    return await _litellm("arerank", model, {**body, "top_n": wanted, "return_documents": False}, settings)
 
 
 async def close() -> None:

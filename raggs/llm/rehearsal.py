@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from raggs.errors import ProviderError
 from raggs.llm.calls import ChatCall
 from raggs.llm.client import LLM
 from raggs.llm.conversation import response_format
-from raggs.llm.messages import ChatRequest, Reply
+from raggs.llm.messages import ChatRequest, Reply, RerankRequest, Scored
 from raggs.llm.settings import BudgetSettings, LLMSettings
 
 T = TypeVar("T")
@@ -23,11 +24,16 @@ UNKNOWN = "not paid for yet"
 
 @dataclass
 class Asked:
-    """Questions of one task to one model: how many have an answer already, how many not, tokens of the latter."""
+    """Questions of one task to one model: how many have an answer already, how many not; what the latter take.
+
+    A question to a reranker is a passage with its query, and one call asks many.
+    """
 
     known: int = 0
     missing: int = 0
     tokens: int = 0
+    calls: int = 0
+    searches: int = 0
 
 
 class Rehearsal(LLM):
@@ -46,9 +52,31 @@ class Rehearsal(LLM):
             asked.known += 1
             return known
         asked.missing += 1
+        asked.calls += 1
         form = response_format(request)
         asked.tokens += ChatCall(request.model, {}, request.messages, form, request.max_output_tokens).prompt_tokens
         return Reply(None, UNKNOWN)
+
+    async def rerank(self, request: RerankRequest) -> Scored:
+        """The scores that were paid for.
+
+        Raises:
+            ProviderError: some are not paid for.
+        """
+        from raggs.llm.reranking import TASK, Scoring
+
+        asked = self._asked.setdefault((request.model, TASK), Asked())
+        work = Scoring(self._caller, self._ledger, self._cache, request, self.settings)
+        work.learn(work.remembered())
+        asked.missing += len(work.missing)
+        asked.known += len(set(request.passages)) - len(work.missing)
+        for _, call in work.calls():
+            asked.calls += 1
+            asked.tokens += call.prompt_tokens
+            asked.searches += call.searches
+        if work.missing:
+            raise ProviderError(UNKNOWN)
+        return work.scored()
 
     def asked(self, model: str, task: str) -> Asked:
         """What was asked of a model so far."""

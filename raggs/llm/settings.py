@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from raggs.addresses import http_address
 from raggs.hashing import canonical_json
@@ -46,18 +46,30 @@ Address = Annotated[str, AfterValidator(_without_password)]
 
 
 class Price(Settings):
-    """What a model charges, in USD per million tokens."""
+    """What a model charges: by the token, in USD per million of them, or by the search, as some rerankers do."""
 
-    input: float = Field(ge=0, description="USD per 1M tokens of what is sent")
-    output: float = Field(ge=0, description="USD per 1M tokens of what comes back, hidden reasoning included")
+    input: float = Field(0, ge=0, description="USD per 1M tokens of what is sent")
+    output: float = Field(0, ge=0, description="USD per 1M tokens of what comes back, hidden reasoning included")
+    per_1k_searches: float = Field(
+        0, ge=0, description="USD per 1,000 searches of a reranker, each of up to 100 passages; in place of the others"
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        """A price that was forgotten is not zero."""
+        if "per_1k_searches" not in self.model_fields_set and not {"input", "output"} <= self.model_fields_set:
+            raise ValueError("needs input and output (USD per 1M tokens), or per_1k_searches for a reranker")
+        return self
 
     def times(self, share: float) -> Price:
         """A share of this price."""
-        return Price(input=share * self.input, output=share * self.output)
+        searches = share * self.per_1k_searches
+        return Price(input=share * self.input, output=share * self.output, per_1k_searches=searches)
 
-    def usd(self, prompt_tokens: int, completion_tokens: int) -> float:
+    def usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0) -> float:
         """The cost of one call in USD. Discounts for prompts the provider remembers are ignored: an upper bound."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
+        by_token = (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
+        return by_token + searches * self.per_1k_searches / 1000
 
 
 def _variable(name: str) -> str:
@@ -73,7 +85,7 @@ class ModelSettings(Settings):
     api_key_env: Effort[Annotated[str, AfterValidator(_variable)] | None] = Field(
         None, description="the environment variable that holds its key; null: the provider's own"
     )
-    prices: Effort[Price | None] = Field(None, description="USD per 1M tokens")
+    prices: Effort[Price | None] = Field(None, description="what it costs")
     parameters: Parameters = Field(default_factory=dict, description="sent with each call, over llm.parameters")
     concurrency: Effort[int | None] = Field(
         None, ge=1, description="calls in flight to it, besides those to others; null: it shares llm.concurrency"
@@ -109,7 +121,7 @@ class LLMSettings(Settings):
     )
     max_repairs: int = Field(2, ge=0, description="corrective questions after an answer that cannot be used")
     api_base: Effort[Address | None] = Field(None, description="address of an OpenAI-compatible server")
-    prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="USD per 1M tokens, by model")
+    prices: Effort[dict[str, Price]] = Field(default_factory=dict, description="what models cost, by model")
     parameters: Parameters = Field(default_factory=dict, description="sent with each call, such as temperature")
     models: Effort[dict[str, ModelSettings]] = Field(
         default_factory=dict, description="what holds for one model alone, by its name"

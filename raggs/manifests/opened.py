@@ -74,18 +74,31 @@ class OpenedRun:
         whole, partial = self.store.path(artifact), self.store.partial(artifact)
         return partial if self.pipeline.writer(artifact) not in self.manifest.stages and partial.is_file() else whole
 
-    @cached_property
+    @property
     def unfinished(self) -> Unfinished | None:
         """The stage that was stopped with some of its queries done; None where there is none."""
-        for name in self.pipeline.order:
-            if name not in self.manifest.stages and self.store.partial(name).is_file():
-                return Unfinished(name, tuple(self._left(name)))
-        return None
+        return next(iter(self.parts), None)
 
-    def _left(self, artifact: str) -> Iterator[str]:
-        """The ids of the queries that a stage has not come to. Queries are done in their order."""
-        last = max((record.qid for record in self.records(artifact)), default="")
-        yield from sorted({record.qid for record in self.records("merge") if record.qid > last})
+    @cached_property
+    def parts(self) -> tuple[Unfinished, ...]:
+        """Every stage of which a part is done: the one that was stopped, then those that went on with its queries."""
+        order = self.pipeline.order
+        begun = [name for name in order if name not in self.manifest.stages and self.store.partial(name).is_file()]
+        return tuple(Unfinished(name, tuple(self._left(name))) for name in begun if self.pipeline.stage(name).READS)
+
+    @property
+    def lacks(self) -> str:
+        """Which queries are left out, and by which stage; empty where none is."""
+        return "; ".join(str(part) for part in self.parts if part.left or part == self.unfinished)
+
+    def _left(self, stage: str) -> Iterator[str]:
+        """The ids of the queries of the stage before that a stage has not come to. Queries are done in their order."""
+        last = max((record.qid for record in self.records(stage)), default="")
+        yield from sorted({record.qid for record in self.records(self._before(stage)) if record.qid > last})
+
+    def _before(self, stage: str) -> str:
+        """The artifact of which a stage takes its queries: the latest one that it reads."""
+        return self.pipeline.stage(stage).READS[-1]
 
     def golden(self) -> Iterator[tuple[str, list[RankRecord]]]:
         """Query id and its ranked passages, best first, query after query."""

@@ -80,6 +80,16 @@ class FailuresLeft:
 
 
 @dataclass(frozen=True)
+class InPart:
+    """A stage before it was stopped, and what that one has done is gone on with."""
+
+    stage: str
+
+    def __str__(self) -> str:
+        return f"for the queries that {self.stage} has done"
+
+
+@dataclass(frozen=True)
 class Upstream:
     """An earlier stage will run; this one follows if that stage's artifact changes."""
 
@@ -89,7 +99,18 @@ class Upstream:
         return f"{self.stage} runs before it; it follows if {self.stage}.jsonl changes"
 
 
-Reason = NeverRun | Interrupted | Forced | Changed | OutputMissing | OutputEdited | LockEdited | FailuresLeft | Upstream
+Reason = (
+    NeverRun
+    | Interrupted
+    | Forced
+    | Changed
+    | OutputMissing
+    | OutputEdited
+    | LockEdited
+    | FailuresLeft
+    | InPart
+    | Upstream
+)
 
 
 def differences(old: Any, new: Any, name: str = "") -> Iterator[Changed]:

@@ -194,8 +194,16 @@ class RunStore:
     def marker(self, stage: str) -> Path:
         return self.folder / f".incomplete-{stage}"
 
-    def begin(self, stage: str) -> None:
-        self.marker(stage).touch()  # what it says is not worth a wait for the disk
+    def begin(self, stage: str, fingerprint: str) -> None:
+        """Note that a stage is begun, and of what; a part of a result of anything else goes."""
+        if self.begun(stage) != fingerprint or not self.marker(stage).exists():
+            self.forget_partial(stage)
+            self.marker(stage).write_text(fingerprint)  # what it says is not worth a wait for the disk
+
+    def begun(self, stage: str) -> str:
+        """The fingerprint under which a stage was begun that has not finished; empty where none was."""
+        marker = self.marker(stage)
+        return marker.read_text(errors="replace") if marker.is_file() else ""
 
     def finish(self, stage: str) -> None:
         self.forget_partial(stage)

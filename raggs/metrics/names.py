@@ -6,13 +6,14 @@ back to itself.
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from raggs.arrays import Floats
-from raggs.errors import UsageError
+from raggs.errors import PrerequisiteError, UsageError
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY, aliases
@@ -20,6 +21,13 @@ from raggs.text import did_you_mean
 
 V = TypeVar("V")
 
+MODE_WORDS = {
+    "E": "the mean over all orders of passages with equal scores",
+    "min": "the least over those orders",
+    "max": "the largest over those orders",
+    "range": "the largest less the least over those orders",
+    "bias": "the value as the list stands less that mean",
+}
 MODES = {"e": "E", "range": "range", "bias": "bias", "min": "min", "max": "max"}
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
@@ -128,6 +136,30 @@ def needs_cutoff(text: str) -> bool:
     found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
     name = _known(found[1]) if found else ""
     return name in REGISTRY and REGISTRY.load(name).CUTOFF == "needed"
+
+
+def glossary(names: Iterable[str]) -> dict[str, str]:
+    """What measures are, in a clause each by their names without cutoffs, and what brackets around them mean.
+
+    A measure that is not installed here is left out.
+    """
+    measures: dict[str, str] = {}
+    modes: dict[str, str] = {}
+    for name in names:
+        try:
+            named = parse_measure(name)
+        except (UsageError, PrerequisiteError):
+            continue
+        measures[named.measure.NAME] = _clause(type(named.measure))
+        if named.mode:
+            modes[f"{named.mode}[ ]"] = MODE_WORDS[named.mode]
+    return measures | modes
+
+
+def _clause(kind: type[Measure]) -> str:
+    """What stands before the first colon or semicolon of a measure's first line."""
+    line = (inspect.getdoc(kind) or "").partition("\n")[0]
+    return re.split("[:;]", line)[0].rstrip(".")
 
 
 class ByMeasure(Mapping[str, V]):

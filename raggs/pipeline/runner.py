@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -22,11 +22,11 @@ from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, Notice, Progress, StageFinished, StageSkipped, StageStarted, silent
 from raggs.pipeline.plan import Selection, components, fingerprint
 from raggs.pipeline.standing import Plan, Standing
+from raggs.pipeline.watch import Watch
 from raggs.settings import Settings
 from raggs.spending import Spending
 from raggs.stages.base import AnyStage, Services, Work
 from raggs.stages.pipeline import Pipeline
-from raggs.stages.statistics import Statistics
 
 
 class RunWorld(Services, Protocol):
@@ -112,7 +112,7 @@ class Runner:
         """
         began = time.perf_counter()
         ran: dict[str, tuple[Reason, ...]] = {}
-        with self.store.owned(), disk(self.store.folder, "choose another workspace"), self._accounting():
+        with self.at_work():
             manifest = self._manifest()
             for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
                 stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
@@ -140,23 +140,42 @@ class Runner:
                 self.store.save(manifest)
         return RunResult(self.store, manifest, ran, time.perf_counter() - began)
 
+    @contextmanager
+    def at_work(self) -> Iterator[None]:
+        """Own the directory; what was booked is sealed also where the work stops, or by the next run if that fails."""
+        with self.store.owned(), disk(self.store.folder, "choose another workspace"):
+            try:
+                yield
+            except BaseException:
+                with suppress(OSError, RaggsError):
+                    self.store.seal_ledger()
+                raise
+
+    def components(self, stage: AnyStage) -> dict[str, Any]:
+        """Everything that a stage's result depends on, as the configuration and the artifacts are now."""
+        return components(stage, self.configs[stage.NAME], self.services, self.standing.inputs(stage))
+
+    def progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
+        """Tell how far a stage is, and what was spent."""
+        spent = self.services.spent()
+        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
+
     # --- one stage ---
 
     def _execute(self, stage: AnyStage, reasons: tuple[Reason, ...], manifest: RunManifest) -> RunManifest:
         config, name = self.configs[stage.NAME], stage.NAME
         self.listen(StageStarted(name, reasons))
-        self.store.begin(name)
+        inputs, parts = self.standing.inputs(stage), self.components(stage)
+        self.store.begin(name, fingerprint(parts))
         for later in self.pipeline.order[self.pipeline.order.index(name) + 1 :]:
             self.store.forget_partial(later)
         journal = self._journal(stage.JOURNAL, reasons) if stage.JOURNAL else None
         self.services.book(name, self.store.ledger)
         started, clock, before, booked = now(), time.perf_counter(), self.services.spent(), self.store.account.end()
-        inputs = self.standing.inputs(stage)
-        parts = components(stage, config, self.services, inputs)
-        watch = _Watch(stage, stage.statistics(config))
+        watch = Watch(stage, stage.statistics(config))
         watch.statistics.exact = is_exact(parts.get("judge"))
         try:
-            work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self._progress, name))
+            work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self.progress, name))
             records = self.execution.records(stage, work, config, self.services, self.store.folder)
             outputs = self._written(stage, records, watch)
             if journal is not None and stage.JOURNAL:
@@ -184,7 +203,7 @@ class Runner:
         )
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
 
-    def _written(self, stage: AnyStage, records: Iterator[Record], watch: _Watch) -> dict[str, Output]:
+    def _written(self, stage: AnyStage, records: Iterator[Record], watch: Watch) -> dict[str, Output]:
         """The stage's artifacts. What asks the judge leaves the queries that are done where it is stopped.
 
         Raises:
@@ -214,16 +233,6 @@ class Runner:
         return updated
 
     # --- helpers ---
-
-    @contextmanager
-    def _accounting(self) -> Iterator[None]:
-        """Seal what was booked also where the work stops in between; where that fails, the next run does."""
-        try:
-            yield
-        except BaseException:
-            with suppress(OSError, RaggsError):
-                self.store.seal_ledger()
-            raise
 
     def _journal(self, artifact: str, reasons: tuple[Reason, ...]) -> RunJournal:
         """The journal; of one that may have been edited by hand only the lines that the run wrote."""
@@ -257,41 +266,3 @@ class Runner:
 
     def _reader(self, artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: self.store.read(artifact, self.pipeline.record(artifact))
-
-    def _progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
-        spent = self.services.spent()
-        self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
-
-
-class _Watch:
-    """Counts a stage's failed records and tallies them while they pass."""
-
-    def __init__(self, stage: AnyStage, statistics: Statistics) -> None:
-        self._stage = stage
-        self.statistics = statistics
-        self.failed = 0
-        self.stopped: RaggsError | KeyboardInterrupt | None = None
-
-    def until_stopped(self, records: Iterator[Record]) -> Iterator[Record]:
-        """The records until the judge can be asked no more; what comes before the first one is raised."""
-        some = False
-        try:
-            for record in self.passing(records):
-                some = True
-                yield record
-        except (RaggsError, KeyboardInterrupt) as error:
-            if not some:
-                raise
-            self.stopped = error
-
-    def passing(self, records: Iterator[Record]) -> Iterator[Record]:
-        for record in records:
-            self.failed += self._stage.failed(record)
-            self.statistics.see(record)
-            yield record
-
-    def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
-        for entry in entries:
-            self.failed += entry.order is None
-            self.statistics.see(entry)
-            yield entry

@@ -1,6 +1,6 @@
 """Retrievers by name: one file and one line each (see `base.Retriever`).
 
-Imports: indexes, elastic, fusion, leaves.
+Imports: rerankers, indexes, elastic, fusion, leaves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ REGISTRY: Registry[Retriever] = Registry(
         "dense": "raggs.retrievers.dense:DenseRetriever",
         "elasticsearch": "raggs.retrievers.elasticsearch:ElasticsearchRetriever",
         "python": "raggs.retrievers.python:PythonRetriever",
+        "reranked": "raggs.retrievers.reranked:RerankedRetriever",
         "runfile": "raggs.retrievers.runfile:RunFileRetriever",
     },
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from pydantic import Field
@@ -16,7 +18,10 @@ from raggs.elastic.settings import VectorPlace
 from raggs.errors import PrerequisiteError
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
+from raggs.rerankers.base import Outlay, Reranker, RerankerConfig
 from raggs.settings import Causes
+
+Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
 
 
 class Hit(NamedTuple):
@@ -51,6 +56,10 @@ def _alone(_: RetrieverConfig) -> Retriever:
     raise TypeError("no other retriever can be had here")
 
 
+def _no_reranker(_: RerankerConfig) -> Reranker:
+    raise TypeError("no reranker can be had here")
+
+
 @dataclass(frozen=True)
 class RetrieverContext:
     """What a retriever may use: the passages, the queries' ids, the embedder, folders for indexes, other retrievers."""
@@ -63,6 +72,8 @@ class RetrieverContext:
     places: Places
     progress: Callable[[str, int, int], None]  # what is being built, done, of
     retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
+    reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
+    loop: Callable[[], asyncio.Runner] = asyncio.Runner  # in which rerankers are asked
 
     @property
     def store(self) -> PassageStore:
@@ -86,9 +97,42 @@ class Retriever(Adapter, ABC):
         self.context = context
 
     @classmethod
+    def whole_corpus(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003 - most need not look
+        """Whether a retriever of these settings reads passages by position, and so all of them."""
+        return cls.WHOLE_CORPUS
+
+    @classmethod
+    def needs_vectors(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
+        """Whether a retriever of these settings needs an embedder."""
+        return cls.NEEDS_VECTORS
+
+    @classmethod
+    def paid(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
+        """Whether a retriever of these settings asks language models, and so works where keys and budget are."""
+        return False
+
+    @classmethod
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:  # noqa: ARG003 - most search none
         """The index on a server that it searches and that `raggs index` can make; None where it searches none."""
         return None
+
+    @classmethod
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
+        """What was altered in the index of a corpus that it keeps in the caches, with its folder; builds nothing."""
+        return iter(())
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that are paid for each search; empty where nobody is."""
+        return ()
+
+    def outlays(self, query: int, passage: int) -> Iterator[tuple[str, Outlay]]:
+        """Each of its `models`, and what one search will take of it at most; nobody is asked.
+
+        Args:
+            query, passage: tokens of a question and of a passage, on average.
+        """
+        yield from ()
 
     def causes(self) -> Causes:
         """What besides the corpus can change its hits, as it is now: settings, versions, an index on a server."""

@@ -14,7 +14,10 @@ from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
-    from raggs.indexes.lexical import LexicalIndex
+    from raggs.indexes.lexical import LexicalIndex, Parameters
+    from raggs.indexes.passages import PassageStore
+    from raggs.indexes.places import Places
+    from raggs.retrievers.base import Faults
 
 
 class Bm25Retriever(Retriever):
@@ -38,14 +41,29 @@ class Bm25Retriever(Retriever):
                 raise ValueError(f"no stemmer for {language!r}; known: auto, {', '.join(sorted(STEMMERS))}")
             return language
 
+        @property
+        def parameters(self) -> Parameters:
+            """What its index is built with."""
+            from raggs.indexes.lexical import Parameters
+
+            return Parameters(self.k1, self.b, self.language)
+
     config: Config
+
+    @classmethod
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:
+        """The file of its index that is not what was built."""
+        from raggs.indexes.lexical import lexical_faults
+
+        if isinstance(config, cls.Config):
+            yield from lexical_faults(places.bm25, store, config.parameters)
 
     @cached_property
     def _index(self) -> LexicalIndex:
-        from raggs.indexes.lexical import Parameters, open_lexical
+        from raggs.indexes.lexical import open_lexical
 
-        parameters = Parameters(self.config.k1, self.config.b, self.config.language)
-        return open_lexical(self.context.places.bm25, self.context.store, parameters, self.context.progress)
+        context = self.context
+        return open_lexical(context.places.bm25, context.store, self.config.parameters, context.progress)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """Query by query over the index, which is built or opened at the first."""

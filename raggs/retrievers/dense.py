@@ -12,7 +12,10 @@ from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
+    from raggs.indexes.passages import PassageStore
+    from raggs.indexes.places import Places
     from raggs.indexes.vectors import VectorIndex
+    from raggs.retrievers.base import Faults
 
 
 class DenseRetriever(Retriever):
@@ -26,6 +29,13 @@ class DenseRetriever(Retriever):
         type: Literal["dense"] = "dense"
 
     config: Config
+
+    @classmethod
+    def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
+        """Vectors of the corpus that are not what was computed."""
+        from raggs.indexes.vectors import vector_faults
+
+        return vector_faults(places.vectors, store)
 
     @cached_property
     def _index(self) -> VectorIndex:

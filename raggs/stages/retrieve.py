@@ -46,6 +46,9 @@ class Retrieve(Stage[RetrieveConfig]):
     def causes(self, config: RetrieveConfig, services: Services) -> Causes:
         return {"corpus": services.causes("corpus"), **services.causes("retrievers")}
 
+    def by_query(self, config: RetrieveConfig) -> bool:
+        return not any(retrievers.REGISTRY.of(spec).paid(spec) for spec in config.retrievers)
+
     def prepare(self, work: Work, services: Services) -> None:
         """One search by each retriever, which builds its index."""
         first = list(islice(work.read("embed", EmbedRecord), 1))

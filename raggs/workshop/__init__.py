@@ -3,7 +3,7 @@
 It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
 the parts are is said here too, so that who uses them imports this room alone.
 
-Imports: adapters, prompts, indexes, llm, leaves.
+Imports: adapters, rerankers, prompts, indexes, llm, leaves.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from raggs.indexes.passages import Passages
 from raggs.judges.base import Judge, Task
 from raggs.llm import LLM
 from raggs.prompts import Prompt
+from raggs.rerankers.base import Reranker
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.workshop.corpus import OpenCorpus, place_of
@@ -27,6 +28,7 @@ __all__ = [
     "OpenCorpus",
     "Passages",
     "Prompt",
+    "Reranker",
     "Retriever",
     "Rewriter",
     "Task",

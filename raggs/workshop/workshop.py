@@ -10,18 +10,19 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from raggs import retrievers
+from raggs import rerankers, retrievers
 from raggs.adapter import AdapterConfig
 from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
 from raggs.indexes.places import Places
-from raggs.llm import BatchSettings, BudgetSettings, LLMSettings
+from raggs.llm import LLM, BatchSettings, BudgetSettings, LLMSettings
 from raggs.progress import Hear, deaf
+from raggs.rerankers.base import Reranker, RerankerConfig, RerankerContext
 from raggs.retrievers.base import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
 from raggs.workshop.corpus import OpenCorpus
 from raggs.workshop.models import Models
 
-Owned = TypeVar("Owned", OpenCorpus, Retriever)
+Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
 
 
 class Workshop(Models):
@@ -54,11 +55,19 @@ class Workshop(Models):
             keeps_answers=keeps_answers,
             hear=hear,
         )
-        self._made: list[OpenCorpus | Retriever] = []
+        self._made: list[OpenCorpus | Retriever | Reranker] = []
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
         """A corpus; closed with the workshop."""
         return self._own(OpenCorpus(spec, self.places, self._hear))
+
+    def reranker(self, spec: RerankerConfig, llm: LLM | None = None) -> Reranker:
+        """A reranker; its model is loaded at first use. Closed with the workshop.
+
+        Args:
+            llm: other language models than one's own.
+        """
+        return self._own(rerankers.REGISTRY.of(spec)(spec, RerankerContext(llm or self.llm, self.places)))
 
     def retrievers(
         self,
@@ -88,6 +97,8 @@ class Workshop(Models):
             places=self.places,
             progress=self.building,
             retriever=lambda other: self.retriever(other, passages, queries, embedder),
+            reranker=self.reranker,
+            loop=lambda: self.loop,
         )
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
 
@@ -104,4 +115,4 @@ class Workshop(Models):
 
 def read_whole(specs: Iterable[RetrieverConfig]) -> bool:
     """Whether any of these retrievers reads the whole corpus."""
-    return any(retrievers.REGISTRY.of(spec).WHOLE_CORPUS for spec in specs)
+    return any(retrievers.REGISTRY.of(spec).whole_corpus(spec) for spec in specs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,21 @@ def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, t
     then = expected(project)["judge"]
     assert then["hidden_tokens"] == 0
     assert mean <= then["output_tokens"] / then["calls"] < mean + 1
+
+
+def test_the_first_long_answers_lengthen_what_is_assumed_of_all(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    server.fault_for = lambda number, body: "hidden"
+    project.change(budget={"max_calls": 2})
+    ended = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
+    assert ended.exit_code == 7
+    then = expected(project)
+    for stage in ("judge", "rank"):
+        assert then[stage]["output_tokens"] / then[stage]["calls"] >= 19_900
+    left = then["judge"]["usd"] + then["rank"]["usd"]
+    said = re.search(r"at an estimated ([\d,.]+) USD", ended.stderr)
+    assert said is not None
+    assert float(said[1].replace(",", "")) == pytest.approx(left, rel=0.01)
 
 
 def test_at_most_counts_corrections(server: LLMServer, tmp_path: Path) -> None:

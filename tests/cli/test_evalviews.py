@@ -73,6 +73,17 @@ def test_the_legend_explains_what_is_shown_and_nothing_else():
     assert ("? open: too few queries to tell" in judged, "▲" in judged) == (True, False)
 
 
+@pytest.mark.parametrize("width", [80, 40])
+def test_each_measure_that_is_shown_is_explained_in_a_line_and_no_other(width):
+    lines = shown(width)
+    begin = next(place for place, line in enumerate(lines) if line.startswith("recall  "))
+    assert not any(line.startswith(("ndcg", "harm")) for line in lines)
+    said = lines[begin:]
+    assert [line.split()[0] for line in said if not line.startswith(" ")] == ["recall", "mrr", "holes"]
+    assert "recall  Share of the relevant passages that are in the top k" in " ".join(said).replace(" " * 9, " ")
+    assert (len(said) == 3) == (width == 80)
+
+
 def test_a_section_is_shown_once():
     systems = tuple(System(name, "f", Run.of({"query-b": GOOD["query-b"]})) for name in "ab")
     assert "\n".join(shown(200, Bottleneck(), Pooling(), systems=systems)).count("a pool cannot show") == 1

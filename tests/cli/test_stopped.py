@@ -125,3 +125,68 @@ def test_what_came_before_has_changed_so_the_part_is_gone(server: LLMServer, tmp
     project.change(merge={"depth": 5})
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     assert not list(project.run.glob("*.partial.jsonl"))
+
+
+def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path / "own", server)
+    project.change(budget={"max_calls": 70})
+    call("run", "--config", project.config, "--quiet", code=7)
+    finished, status = done(project, "judge"), json.loads(call("status", project.run, "--json")[0])
+    out, _ = call("run", "--config", project.config, "--partial", "--set", "budget.max_calls=5000")
+    assert f"prune and rank: the queries that judge has done; stage judge was stopped: {6 - len(finished)} quer" in out
+    assert done(project, "prune") == done(project, "rank") == finished
+    assert not {"judge", "prune", "rank"} & project.manifest()["stages"].keys()
+    now = json.loads(call("status", project.run, "--json")[0])
+    assert now["stages"]["judge"]["usd"] == status["stages"]["judge"]["usd"], "judge was asked nothing"
+    assert now["stages"]["rank"]["begun"] == f"{len(finished)} of 6 queries done"
+    assert json.loads(call("cost", project.run, "--json")[0])["total"]["calls"] == server.count
+    _, errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl")
+    assert f"stage judge was stopped: {6 - len(finished)} quer" in errors
+    assert "stage judge was stopped" in call("eval", "-g", project.run, "-r", project.run)[0]
+    asked = server.count
+    call("run", "--config", project.config, "--partial", "--quiet")
+    assert server.count == asked, "what was ordered is in the journal"
+    goes_on(project, paid(tmp_path / "calm", server), server)
+
+
+def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path / "own", server)
+    project.change(budget={"max_calls": 70})
+    call("run", "--config", project.config, "--quiet", code=7)
+    finished, cap = done(project, "judge"), server.count + 14
+    flags = ("--partial", "--set", f"budget.max_calls={cap}", "--set", "llm.concurrency=1")
+    _, errors = call("run", "--config", project.config, *flags, code=7)
+    assert "rank: the queries that are done can be evaluated and exported" in errors
+    ranked = done(project, "rank")
+    assert 1 <= len(ranked) < len(finished)
+    _, errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl")
+    assert "stage judge was stopped" in errors and "stage rank was stopped" in errors
+    told = json.loads(call("status", project.run, "--json")[0])["stages"]["rank"]["begun"]
+    assert told == f"stopped: {len(ranked)} of 6 queries done"
+    goes_on(project, paid(tmp_path / "calm", server), server)
+
+
+def test_a_part_of_something_else_is_not_gone_on_with(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path / "own", server)
+    part = ("run", "--config", project.config, "--quiet", "--partial")
+    assert "there is no run here" in call(*part, code=4)[1]
+    call("run", "--config", project.config, "--quiet", "--to", "merge")
+    assert "no stage was stopped" in call(*part, code=5)[1]
+    project.change(budget={"max_calls": 70})
+    call("run", "--config", project.config, "--quiet", code=7)
+    before = (project.run / "judge.partial.jsonl").read_bytes()
+    assert "with other settings or inputs" in call(*part, "--set", "judge.judge.model=openai/other", code=5)[1]
+    assert "stage merge is out of date" in call(*part, "--set", "merge.depth=5", code=5)[1]
+    assert "--partial stands alone" in call(*part, "--force", code=2)[1]
+    assert (project.run / "judge.partial.jsonl").read_bytes() == before
+    call("run", "--config", project.config, "--quiet", "--set", "budget.max_calls=5000")
+    assert "no stage was stopped" in call(*part, code=5)[1]
+
+
+def test_a_part_of_other_settings_is_not_left_for_the_next_attempt(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    project.change(budget={"max_calls": 70})
+    call("run", "--config", project.config, "--quiet", code=7)
+    assert done(project, "judge")
+    call("run", "--config", project.config, "--quiet", "--set", "judge.samples=2", code=7)
+    assert not list(project.run.glob("*.partial.jsonl"))

@@ -17,7 +17,7 @@ import sys, time
 from pathlib import Path
 from raggs.llm.claims import Claims
 claims = Claims(Path(sys.argv[1]))
-print(claims.take("key"), flush=True)
+print(claims.take(["key"]), flush=True)
 time.sleep(60)
 """
 
@@ -54,28 +54,28 @@ def test_who_fails_lets_the_other_one_ask(bench):
 def test_a_claim_ends_with_its_session_even_if_it_is_killed(tmp_path):
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, tmp_path], stdout=subprocess.PIPE, text=True)
     try:
-        assert holder.stdout.readline() == "True\n"
+        assert holder.stdout.readline() == "{'key'}\n"
         mine = Claims(tmp_path)
-        assert not mine.take("key")
-        assert mine.take("other")
+        assert not mine.take(["key"])
+        assert mine.take(["other"]) == {"other"}
     finally:
         os.kill(holder.pid, signal.SIGKILL)
         holder.wait()
         holder.stdout.close()
-    assert mine.take("key")
+    assert mine.take(["key"]) == {"key"}
     second = Claims(tmp_path)
-    assert not second.take("key")
-    mine.release("key")
-    assert second.take("key")
-    assert not second.take("other")
+    assert not second.take(["key"])
+    mine.release(["key"])
+    assert second.take(["key"]) == {"key"}
+    assert not second.take(["other"])
     mine.close()
-    assert second.take("other")
+    assert second.take(["other"]) == {"other"}
     second.close()
 
 
 def test_where_claims_cannot_be_kept_nobody_waits(tmp_path):
     (tmp_path / "claims").write_text("a file")
     claims = Claims(tmp_path)
-    assert claims.take("key")
-    claims.release("key")
+    assert claims.take(["key"]) == {"key"}
+    claims.release(["key"])
     claims.close()

@@ -148,3 +148,23 @@ def test_a_damaged_entry_is_a_miss(raw):
     entry = cached_vector(np.ones(1, dtype=np.float32), "m", Spending(), 1.0)
     assert vector_of(entry, 1) is not None
     assert vector_of(type(entry)(**{**vars(entry), "raw": raw}), 1) is None
+
+
+def test_two_runs_at_once_pay_for_a_text_once(bench):
+    async def work(*layers):
+        texts = [f"text {number}" for number in range(10)]
+        asked = [texts, [*texts[5:], "one more"], texts[::-1]]
+        requests = [EmbedRequest(MODEL, each, dims=8, batch=4) for each in asked]
+        found = await asyncio.gather(*(llm.embed(each) for llm, each in zip(layers, requests, strict=True)))
+        for llm in layers:
+            await llm.close()
+        return asked, found
+
+    with bench(delay_s=0.1) as b:
+        layers = [b.llm(prices={MODEL: PRICE}, max_usd=None) for _ in range(3)]
+        for texts, found in zip(*asyncio.run(work(*layers)), strict=True):
+            np.testing.assert_array_equal(found, wanted(texts))
+        sent = [text for request in b.server.requests for text in request["input"]]
+        assert len(sent) == len(set(sent)) == 11
+        assert sum(llm.spent.calls for llm in layers) == b.server.count
+        assert sum(llm.spent.cached for llm in layers) == 10 + 6 + 10 - 11

@@ -14,7 +14,8 @@ from support.forging import edit_file, edit_manifest
 from support.project import Project, make_project
 from typer.testing import CliRunner
 
-from raggs.app.audit import NO_STORE, audit
+from raggs.app.audit import audit
+from raggs.app.copies import NO_STORE
 from raggs.app.run import run
 from raggs.cli.app import app
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raggs.errors import UsageError
 from raggs.metrics import parse_measure
 from raggs.metrics.measures import REGISTRY, aliases
-from raggs.metrics.names import ByMeasure, at_cutoffs, needs_cutoff, parse_measures
+from raggs.metrics.names import ByMeasure, at_cutoffs, glossary, needs_cutoff, parse_measures
 
 
 @st.composite
@@ -161,3 +161,15 @@ def test_cutoffs_are_given_to_names_without_one():
 def test_a_slip_of_the_fingers_is_told_from_a_longer_name(slip, meant):
     with pytest.raises(UsageError, match=f"did you mean '{meant}'"):
         parse_measure(slip)
+
+
+def test_every_measure_has_a_clause_that_fits_a_line_of_80_columns_beside_the_longest_name():
+    words = glossary(f"{name}@10" for name in REGISTRY.builtin)
+    assert set(words) == set(REGISTRY.builtin)
+    longest = max(map(len, words))
+    assert {name: said for name, said in words.items() if longest + 2 + len(said) > 80 or not said} == {}
+
+
+def test_a_glossary_says_each_thing_once_and_passes_over_what_it_does_not_know():
+    words = glossary(["E[ndcg@10]", "ndcg@5", "ndcg(rel=2)@5", "precision(rel=2)@5", "gone@5", "min[recall]"])
+    assert list(words) == ["ndcg", "precision", "recall", "E[ ]", "min[ ]"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import numpy as np
 import pytest
 from support.elastic import fill, vector_of
 
+from raggs import rerankers, retrievers
 from raggs.artifacts import EmbedRecord, Passage
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.places import Places
@@ -29,10 +32,20 @@ def embed(texts):
 @pytest.fixture
 def context(tmp_path):
     rows = [Passage(doc_id=doc_id, text=text) for doc_id, text in TEXTS.items()]
-    with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store:
-        yield RetrieverContext(
-            store, ("q1", "q2"), embed, "topics/1", len(TOPICS), Places(tmp_path / "cache"), lambda *_: None
+    with PassageStore.build(tmp_path / "p.sqlite", rows, "source") as store, asyncio.Runner() as loop:
+        made = RetrieverContext(
+            store,
+            ("q1", "q2"),
+            embed,
+            "topics/1",
+            len(TOPICS),
+            Places(tmp_path / "cache"),
+            lambda *_: None,
+            retriever=lambda spec: retrievers.REGISTRY.of(spec)(spec, made),
+            reranker=lambda spec: rerankers.REGISTRY.of(spec)(spec, None),
+            loop=lambda: loop,
         )
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
     with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
-It answers the three forms of `raggs` (grade, order, rewrite) from `truth`, and embeddings of `dims` numbers. It keeps
+It answers the forms of `raggs` (grade, order, rewrite, relevance) from `truth`, gives embeddings of `dims` numbers, and
+scores at /rerank whatever stands before it (`support.llm_reranks`). It keeps
 every request, and spends one entry of `faults` on each; a None in it is a good answer. `fault_for` decides by number
 and body instead (see `support.fault_plan`), `headers_for` by number what good answers carry. Files and batches are
 there too (`support.llm_batches`). It runs in a thread with an event loop of its own.
@@ -23,11 +24,12 @@ from email.utils import formatdate
 from typing import Any
 
 from support.llm_batches import BatchAPI, Wire
+from support.llm_reranks import scores
 
 Truth = Callable[[str, str], int]
 FENCED = re.compile(r"<data-([0-9a-f]+)>\n(.*?)\n</data-\1>", re.DOTALL)
 LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
-ASKED = ("POST /chat/completions", "POST /embeddings")
+ASKED = re.compile(r"POST (/chat/completions|/embeddings|.*/rerank)")
 TRICKLE_S = 0.2  # between two bytes
 # spoiled on the outside only: what they bring is the truth
 HARMLESS = ("", "other model", "wrong type", "fenced")
@@ -159,7 +161,7 @@ class LLMServer:
         raw = await reader.readexactly(int(length[1])) if length else b""
         method, path, _ = head.split(" ", 2)
         path = path.partition("?")[0].removeprefix("/v1")
-        if f"{method} {path}" not in ASKED:
+        if not ASKED.fullmatch(f"{method} {path}"):
             return await self._elsewhere(Wire(method, path, head, raw), writer)
         body = json.loads(raw)
         self.requests.append(body)
@@ -250,6 +252,8 @@ class LLMServer:
     def _completion(self, body: dict[str, Any], fault: str) -> dict[str, Any]:
         if "input" in body:
             return self._embeddings(body, fault)
+        if "documents" in body:
+            return scores(body, fault, counted=self.count_tokens)
         content = _quoting(body) if fault == "quote" else _spoil(self._truthful(body), fault)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if fault == "refusal":
@@ -283,13 +287,20 @@ class LLMServer:
             grades = {label: self.truth(query, passage) for label, passage in zip(labels, passages, strict=True)}
             return {"order": sorted(labels, key=lambda label: -grades[label])}
         if passages:
-            return {"reason": "by the truth", "grade": self.truth(query, passages[0])}
+            grade = self.truth(query, passages[0])
+            return (
+                {"relevance": 20 * grade} if _form(body) == "relevance" else {"reason": "by the truth", "grade": grade}
+            )
         return {"query": " ".join(query.split())}
 
     def _ordered_about(self, body: dict[str, Any]) -> bool:
         """Whether anything that stands outside the fence tells this server what to do."""
         outside = (FENCED.sub("", message["content"]) for message in body["messages"])
         return any(map(self.obeys, outside))
+
+
+def _form(body: dict[str, Any]) -> str:
+    return body.get("response_format", {}).get("json_schema", {}).get("name", "")
 
 
 async def _trickle(writer: asyncio.StreamWriter, content: bytes) -> bool:
@@ -341,6 +352,10 @@ def _spoil(answer: dict[str, Any], fault: str) -> str | None:
         "missing label": {"order": order[1:]},
         "unknown label": {"order": [*order[:-1], "?"]},
         "empty query": {"query": " "},
+        "relevance 101": {"relevance": 101},
+        "relevance text": {"relevance": "50"},
+        "relevance nan": {"relevance": math.nan},
+        "no relevance": {},
     }
     if fault in ("empty", "refusal", "filtered"):
         return None if fault == "refusal" else ""

@@ -14,6 +14,7 @@ from raggs.errors import BudgetError
 from raggs.hashing import hash_value
 from raggs.llm import rate
 from raggs.llm.batch.api import BatchAPI
+from raggs.llm.batch.journal import BATCHES
 from raggs.llm.batch.queue import BatchQueue, Progress
 from raggs.llm.cache import AnswerCache, CachedAnswer
 from raggs.llm.caller import Caller
@@ -24,7 +25,6 @@ from raggs.llm.ledger import CallLedger, Trace
 from raggs.llm.prices import address_of
 from raggs.llm.settings import BatchSettings, LLMSettings, Price
 
-FOLDER = "batches"
 TASK = "batch"
 
 
@@ -56,7 +56,7 @@ class BatchCaller:
         self._cache = cache
         self._ledger = ledger
         self._settings = settings
-        folder = cache.folder / FOLDER / hash_value([model, self._api.address])[:16]
+        folder = cache.folder / BATCHES / hash_value([model, self._api.address])[:16]
         self._queue = BatchQueue(
             self._api,
             folder,

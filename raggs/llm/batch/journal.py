@@ -7,6 +7,7 @@ it, and deleted when every answer is in the cache or asked for anew. One process
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from raggs.atomic import remove_leftovers, write_atomic
 from raggs.errors import BusyError, ProviderError
 
 LOCK = ".lock"
+BATCHES = "batches"  # the folder of all journals, in that of the cache
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class BatchJournal:
         Raises:
             ProviderError: one is damaged.
         """
-        return sorted(map(self._read, self.folder.glob("*.json")), key=lambda batch: batch.since)
+        return sorted(map(self.read, self.folder.glob("*.json")), key=lambda batch: batch.since)
 
     def put(self, batch: SentBatch) -> None:
         """Note a batch, in place of what was known of it."""
@@ -77,7 +79,12 @@ class BatchJournal:
         self._lock.release()
 
     @staticmethod
-    def _read(path: Path) -> SentBatch:
+    def read(path: Path) -> SentBatch:
+        """A note.
+
+        Raises:
+            ProviderError: it is damaged.
+        """
         try:
             found = json.loads(path.read_bytes())
             return SentBatch(
@@ -87,3 +94,13 @@ class BatchJournal:
             raise ProviderError(
                 "this note of a batch is damaged", where=path, remedy="delete it; its questions are then asked again"
             ) from None
+
+
+def noted(folder: Path) -> dict[str, Path]:
+    """Every key that lies in a batch which was sent and is not fetched, by the journals in `folder`; and its note."""
+    found: dict[str, Path] = {}
+    for path in folder.glob("*/*.json"):
+        with suppress(ProviderError):
+            batch = BatchJournal.read(path)
+            found.update(dict.fromkeys(batch.keys if batch.batch_id is not None else (), path))
+    return found

@@ -10,7 +10,7 @@ from raggs.metrics.measures.parameters import REL
 
 
 class Bpref(Measure):
-    """How seldom a passage judged not relevant stands above a relevant one; unjudged ones do not count."""
+    """How seldom passages judged not relevant stand above others: above relevant ones; unjudged ones do not count."""
 
     NAME = "bpref"
     FORMULA = "1/R sum over retrieved relevant passages of 1 - min(judged others above, R) / min(R, judged others)"

@@ -9,7 +9,7 @@ from raggs.metrics.measure import Measure
 
 
 class Containment(Measure):
-    """Whether the text of a passage in the top k contains the expected answer."""
+    """Whether a text in the top k contains the expected answer."""
 
     NAME = "containment"
     FORMULA = "1 if the answer stands in a text of the top k (NFKC, case and white space folded), else 0"

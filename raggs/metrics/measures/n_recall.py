@@ -12,7 +12,7 @@ from raggs.metrics.measure import Linear
 
 
 class NRecall4(Linear):
-    """Share of the passages of grade 4 or 5 that could stand in the top k and do."""
+    """Recall of grades 4 and 5: of the passages that could stand in the top k, the share that do."""
 
     NAME = "n_recall4"
     FORMULA = "#{top k with g >= 4} / min(k, n4 + n5)"
@@ -31,7 +31,7 @@ class NRecall4(Linear):
 
 
 class NRecall5(NRecall4):
-    """Share of the passages of grade 5 that could stand in the top k and do."""
+    """Recall of grade 5: of the passages that could stand in the top k, the share that do."""
 
     NAME = "n_recall5"
     FORMULA = "#{top k with g = 5} / min(k, n5)"

@@ -10,7 +10,7 @@ from raggs.metrics.measure import Linear
 
 
 class Ndcg(Linear):
-    """Discounted cumulative gain with linear gains, over that of the best order."""
+    """Discounted cumulative gain over that of the best order: gains are linear."""
 
     NAME = "ndcg"
     FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"

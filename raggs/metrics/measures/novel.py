@@ -12,7 +12,7 @@ from raggs.metrics.measures.ra_nwg import RaNwg
 
 
 class RaNwgNovel(RaNwg):
-    """As ra_nwg, where a passage of a facet that stands higher in the list already counts less."""
+    """As ra_nwg, where repeated facets count less: those that stand higher in the list already."""
 
     NAME = "ra_nwg_novel"
     FORMULA = "as ra_nwg, with w(g) times nu for each passage whose facet was seen above it"

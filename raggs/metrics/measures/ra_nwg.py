@@ -11,7 +11,7 @@ from raggs.metrics.measures.parameters import ALPHA, CAP3, CAP4
 
 
 class RaNwg(Linear):
-    """Rarity-aware weighted gain of the top k as a set, over the best possible set of k."""
+    """Rarity-aware weighted gain of the top k: as a set, over the best possible set of k."""
 
     NAME = "ra_nwg"
     FORMULA = (

@@ -505,3 +505,53 @@ def test_a_line_without_an_answer_says_what_to_do(fields, treatment):
 def test_a_completion_that_says_nothing_is_read_as_a_direct_one(body):
     key, found = read_line(row(response={"status_code": 200, "body": body}), MODEL)
     assert (key, found) == ("k", Completion(None, None, {}, "", None, None))
+
+
+def test_what_another_run_asks_by_a_batch_is_not_asked_directly(bench):
+    async def work(*layers):
+        batch, direct, elsewhere = layers
+        waits = asyncio.ensure_future(ask(batch))
+        while not b.server.batches.created:
+            await asyncio.sleep(0.01)
+        for other in (direct, elsewhere):
+            with pytest.raises(BusyError, match="another raggs run has sent these questions in a batch"):
+                await ask(other)
+        b.server.batches.polls = 1
+        found = await waits
+        for llm in layers:
+            await llm.close()
+        return found
+
+    with bench() as b:
+        b.server.batches.polls = 0
+        elsewhere = batching(b)
+        elsewhere.settings = elsewhere.settings.model_copy(
+            update={"api_base": b.server.url.replace("127.0.0.1", "localhost")}
+        )
+        assert values(asyncio.run(work(batching(b), b.llm(), elsewhere))) == truth()
+        assert b.server.count == len(TEXTS)
+        assert values(b.run(ask)) == truth()
+        assert b.server.count == len(TEXTS)
+
+
+def test_what_a_killed_run_has_sent_in_a_batch_is_fetched_or_given_up_by_its_user(bench):
+    async def killed(llm):
+        asking = asyncio.ensure_future(ask(llm))
+        while not notes(b) or '"batch_id": null' in notes(b)[0].read_text():
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asyncio.gather(asking, return_exceptions=True)
+
+    with bench() as b:
+        b.server.batches.polls = 0
+        b.run(killed, batching(b))
+        asked = b.server.count
+        with pytest.raises(BusyError, match="sent in a batch, which nobody has fetched") as told:
+            b.run(ask)
+        assert told.value.where == str(notes(b)[0])
+        assert values(b.run(lambda llm: ask(llm, ["another one"]))) == truth(["another one"])
+        b.server.batches.polls = 1
+        assert values(b.run(ask, batching(b))) == truth()
+        assert values(b.run(ask)) == truth()
+        assert b.server.count - asked in (1, 1 + len(TEXTS))
+        assert len(b.server.batches.created) == 1

@@ -1,0 +1,44 @@
+"""Which system to ship: fronts, rules, effects, chances of winning, prices and memory, out of numbers alone.
+
+Pure: what was measured of each system goes in, frozen results come out; seeded where queries are resampled. Nothing
+here knows a run, a retriever or a price list, and what cannot be told is said so, never decided by chance.
+
+Imports: leaves.
+"""
+
+from raggs.decision.choice import Choice, Exclusion, Limits, Reason, Rule, Turn, choose, turning_points
+from raggs.decision.costs import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
+from raggs.decision.efficiency import Gain, Step, efficiency, end_to_end_efficiency, marginal_gains
+from raggs.decision.front import JITTER_MS, Candidate, Front, dominates, find_front
+from raggs.decision.memory import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
+
+__all__ = [
+    "JITTER_MS",
+    "Candidate",
+    "Choice",
+    "Exclusion",
+    "Front",
+    "Gain",
+    "Limits",
+    "Memory",
+    "QueryCosts",
+    "Reason",
+    "Rule",
+    "Step",
+    "Turn",
+    "choose",
+    "dominates",
+    "efficiency",
+    "end_to_end_efficiency",
+    "find_front",
+    "flat_memory",
+    "generator_usd",
+    "hnsw_memory",
+    "ivf_memory",
+    "marginal_gains",
+    "measured_memory",
+    "rerank_usd",
+    "search_usd",
+    "tokens_usd",
+    "turning_points",
+]

@@ -1,0 +1,225 @@
+"""Scores of passages for a query by a model that reads both: checked before anything is kept, each pair paid for once.
+
+A score belongs to query, passage, model and parameters, and to nothing else: rerankers read one passage at a time. So
+scores of 200 candidates hold those of 50, and only what is missing is asked for. What a call took is kept with each of
+its scores, and so is which call it was: its time counts once, whoever asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from raggs.errors import ProviderError
+from raggs.hashing import canonical_json
+from raggs.jsontypes import as_object, as_text
+from raggs.llm.cache import CachedAnswer
+from raggs.llm.calls import RerankCall
+from raggs.llm.claims import asking
+from raggs.llm.conversation import Unusable
+from raggs.llm.faults import Fault
+from raggs.llm.keys import keys_of
+from raggs.llm.messages import RerankRequest, Scored, Took
+from raggs.llm.settings import LLMSettings
+
+if TYPE_CHECKING:
+    from raggs.llm.cache import AnswerCache
+    from raggs.llm.caller import Caller
+    from raggs.llm.claims import Claims
+    from raggs.llm.ledger import CallLedger
+
+TASK = "rerank"
+BATCH_TOKENS = 250_000  # providers refuse requests of 300,000 or more; the estimate errs upwards
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The score of one passage, and its part of the call that brought it: `call` is its name, `ms` the time of all."""
+
+    score: float
+    call: str
+    ms: float
+    tokens: int
+    usd: float
+
+    def cached(self, model: str) -> CachedAnswer:
+        """As it is cached."""
+        raw = canonical_json({"call": self.call, "score": self.score})
+        return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms)
+
+    @classmethod
+    def of(cls, cached: CachedAnswer | None) -> Pair | None:
+        """The pair of a cached answer; None where it is none, so that it is asked for again."""
+        try:
+            found = {} if cached is None else as_object(json.loads(cached.raw))
+        except (ValueError, RecursionError):
+            return None
+        score, call = _number(found.get("score")), as_text(found.get("call"))
+        if cached is None or cached.ms is None or score is None or call is None:
+            return None
+        return cls(score, call, cached.ms, cached.prompt_tokens, cached.usd)
+
+
+Pairs = dict[str, Pair]  # by key
+
+
+class Scoring:
+    """One request: what of it is known, what is missing, and both together."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        ledger: CallLedger,
+        cache: AnswerCache | None,
+        request: RerankRequest,
+        settings: LLMSettings,
+    ) -> None:
+        self._caller = caller
+        self._ledger = ledger
+        self._cache = cache
+        self._request = request
+        self._account = ledger.account(request.qid)
+        self._tries = settings.max_repairs + 1
+        asked = {"rerank": request.query, "parameters": dict(request.parameters)}
+        self._claim = keys_of(request.model, settings, asked).own
+        self._keys = [keys_of(request.model, settings, {**asked, "passage": text}).own for text in request.passages]
+        self._known: Pairs = {}
+
+    async def all(self, claims: Claims | None) -> Scored:
+        """All scores. Who wants scores for the same query meanwhile waits, here and in other runs with these claims.
+
+        Raises:
+            ProviderError: the provider failed, or its answers stayed unusable.
+            RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
+        """
+        self.learn(self.remembered())
+        while self.missing:
+            leader = self._caller.leader(self._claim)
+            if leader is None:
+                await self._caller.lead(self._claim, partial(self._obtain, claims))
+                continue
+            await asyncio.wait({leader})
+            if not leader.cancelled() and leader.exception() is None:
+                self.learn(leader.result())
+        return self.scored()
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """The passages without a score, by key."""
+        texts = zip(self._keys, self._request.passages, strict=True)
+        return {key: text for key, text in texts if key not in self._known}
+
+    def remembered(self) -> Pairs:
+        """What the cache has of the missing ones."""
+        found = {key: Pair.of(self._cache.get(key)) for key in self.missing} if self._cache is not None else {}
+        return {key: pair for key, pair in found.items() if pair is not None}
+
+    def learn(self, pairs: Mapping[str, Pair]) -> None:
+        """Take scores that somebody has paid for."""
+        for key in self.missing.keys() & pairs.keys():
+            self._known[key] = pairs[key]
+            self._ledger.hit(self._account, self._request.model, TASK, pairs[key].usd)
+
+    def calls(self) -> Iterator[tuple[Sequence[str], RerankCall]]:
+        """What is to be asked: keys, and a call for their passages, of no more passages and tokens than one takes."""
+        missing, request = self.missing, self._request
+        whole = RerankCall(request.model, request.parameters, request.query, list(missing.values()))
+        parts: list[list[str]] = []
+        tokens = 0
+        for key, size in zip(missing, whole.sizes, strict=True):
+            if not parts or len(parts[-1]) >= request.batch or tokens + size > BATCH_TOKENS:
+                parts.append([])
+                tokens = 0
+            parts[-1].append(key)
+            tokens += size
+        for part in parts:
+            texts = [missing[key] for key in part]
+            yield part, RerankCall(request.model, request.parameters, request.query, texts)
+
+    def scored(self) -> Scored:
+        """Scores in the order of the passages, and what those calls took."""
+        pairs = {key: self._known[key] for key in self._keys}.values()
+        times = {pair.call: pair.ms for pair in pairs}
+        tokens, usd = sum(pair.tokens for pair in pairs), math.fsum(pair.usd for pair in pairs)
+        took = Took(len(times), tokens, math.fsum(times.values()), usd)
+        return Scored(tuple(self._known[key].score for key in self._keys), took)
+
+    async def _obtain(self, claims: Claims | None) -> Pairs:
+        """Ask for what is missing, and keep it; one call after the other, as their times add up."""
+        async with asking(claims, [self._claim]):
+            self.learn(self.remembered())  # another run may have paid meanwhile
+            for keys, call in self.calls():
+                pairs = dict(zip(keys, await self._ask(call), strict=True))
+                self._known.update(pairs)
+                if self._cache is not None:
+                    self._cache.put_all({key: pair.cached(call.model) for key, pair in pairs.items()})
+        return self._known
+
+    async def _ask(self, call: RerankCall) -> list[Pair]:
+        usd, problem = 0.0, ""
+        for _ in range(self._tries):
+            with self._ledger.call(self._account, call.model, TASK) as trace:
+                try:
+                    found = await self._caller.call(call, trace)
+                except Fault as fault:
+                    trace.outcome = "failed"
+                    raise fault.error from None
+                usd += trace.took.usd
+                try:
+                    scores = check(found.data, len(call.passages))
+                except Unusable as unusable:
+                    trace.outcome, problem = "unusable", str(unusable)
+                    continue
+                trace.outcome = "answered"
+                return _pairs(scores, call, trace.took, usd)
+        raise ProviderError(
+            f"{call.model} gave no usable scores: {problem}", remedy="check that it is a reranker, and its parameters"
+        )
+
+
+def check(data: Sequence[object], count: int) -> list[float]:
+    """The scores of an answer, in the order of the passages.
+
+    Raises:
+        Unusable: another number of scores, a passage twice or not at all, or a score that is no finite number.
+    """
+    if len(data) != count:
+        raise Unusable(f"{len(data)} scores for {count} passages")
+    items = [as_object(item) for item in data]
+    places = [place for item in items if type(place := item.get("index")) is int]  # bool is an int to isinstance
+    if sorted(places) != list(range(count)):
+        raise Unusable("the scores do not say which passages they are of, each once")
+    found = [math.nan] * count
+    for place, item in zip(places, items, strict=True):
+        score = _number(item.get("relevance_score"))
+        if score is None:
+            raise Unusable("a score is no finite number")
+        found[place] = score
+    return found
+
+
+def _number(found: object) -> float | None:
+    """`found` as a number, if it is a finite one."""
+    if not isinstance(found, int | float) or isinstance(found, bool) or not abs(found) <= sys.float_info.max:
+        return None
+    return float(found)
+
+
+def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float) -> list[Pair]:
+    """Each score with its part of what the call took, by length. `usd`: with answers before it that were of no use."""
+    name, whole = uuid4().hex, sum(call.sizes)
+    ends = [took.tokens * end // whole for end in accumulate(call.sizes)]  # so that the parts add up to all
+    starts = [0, *ends[:-1]]
+    ms = round(took.ms or 0.0, 3)
+    return [
+        Pair(score, name, ms, end - start, usd * size / whole)
+        for score, size, start, end in zip(scores, call.sizes, starts, ends, strict=True)
+    ]

@@ -1,0 +1,112 @@
+"""What comes after a stage that was stopped, over the queries that it has done.
+
+A part of a result is never a result: it lies beside the artifacts under names that no lock knows, and goes when the
+stage before it goes on. Answers and journal stay, so that the whole run pays nothing twice and ends with the bytes of
+an undisturbed one. A part of anything but what the configuration asks for now is not gone on with, nor is one beside
+results of an earlier, whole run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from raggs.errors import DataError
+from raggs.manifests.journal import RunJournal
+from raggs.manifests.models import RunManifest
+from raggs.manifests.opened import OpenedRun, Unfinished
+from raggs.manifests.reasons import FailuresLeft, InPart
+from raggs.pipeline.events import Notice, StageStarted
+from raggs.pipeline.plan import Selection, fingerprint
+from raggs.pipeline.runner import Runner
+from raggs.pipeline.watch import Watch
+from raggs.stages.base import AnyStage, Work
+
+WHOLE = "run without --partial"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What was gone on with: the run, the stage that was stopped, and the stages after it that are done in part."""
+
+    run: OpenedRun
+    stopped: Unfinished
+    stages: tuple[str, ...]
+
+
+def run_part(runner: Runner, selection: Selection) -> Part:
+    """Do the selected stages that come after the one that was stopped, for the queries that it has done.
+
+    Raises:
+        DataError: there is no such part, or it was made of something else than what would be asked for now.
+        PartialError, PrerequisiteError, ProviderError: as `Runner.run`.
+    """
+    with runner.at_work():
+        run = OpenedRun(runner.store, runner.store.manifest())
+        stopped = _stopped(runner, run)
+        stages = _after(runner, run, stopped.stage, selection.stages[-1])
+        runner.services.check(stages)
+        runner.store.save(_of_today(runner, run.manifest))  # a part is read by the settings of the manifest
+        for name in stages:
+            _execute(runner, run, runner.pipeline.stage(name), stopped.stage)
+    return Part(run, stopped, stages)
+
+
+def _stopped(runner: Runner, run: OpenedRun) -> Unfinished:
+    """The stage that was stopped, if all that it was made of is as it was.
+
+    Raises:
+        DataError: there is none, or it is not.
+    """
+    if (stopped := run.unfinished) is None:
+        raise DataError("no stage was stopped with queries done", where=run.folder, remedy=WHOLE)
+    for name in runner.pipeline.order[: runner.pipeline.order.index(stopped.stage)]:
+        found = runner.standing.reasons(runner.pipeline.stage(name), run.manifest.stages.get(name))
+        if stale := [reason for reason in found if not isinstance(reason, FailuresLeft)]:
+            raise DataError(f"stage {name} is out of date: {stale[0]}", where=run.folder, remedy=WHOLE)
+    stage = runner.pipeline.stage(stopped.stage)
+    if runner.store.begun(stopped.stage) != fingerprint(runner.components(stage)):
+        told = f"what stage {stopped.stage} has done was made with other settings or inputs than those of now"
+        raise DataError(told, where=run.folder, remedy=f"{WHOLE}, or with the settings of before")
+    return stopped
+
+
+def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str, ...]:
+    """The stages that come after the one that was stopped.
+
+    Raises:
+        DataError: none does, or one has a whole result already.
+    """
+    order = runner.pipeline.order
+    stages = order[order.index(stopped) + 1 : order.index(last) + 1]
+    if not stages:
+        told = f"stage {stopped} was stopped, and nothing that is to be done comes after it"
+        raise DataError(told, where=run.folder, remedy="its queries that are done can be evaluated and exported as is")
+    if whole := [name for name in stages if name in run.manifest.stages]:
+        told = f"stage {whole[0]} has a whole result, which a part does not replace"
+        raise DataError(told, where=run.folder, remedy=WHOLE)
+    return stages
+
+
+def _execute(runner: Runner, run: OpenedRun, stage: AnyStage, stopped: str) -> None:
+    name, config = stage.NAME, runner.configs[stage.NAME]
+    runner.listen(StageStarted(name, (InPart(stopped),)))
+    runner.store.forget_partial(name)
+    journal = RunJournal(runner.store.path(stage.JOURNAL)) if stage.JOURNAL else None
+    runner.services.book(name, runner.store.ledger)
+    watch = Watch(stage, stage.statistics(config))
+    try:
+        readers = {read: partial(run.records, read) for read in stage.READS}
+        records = stage.run(Work(readers, journal, partial(runner.progress, name)), config, runner.services)
+        runner.store.write_partial(stage.artifacts(), watch.until_stopped(records))
+    finally:
+        runner.services.book(name, runner.store.ledger)
+        if journal is not None:
+            journal.close()
+    if watch.stopped is not None:
+        runner.listen(Notice(f"{name}: the queries that are done can be evaluated and exported"))
+        raise watch.stopped
+
+
+def _of_today(runner: Runner, manifest: RunManifest) -> RunManifest:
+    return manifest.model_copy(update={"config": runner.config, "config_file": runner.config_file})
