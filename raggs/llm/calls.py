@@ -174,8 +174,8 @@ class RerankCall(Call[Relevances]):
 
     @property
     def searches(self) -> int:
-        """A search is charged for each 100 passages begun; a long passage counts as several."""
-        return -(-sum(-(-size // PASSAGE_TOKENS) for size in self.sizes) // SEARCH_PASSAGES)
+        """As rerankers count them that are paid by the search."""
+        return searches_of(self.sizes)
 
     def answer_tokens(self, longest: int) -> int:
         """Scores are not charged for."""
@@ -188,6 +188,14 @@ class RerankCall(Call[Relevances]):
         data = answer.get("results", answer.get("data"))  # Voyage's name for it
         tokens, units = _rerank_counts(answer)
         return Relevances(tokens or self.prompt_tokens, 0, headers, as_list(data), units or self.searches)
+
+
+def searches_of(sizes: Sequence[int]) -> int:
+    """Searches that Cohere charges for passages of so many tokens, each with the query.
+
+    Every 100 passages begun are one search, and a passage counts again for each 500 tokens begun.
+    """
+    return -(-sum(-(-size // PASSAGE_TOKENS) for size in sizes) // SEARCH_PASSAGES)
 
 
 def completion_of(answer: Mapping[str, object], headers: Mapping[str, str]) -> Completion:

@@ -17,6 +17,7 @@ REGISTRY: Registry[Reranker] = Registry(
     "rerankers",
     "raggs.rerankers.base:Reranker",
     {
+        "litellm": "raggs.rerankers.litellm:LiteLLMReranker",
         "python": "raggs.rerankers.python:PythonReranker",
     },
 )

@@ -52,6 +52,15 @@ def test_gives_back_what_was_put(cache):
     assert cache.get("key").raw == "other"
 
 
+def test_answers_of_one_call_are_kept_together_or_not_at_all(cache):
+    timed = CachedAnswer("other", "m", 1, 1, 0.0, ms=12.5)
+    cache.put_all({"one": ENTRY, "two": timed})
+    assert (cache.get("one"), cache.get("two")) == (ENTRY, timed)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        cache.put_all({"three": ENTRY, "four": CachedAnswer("x", "m", 1, 1, float("nan"))})
+    assert cache.get("three") is None
+
+
 def test_long_answers_stay_in_the_database(cache):
     long = CachedAnswer("x" * 200_000, "m", 1, 1, 0.0)
     cache.put("key", long)

@@ -1,0 +1,65 @@
+"""A process that is killed in the midst of paid work has kept every answer that it was sent."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from support.judging import passage
+from support.llm_server import LLMServer
+
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.rerankers import REGISTRY
+from raggs.workshop import Workshop
+
+MODEL = "openai/gpt-5-nano"
+QUESTIONS = 12
+ANSWERED = 7  # requests that are answered before the server falls silent
+WORKER = """
+import asyncio, sys
+sys.path[:0] = sys.argv[3:]
+from pathlib import Path
+from rerankers.test_kill import work
+work(sys.argv[1], Path(sys.argv[2]), print)
+"""
+
+
+def work(kind, folder, tell):
+    """Rerank the passages of twelve questions, two calls at a time."""
+    spec = REGISTRY.load(kind).Config(type=kind, model=MODEL)
+    workshop = Workshop(folder, LLMSettings(concurrency=2), BudgetSettings(max_usd=1))
+    who = workshop.reranker(spec)
+
+    async def all_of_them():
+        for number in range(QUESTIONS):
+            found = await who.rerank(f"question {number}", "en", [passage(f"p{at}", f"text {at}") for at in range(4)])
+            tell(*(each.doc_id for each in found.ranked), flush=True)
+
+    workshop.loop.run(all_of_them())
+    workshop.close()
+
+
+@pytest.mark.parametrize("kind", ["litellm"])
+def test_after_a_kill_nothing_is_paid_twice(kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none-of-your-business")
+    with LLMServer(fault_for=lambda number, _: None if number <= ANSWERED else "slow:60") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        command = [sys.executable, "-c", WORKER, kind, str(tmp_path / "runs"), *sys.path]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while server.count <= ANSWERED and time.monotonic() < deadline:
+            time.sleep(0.01)
+        child.kill()
+        child.communicate()
+        asked, server.fault_for = server.count, None
+        assert ANSWERED < asked <= ANSWERED + 2
+        lines, fresh = [], []
+        work(kind, tmp_path / "runs", lambda *ids, flush: lines.append(ids))
+        assert server.paid_twice == []
+        different = {json.dumps(body, sort_keys=True) for body in server.requests}
+        assert server.count == len(different) + asked - ANSWERED
+        work(kind, tmp_path / "fresh", lambda *ids, flush: fresh.append(ids))
+        assert lines == fresh
