@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-from raggs.app.rehearse import Rehearsed, rehearse, rehearse_rewrites
+from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
 from raggs.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.llm.prices import reasons
+from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
 from raggs.pipeline.standing import Standing
 from raggs.workshop import Task
@@ -76,6 +77,19 @@ class _Known:
         return self.standing.store.exists and not self.standing.plan()["merge"]
 
     @cached_property
+    def questions(self) -> Rehearsed | None:
+        """What is asked for the questions, where anyone is paid."""
+        paid = self.services.rewriter.models or (self.services.embedder and self.services.embedder.models)
+        return rehearse_questions(self.services) if self.looks and paid else None
+
+    @cached_property
+    def passages(self) -> Rehearsed | None:
+        """What is asked for the passages, where an embedder of whole corpora is paid."""
+        dense = any(each.needs_vectors(each.config) for each in self.services.retrievers.values())
+        paid = self.services.embedder and self.services.embedder.models
+        return rehearse_passages(self.services) if self.looks and dense and paid else None
+
+    @cached_property
     def rehearsed(self) -> Rehearsed | None:
         """What judges would ask, where the pools are known and anyone is paid."""
         wanted = self.looks and self.merged and self.services.judge.models
@@ -92,7 +106,7 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     passage = _mean_tokens(services)
     total = sum(services.llm.estimate_tokens(query.text) for query in services.queries.values())
     question = max(1, total // len(services.queries))
-    yield from _embeddings(services, question, passage)
+    yield from _embeddings(known, question, passage)
     yield from _rewrites(known, question)
     yield from _searches(services, question, passage)
     yield from _judge(known, passage + question)
@@ -123,7 +137,7 @@ def _line(
 def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
     services = known.services
     count = len(services.queries)
-    found = rehearse_rewrites(services) if known.looks and services.rewriter.models else None
+    found = known.questions
     for model in services.rewriter.models:
         if found is None:
             yield _line(known, "embed", "rewrite", model, (count, count * (question + PROMPT)), 0, True)
@@ -132,25 +146,38 @@ def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
             yield _line(known, "embed", "rewrite", model, (asked.missing, asked.tokens), asked.known, True)
 
 
-def _embeddings(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
-    """Questions, and for dense retrieval the whole corpus; neither counts vectors that are there already."""
+def _embeddings(known: _Known, question: int, passage: int) -> Iterator[Estimate]:
+    """Questions, and for dense retrieval the whole corpus. A text stands for a rewrite that nobody has made yet."""
+    services = known.services
     embedder = services.embedder
     if embedder is None:
         return
     dense = any(each.needs_vectors(each.config) for each in services.retrievers.values())
-    texts = (("embed", len(services.queries), question), ("retrieve", len(services.passages) if dense else 0, passage))
-    for stage, count, tokens in texts:
-        for model in embedder.models if count else ():
-            price = services.llm.price(model)
-            yield Estimate(
-                stage=stage,
-                calls=-(-count // embedder.config.batch),
-                input_tokens=count * tokens,
-                output_tokens=0,
-                usd=None if price is None else price.usd(count * tokens, 0),
-                exact=False,
-                who=model,
-            )
+    for model in embedder.models:
+        exact = not any(line.calls for line in _rewrites(known, question))
+        yield _embedding(known, "embed", model, known.questions, (len(services.queries), question), exact)
+        if dense:
+            yield _embedding(known, "retrieve", model, known.passages, (len(services.passages), passage), True)
+
+
+def _embedding(
+    known: _Known, stage: str, model: str, found: Rehearsed | None, most: tuple[int, int], exact: bool
+) -> Estimate:
+    """The line of an embedder. `most`: texts and the tokens of each, where nothing was `found`."""
+    services, (count, tokens) = known.services, most
+    batch = services.embedder.config.batch if services.embedder else 1
+    asked = Asked(calls=-(-count // batch), tokens=count * tokens) if found is None else found.llm.asked(model, "embed")
+    price = services.llm.price(model)
+    return Estimate(
+        stage=stage,
+        calls=asked.calls,
+        cached=asked.known,
+        input_tokens=asked.tokens,
+        output_tokens=0,
+        usd=None if price is None else price.usd(asked.tokens, 0),
+        exact=exact and found is not None,
+        who=model,
+    )
 
 
 def _searches(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:

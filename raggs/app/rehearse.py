@@ -15,11 +15,14 @@ from itertools import groupby
 from raggs.app.services import RunServices
 from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, Query
 from raggs.errors import ProviderError
+from raggs.indexes.passages import PassageStore
+from raggs.indexes.vectors import SHARD, rows_done
 from raggs.jsonl import read_torn
 from raggs.languages import detect_language
 from raggs.llm.rehearsal import Rehearsal
 from raggs.manifests.store import RunStore
 from raggs.stages.base import Work
+from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
 from raggs.stages.replay import Answers, KeptPool, kept_pool
@@ -117,20 +120,43 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
     return found
 
 
-def rehearse_rewrites(services: RunServices) -> Rehearsed:
-    """Ask for each question's rewrite those who only remember."""
-    found = Rehearsed(services.workshop.rehearsal())
-    rewriter = services.workshop.rewriter(services.config.embed.rewrite, found.llm)
+def rehearse_questions(services: RunServices) -> Rehearsed:
+    """Ask for each question's rewrite, and for its vector, those who only remember.
 
-    async def walk() -> None:
+    Where a rewrite is missing, the question stands for it.
+    """
+    found, config = Rehearsed(services.workshop.rehearsal()), services.config.embed
+    rewriter = services.workshop.rewriter(config.rewrite, found.llm)
+
+    async def walk() -> list[str]:
+        texts = []
         for query in services.queries.values():
             text = one_line(clean_unicode(query.text))
-            language = query.language or detect_language(text, services.config.embed.language)
+            language = query.language or detect_language(text, config.language)
             with suppress(ProviderError):  # what it says of an answer that nobody has given
-                await rewriter.rewrite(query, text, language)
-        await found.llm.close()
+                text = await rewriter.rewrite(query, text, language)
+            texts.append(text)
+        return texts
 
-    services.loop.run(walk())
+    texts = services.loop.run(walk())
+    if config.embedder is not None and services.embedder is not None and services.embedder.models:
+        embedder = services.workshop.embedder(config.embedder, found.llm)
+        for start in range(0, len(texts), BATCH):
+            embedder.embed(texts[start : start + BATCH])
+    services.loop.run(found.llm.close())
+    return found
+
+
+def rehearse_passages(services: RunServices) -> Rehearsed | None:
+    """Ask those who only remember for the vectors that the index lacks; None where the passages are elsewhere."""
+    spec, own, store = services.config.embed.embedder, services.embedder, services.passages
+    if spec is None or own is None or not isinstance(store, PassageStore):
+        return None
+    found = Rehearsed(services.workshop.rehearsal())
+    embedder = services.workshop.embedder(spec, found.llm)
+    for start in range(rows_done(services.workshop.places.vectors, own.identity, own.dims, store), len(store), SHARD):
+        embedder.embed(store.contents(start, min(start + SHARD, len(store))))
+    services.loop.run(found.llm.close())
     return found
 
 

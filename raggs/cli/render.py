@@ -20,7 +20,6 @@ from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
 from raggs.manifests.words import CONFIDENCE, lock_lines
-from raggs.pipeline.part import Part
 from raggs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
@@ -46,25 +45,6 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     folder = result.store.folder
     console.print(f"run: {folder}")
     console.print(f"next: {_next(folder, result.manifest, asked.going_on(), result.failed)}", soft_wrap=True)
-
-
-def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> None:
-    """What was done of a run whose money ended, and what to do next."""
-    folder, lacks = part.run.folder, part.run.lacks
-    if as_json:
-        left = {each.stage: list(each.left) for each in part.run.parts}
-        say_json(dump_json({"run": str(folder), "stages": list(part.stages), "left": left}))
-        return
-    if quiet:
-        return
-    console, run = open_console(), shlex.quote(str(folder))
-    done = " and ".join(part.stages)
-    console.print(f"{done}: the queries that {part.stopped.stage} has done; {lacks}", soft_wrap=True)
-    console.print(f"run: {folder}")
-    console.print(f"next: {asked.going_on()}   (the whole run)", soft_wrap=True)
-    console.print(
-        f"  or: raggs eval -g {run} -r {run} && raggs export {run} --format beir --out golden", soft_wrap=True
-    )
 
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
@@ -232,6 +212,11 @@ def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
     guesses = {line.who: line.hidden_tokens for line in expected.running if line.hidden_tokens and line.calls}
     for who, tokens in guesses.items():
         yield f"{tokens:,} tokens of hidden reasoning are assumed for each answer of {who}, until the first ones tell"
+    if expected.plan.get("merge") and any(line.stage == "judge" and line.usd for line in expected.running):
+        yield (
+            "the pools are not known before merge has run, so answers that are paid for already still count "
+            "above; run with --to merge, and the dry run takes them off"
+        )
     if any(line.cached for line in expected.running):
         yield "cached: answers that are paid for already and cost nothing"
 

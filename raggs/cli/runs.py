@@ -104,8 +104,10 @@ def run(
     asks = not yes and not quiet and sys.stdin.isatty() and sys.stderr.isatty()
     asked = Asked(config, settings, run_id, start, stop, only)
     if partial:
+        from raggs.cli.parts import part_summary
+
         part = _run_part(loaded, selection, asked, shows=not (quiet or as_json))
-        render.part_summary(part, asked, as_json=as_json, quiet=quiet)
+        part_summary(part, asked, as_json=as_json, quiet=quiet)
         return
     result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json))
     if as_json:

@@ -114,6 +114,16 @@ def open_vectors(
     return VectorIndex(vectors, store)
 
 
+def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> int:
+    """How many passages of `store`, from its first one, have vectors in `folder` by the header, see `open_vectors`.
+
+    Raises:
+        DataError: the header is damaged.
+    """
+    wanted = Header(embedder, store.content_hash, len(store), dims)
+    return _read_header(folder / _name(wanted), wanted).rows_done
+
+
 def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str]]:
     """What is wrong with the vectors of `store`, whoever embedded it, by folder; of many shards, some stand for all."""
     for path in sorted(folder.glob(f"*/{HEADER}")):

@@ -91,6 +91,11 @@ class Embedding:
                 self._known[key] = vector
                 self._ledger.hit(self._account, self._request.model, TASK, cached.usd)
 
+    @property
+    def known(self) -> int:
+        """How many texts have their vector."""
+        return len(self._known)
+
     def batches(self) -> Iterator[dict[str, str]]:
         """The missing texts by key, in parts of no more texts and tokens than a call takes."""
         texts = {key: text for key, text in zip(self._keys, self._request.texts, strict=True) if key not in self._known}

@@ -6,16 +6,20 @@ booked, and where there is no cache none is made.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from raggs.errors import ProviderError
 from raggs.llm.calls import ChatCall
 from raggs.llm.client import LLM
 from raggs.llm.conversation import response_format
-from raggs.llm.messages import ChatRequest, Reply, RerankRequest, Scored
+from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
+from raggs.llm.prices import estimate_tokens
 from raggs.llm.settings import BudgetSettings, LLMSettings
+
+if TYPE_CHECKING:
+    from raggs.arrays import Vectors
 
 T = TypeVar("T")
 
@@ -26,7 +30,7 @@ UNKNOWN = "not paid for yet"
 class Asked:
     """Questions of one task to one model: how many have an answer already, how many not; what the latter take.
 
-    A question to a reranker is a passage with its query, and one call asks many.
+    A question to a reranker is a passage with its query, one to an embedder a text, and one call asks many.
     """
 
     known: int = 0
@@ -43,6 +47,7 @@ class Rehearsal(LLM):
         there = cache_dir.is_dir() and any(cache_dir.iterdir())
         super().__init__(settings, BudgetSettings(max_usd=None, max_calls=0), cache_dir if there else None)
         self._asked: dict[tuple[str, str], Asked] = {}
+        self._embedded: set[int] = set()  # hashes of texts whose vectors there would be by now
 
     async def ask(self, request: ChatRequest[T]) -> Reply[T]:
         """The answer that was paid for, or a reply without a value."""
@@ -77,6 +82,25 @@ class Rehearsal(LLM):
         if work.missing:
             raise ProviderError(UNKNOWN)
         return work.scored()
+
+    async def embed(self, request: EmbedRequest) -> Vectors:
+        """The vectors that were paid for, and zeros for the others."""
+        import numpy as np
+
+        from raggs.llm.embedding import TASK, Embedding
+
+        texts = dict.fromkeys(request.texts)
+        fresh = [text for text in texts if hash(text) not in self._embedded]
+        work = Embedding(self._caller, self._ledger, self._cache, replace(request, texts=fresh), self.settings)
+        work.recall()
+        asked = self._asked.setdefault((request.model, TASK), Asked())
+        asked.known += work.known + len(texts) - len(fresh)
+        for batch in work.batches():
+            asked.missing += len(batch)
+            asked.calls += 1
+            asked.tokens += sum(map(estimate_tokens, batch.values()))
+        self._embedded.update(map(hash, fresh))
+        return np.zeros((len(request.texts), request.dims), dtype=np.float32)
 
     def asked(self, model: str, task: str) -> Asked:
         """What was asked of a model so far."""

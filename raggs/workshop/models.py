@@ -51,9 +51,9 @@ class Models:
         """The event loop in which everything that waits is awaited."""
         return asyncio.Runner()
 
-    def embedder(self, spec: EmbedderConfig) -> Embedder:
-        """An embedder; its model is loaded at first use."""
-        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(self.llm, lambda: self.loop))
+    def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
+        """An embedder; its model is loaded at first use. `llm`: other language models than one's own."""
+        return embedders.REGISTRY.of(spec)(spec, EmbedderContext(llm or self.llm, lambda: self.loop))
 
     def rehearsal(self) -> Rehearsal:
         """The same models, which only remember; closed by whoever wants them."""

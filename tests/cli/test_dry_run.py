@@ -105,6 +105,48 @@ def test_rewrites_are_looked_up(server: LLMServer, tmp_path: Path) -> None:
     assert (found["calls"], found["cached"]) == (0, 3)
 
 
+def test_vectors_are_looked_up(server: LLMServer, tmp_path: Path) -> None:
+    embedder = {"type": "litellm", "model": "openai/judge", "dims": 8, "batch": 5}
+    project = paid(tmp_path, server, embed={"embedder": embedder})
+
+    def lines(*flags: str) -> dict[str, tuple[int, int, bool]]:
+        found = expected(project, *flags)["estimates"]
+        return {each["stage"]: (each["calls"], each["cached"], each["exact"]) for each in found[:2]}
+
+    assert lines() == {"embed": (1, 0, True), "retrieve": (5, 0, True)}
+    before = expected(project)
+    call("run", "--config", project.config, "--quiet", "--to", "retrieve")
+    locks = project.manifest()["stages"]
+    assert [locks[name]["cost"]["calls"] for name in ("embed", "retrieve")] == [1, 5] == [1, server.count - 1]
+    spent = locks["embed"]["cost"]["usd"] + locks["retrieve"]["cost"]["usd"]
+    assert 0 < spent <= before["embed"]["usd"] + before["retrieve"]["usd"]
+    assert lines("--force") == {"embed": (0, 3, True), "retrieve": (0, 0, True)}, "the index holds the vectors"
+    call("cache", "clear", "--workspace", project.folder / "runs", "--what", "vectors")
+    assert lines("--force", "--run-id", "another") == {"embed": (0, 3, True), "retrieve": (0, 24, True)}
+    asked = server.count
+    call("run", "--config", project.config, "--quiet", "--to", "retrieve", "--run-id", "another")
+    assert server.count == asked
+
+
+def test_a_rewrite_that_is_missing_makes_its_vector_a_guess(server: LLMServer, tmp_path: Path) -> None:
+    embedder = {"type": "litellm", "model": "openai/judge", "dims": 8}
+    embed = {"embedder": embedder, "rewrite": {"type": "llm", "model": "openai/judge"}}
+    project = paid(tmp_path, server, embed=embed)
+    [line, *_] = expected(project)["estimates"]
+    assert (line["stage"], line["calls"], line["exact"]) == ("embed", 1, False)
+
+
+def test_pools_that_are_not_known_are_said_to_be(server: LLMServer, tmp_path: Path) -> None:
+    project, told = paid(tmp_path, server), "the pools are not known before merge has run"
+    assert told in call("run", "--config", project.config, "--dry-run")
+    call("run", "--config", project.config, "--quiet")
+    again = ("run", "--config", project.config, "--run-id", "again")
+    assert told in call(*again, "--dry-run")
+    call(*again, "--quiet", "--to", "merge")
+    printed = call(*again, "--dry-run")
+    assert told not in printed and "estimated cost: $0.0000" in printed
+
+
 def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server, "openai/gpt-5-mini")
     first = expected(project)

@@ -1,0 +1,30 @@
+"""What `raggs run --partial` shows. Computes nothing."""
+
+from __future__ import annotations
+
+import shlex
+
+from raggs.cli.again import Asked
+from raggs.cli.plain import say_json
+from raggs.cli.screen import open_console
+from raggs.manifests.store import dump_json
+from raggs.pipeline.part import Part
+
+
+def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> None:
+    """What was done of a run whose money ended, and what to do next."""
+    folder, lacks = part.run.folder, part.run.lacks
+    if as_json:
+        left = {each.stage: list(each.left) for each in part.run.parts}
+        say_json(dump_json({"run": str(folder), "stages": list(part.stages), "left": left}))
+        return
+    if quiet:
+        return
+    console, run = open_console(), shlex.quote(str(folder))
+    done = " and ".join(part.stages)
+    console.print(f"{done}: the queries that {part.stopped.stage} has done; {lacks}", soft_wrap=True)
+    console.print(f"run: {folder}")
+    console.print(f"next: {asked.going_on()}   (the whole run)", soft_wrap=True)
+    console.print(
+        f"  or: raggs eval -g {run} -r {run} && raggs export {run} --format beir --out golden", soft_wrap=True
+    )
