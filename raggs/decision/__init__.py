@@ -8,37 +8,54 @@ Imports: leaves.
 
 from raggs.decision.choice import Choice, Exclusion, Limits, Reason, Rule, Turn, choose, turning_points
 from raggs.decision.costs import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
+from raggs.decision.effects import (
+    Effect,
+    Shift,
+    main_effects,
+    main_shifts,
+)
 from raggs.decision.efficiency import Gain, Step, efficiency, end_to_end_efficiency, marginal_gains
 from raggs.decision.front import JITTER_MS, Candidate, Front, dominates, find_front
+from raggs.decision.interactions import Interaction, strongest_interactions
 from raggs.decision.memory import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
+from raggs.decision.winners import Share, Winners, find_winners
 
 __all__ = [
     "JITTER_MS",
     "Candidate",
     "Choice",
+    "Effect",
     "Exclusion",
     "Front",
     "Gain",
+    "Interaction",
     "Limits",
     "Memory",
     "QueryCosts",
     "Reason",
     "Rule",
+    "Share",
+    "Shift",
     "Step",
     "Turn",
+    "Winners",
     "choose",
     "dominates",
     "efficiency",
     "end_to_end_efficiency",
     "find_front",
+    "find_winners",
     "flat_memory",
     "generator_usd",
     "hnsw_memory",
     "ivf_memory",
+    "main_effects",
+    "main_shifts",
     "marginal_gains",
     "measured_memory",
     "rerank_usd",
     "search_usd",
+    "strongest_interactions",
     "tokens_usd",
     "turning_points",
 ]

@@ -62,6 +62,9 @@ class Limits:
                 raise ValueError(f"the limit of {what} is {limit}; it is a number from 0 up")
 
 
+NO_LIMITS = Limits()
+
+
 @dataclass(frozen=True)
 class Exclusion:
     """Why a system was not chosen.
@@ -111,7 +114,7 @@ class Turn:
     winner: str
 
 
-def choose(candidates: Sequence[Candidate], limits: Limits = Limits(), jitter_ms: float = JITTER_MS) -> Choice:
+def choose(candidates: Sequence[Candidate], limits: Limits = NO_LIMITS, jitter_ms: float = JITTER_MS) -> Choice:
     """The system to ship under the limits.
 
     Args:
@@ -123,7 +126,7 @@ def choose(candidates: Sequence[Candidate], limits: Limits = Limits(), jitter_ms
         ValueError: as `find_front`.
     """
     checked(candidates)
-    broken = {each.name: exclusion for each in candidates if (exclusion := _broken(each, limits))}
+    broken = {each.name: exclusion for each in candidates if (exclusion := broken_limit(each, limits))}
     kept = [each for each in candidates if each.name not in broken]
     winner, front, lost = _best_of(kept, limits, jitter_ms)
     second, _, _ = _best_of([each for each in kept if each is not winner], limits, jitter_ms)
@@ -153,7 +156,7 @@ def turning_points(candidates: Sequence[Candidate], axis: Literal["latency", "co
     for limit in sorted({value for value, _ in known}):
         reached = [each for value, each in known if value == limit] + ([best] if best else [])
         field = Field.of(reached)
-        now = reached[field.winner(field.quality, Limits(), 0.0)]
+        now = reached[field.winner(field.quality, NO_LIMITS, 0.0)]
         if now is not best:
             turns.append(Turn(limit, now.name))
         best = now
@@ -164,7 +167,7 @@ def _on(axis: Literal["latency", "cost"], candidate: Candidate) -> float | None:
     return candidate.latency_ms if axis == "latency" else candidate.usd_per_1k
 
 
-def _broken(each: Candidate, limits: Limits) -> Exclusion | None:
+def broken_limit(each: Candidate, limits: Limits) -> Exclusion | None:
     """The first limit that a system does not hold."""
     if limits.latency_ms is not None:
         if each.latency_ms is None:
