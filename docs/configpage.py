@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from raggs import corpora, embedders, execution, fusion, judges, queries, ranking, rerankers, retrievers, rewriters
+from raggs import corpora, embedders, execution, fusion, indexes, judges, queries, ranking, rerankers, retrievers, rewriters
 from raggs.adapter import Adapter, AdapterConfig, NameOf, OneOf
 from raggs.config.models import RunConfig
 from raggs.fusion import fusion_options
@@ -62,6 +62,7 @@ KINDS: tuple[Registry[Any], ...] = (
     rewriters.REGISTRY,
     retrievers.REGISTRY,
     rerankers.REGISTRY,
+    indexes.REGISTRY,
     judges.REGISTRY,
     execution.REGISTRY,
 )

@@ -5,6 +5,9 @@ A setting belongs to a fingerprint when changing it can change the bytes of an a
 - how the work is done: the fields marked `Effort` (concurrency, time-outs, retries);
 - where a file lies: a field of type `InputPath` counts by the content of the file, not by its path, and so does a
   `SourcePath`, but whoever reads that states its content.
+
+A setting that came later than the runs that lack it is marked `Later`: at its default it counts no more than if it were
+not there, so that those runs need not run again.
 """
 
 from __future__ import annotations
@@ -33,6 +36,14 @@ class _Effort:
 
 EFFORT = _Effort()
 Effort = Annotated[T, EFFORT]
+
+
+class _Later:
+    """Marker: there are runs from before the field, whose results are those of its default."""
+
+
+LATER = _Later()
+Later = Annotated[T, LATER]
 
 
 def _anchor(path: Path, info: ValidationInfo) -> Path:
@@ -105,6 +116,8 @@ def causes_of(settings: BaseModel) -> Causes:
         if any(mark is EFFORT for mark in field.metadata):
             continue
         value = getattr(settings, name)
+        if any(mark is LATER for mark in field.metadata) and value == field.get_default(call_default_factory=True):
+            continue
         if any(mark is INPUT for mark in field.metadata):
             value = None if value is None else _hash_input(value)
         found[name] = _plain(value)

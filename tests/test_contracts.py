@@ -19,6 +19,7 @@ METHODS = {
     "embedders": ("identity", "causes", "models", "dims", "embed"),
     "rewriters": ("rewrite", "causes", "models"),
     "retrievers": ("search", "causes", "check", "close"),
+    "indexes": ("open", "rescores", "causes", "check"),
     "rerankers": ("rerank", "models", "causes", "check", "outlay", "close"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "exporters": ("write",),
@@ -38,6 +39,7 @@ HEAVY = (
     "requests",
     "dask",
     "distributed",
+    "faiss",
 )
 
 

@@ -23,7 +23,7 @@ from raggs.errors import DataError, NotFoundError, ProviderError, RaggsError
 from raggs.hashing import canonical_json, hash_bytes, hash_file, hash_value
 from raggs.jsonl import dump_line, read_objects, read_records, read_torn, write_records, write_routed
 from raggs.seeds import derive_seed, generator
-from raggs.settings import Effort, InputPath, Settings, causes_of
+from raggs.settings import Effort, InputPath, Later, Settings, causes_of
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -195,6 +195,16 @@ class Inner(Settings):
 class Outer(Settings):
     parts: tuple[Inner, ...]
     k: int = 3
+    new: Later[Inner | None] = None
+
+
+def test_a_setting_that_came_later_does_not_count_at_its_default(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("one")
+    inner = Inner(path=tmp_path / "a")
+    before = causes_of(Outer(parts=(inner,)))
+    assert set(before) == {"parts", "k"}
+    assert causes_of(Outer(parts=(inner,), new=None)) == before
+    assert causes_of(Outer(parts=(inner,), new=inner)) == {**before, "new": causes_of(inner)}
 
 
 def test_effort_and_paths_do_not_count_but_content_does(tmp_path: Path) -> None:

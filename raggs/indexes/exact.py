@@ -5,8 +5,8 @@ things make the result a function of the query and the rows alone, whatever else
 
 - A product's last bits depend on the shape of the matrices. So it only selects: every row whose score comes
   within its rounding error of the query's k-th best is scored again, pair by pair, in float64 rounded to float32.
-- Equal scores are common (duplicates). They are ordered by a rank given for each row, and no row that ties
-  with the k-th is dropped before that order is applied.
+- Equal scores are common (duplicates, and scores of less than 32 bits). They are ordered by a rank given for each
+  row, and no row that ties with the k-th is dropped before that order is applied.
 
 A product is cut into tiles that BLAS computes on the calling thread: with threads of its own a product under
 load is up to twenty times slower, and work is spread by running queries in several workers, not inside one.
@@ -18,14 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Ints, Scores, SmallInts, Vectors
+from raggs.arrays import Floats, Ints, Scores, SmallInts, Vectors
 from raggs.errors import DataError
+from raggs.precision import Dtype, Scoring
 
 CHUNK = 8192  # rows; 8 MiB of 256 dimensions
 BATCH = 64  # queries; a chunk's scores take 2 MiB
 PAIRS = 2048  # pairs scored again at a time
 ONE_THREAD = 1 << 18  # multiplications of a product that OpenBLAS does not share out among threads
 UNIT = 2.0**-24  # rounding unit of float32
+UNITS: dict[Dtype, float] = {"f32": 0.0, "f16": 2.0**-11, "bf16": 2.0**-8}  # of a score that is rounded again
+FULL = Scoring()
 NOBODY = -1
 
 
@@ -42,7 +45,14 @@ class Neighbours:
 
 
 def search(
-    vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, *, chunk: int = CHUNK, batch: int = BATCH
+    vectors: Vectors,
+    ranks: SmallInts,
+    queries: Vectors,
+    k: int,
+    *,
+    scoring: Scoring = FULL,
+    chunk: int = CHUNK,
+    batch: int = BATCH,
 ) -> Neighbours:
     """The k rows of `vectors` with the largest dot product, for each of `queries`.
 
@@ -51,19 +61,18 @@ def search(
         ranks: shape (n,), all different; decides between equal scores, smaller first.
         queries: shape (q, d); a query of zeros has no neighbours.
         k: at least 1.
+        scoring: the precision of vectors, queries and scores.
         chunk: rows that are read at a time; it changes no result, nor does `batch`.
         batch: queries that are looked at together.
 
     Raises:
         DataError: a vector or a query holds NaN or infinity.
     """
-    if not np.isfinite(queries).all():
-        raise DataError(
-            "a query vector holds NaN or infinity", remedy="run the embed stage again: --from embed --force"
-        )
+    check_queries(vectors, queries)
     width = min(k, len(vectors))
+    parts = scoring.part(queries)
     starts = range(0, len(queries), batch)
-    found = [_search_batch(vectors, ranks, queries[at : at + batch], width, chunk) for at in starts]
+    found = [_search_batch(vectors, ranks, parts[at : at + batch], width, chunk, scoring) for at in starts]
     empty = Neighbours(np.empty((0, width), np.int64), np.empty((0, width), np.float32))
     return Neighbours(
         np.concatenate([part.positions for part in [empty, *found]]),
@@ -71,28 +80,75 @@ def search(
     )
 
 
-def _search_batch(vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, size: int) -> Neighbours:
-    asked = np.flatnonzero(queries.any(axis=1))
-    live = np.ascontiguousarray(queries[asked], dtype=np.float32)
+def check_queries(vectors: Vectors, queries: Vectors) -> None:
+    """Refuse what cannot be compared with `vectors`.
+
+    Raises:
+        DataError: queries of another length than the vectors, or NaN or infinity in one.
+    """
+    if queries.ndim != 2 or queries.shape[1] != vectors.shape[1]:
+        dims, wanted = queries.shape[-1], vectors.shape[1]
+        raise DataError(
+            f"a query vector has {dims} dimensions, the index {wanted}", remedy="embed both with the same embedder"
+        )
+    if not np.isfinite(queries).all():
+        raise DataError(
+            "a query vector holds NaN or infinity", remedy="run the embed stage again: --from embed --force"
+        )
+
+
+def broken_vectors() -> DataError:
+    """What is said of passage vectors that are no numbers."""
+    return DataError("the passage vectors hold NaN or infinity", remedy="delete them; they are computed again")
+
+
+def best_of(
+    vectors: Vectors, ranks: SmallInts, query: Vectors, rows: Ints, k: int, scoring: Scoring = FULL
+) -> tuple[Ints, Scores]:
+    """The best k of some rows for one query, ordered and scored as `search` does it to the last bit.
+
+    Args:
+        query: shape (d,), rounded as `scoring` says.
+        rows: positions, each once.
+    """
+    scores = scoring.last(_scores_of(scoring.part(vectors[rows]), query.astype(np.float64)))
+    order = np.lexsort((ranks[rows], -scores))[:k]
+    return rows[order], scores[order]
+
+
+def margin_of(query: Vectors) -> Scores:
+    """How far two float32 scores of the same vectors may differ, at most; shape () for one query, (q,) for many."""
     # |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5);
     # twice that, since the threshold is a rounded score too, and a little for lengths that are not quite 1.
-    margin = (2.1 * (live.shape[1] + 2) * UNIT * np.linalg.norm(live, axis=1)).astype(np.float32)
+    lengths: Scores = np.linalg.norm(query, axis=-1)
+    return np.asarray(2.1 * (query.shape[-1] + 2) * UNIT * lengths, dtype=np.float32)
+
+
+def _search_batch(
+    vectors: Vectors, ranks: SmallInts, queries: Vectors, k: int, size: int, scoring: Scoring
+) -> Neighbours:
+    asked = np.flatnonzero(queries.any(axis=1))
+    live = np.ascontiguousarray(queries[asked], dtype=np.float32)
+    margin = margin_of(live)
+    if not scoring.high_precision:  # a score may be rounded up, and so may the one that it is compared with
+        margin += np.float32(2.1 * UNITS[scoring.dtype]) * np.linalg.norm(live, axis=1)
     best = Neighbours(
         np.full((len(live), k), NOBODY, dtype=np.int64), np.full((len(live), k), -np.inf, dtype=np.float32)
     )
     for start in range(0, len(vectors) if len(live) else 0, size):
-        chunk = vectors[start : start + size]
+        chunk = scoring.part(vectors[start : start + size])
         with np.errstate(invalid="ignore", over="ignore"):
             scores = _products(chunk, live)
             total = scores.sum(dtype=np.float64)
         if not np.isfinite(total):
-            raise DataError("the passage vectors hold NaN or infinity", remedy="delete them; they are computed again")
+            raise broken_vectors()
         floor = best.scores[:, -1]
         if len(chunk) >= k and np.isneginf(floor).any():  # nothing to compare with yet: the chunk's own k-th best
             floor = np.maximum(floor, np.partition(scores.T, -k, axis=1)[:, -k])
         rows, asking = np.nonzero(scores >= floor - margin)
         if len(rows):
-            best = _merge(best, asking, rows + start, _exact_scores(chunk, live, rows, asking), ranks)
+            exact = scoring.last(_exact_scores(chunk, live, rows, asking))
+            best = _merge(best, asking, rows + start, exact, ranks)
     positions = np.full((len(queries), k), NOBODY, dtype=np.int64)
     values = np.full((len(queries), k), -np.inf, dtype=np.float32)
     positions[asked], values[asked] = best.positions, best.scores
@@ -122,8 +178,14 @@ def _exact_scores(chunk: Vectors, queries: Vectors, rows: Ints, asking: Ints) ->
     wide = queries.astype(np.float64)
     for start in range(0, len(rows), PAIRS):
         part = slice(start, start + PAIRS)
-        scores[part] = (chunk[rows[part]] * wide[asking[part]]).sum(axis=1)
+        scores[part] = _scores_of(chunk[rows[part]], wide[asking[part]])
     return scores
+
+
+def _scores_of(rows: Vectors, queries: Floats) -> Scores:
+    """The products of rows with one query or with as many, each summed by itself."""
+    found: Scores = (rows * queries).sum(axis=1).astype(np.float32)
+    return found
 
 
 def _merge(best: Neighbours, asking: Ints, positions: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:

@@ -12,7 +12,7 @@ from pathlib import Path
 NOTES: Mapping[str, str] = {
     "llm": "paid answers: clearing them means paying again",
     "corpora": "passages as read; made again from the corpus",
-    "vectors": "embeddings of passages; made again by the embedder",
+    "vectors": "embeddings of passages and indexes over them; made again by the embedder",
     "bm25": "lexical indexes; made again from the passages",
 }
 
@@ -44,7 +44,7 @@ class Places:
 
     @property
     def vectors(self) -> Path:
-        """Vectors of passages, a folder for each corpus and embedder."""
+        """Vectors of passages, a folder for each corpus and embedder, with the indexes over them."""
         return self.folder("vectors")
 
     @property

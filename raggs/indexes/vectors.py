@@ -22,8 +22,10 @@ from raggs.arrays import Vectors
 from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, ProviderError
 from raggs.hashing import hash_value
-from raggs.indexes.exact import Neighbours, search
+from raggs.indexes.exact import FULL, Neighbours, search
+from raggs.indexes.kept import kept_faults
 from raggs.indexes.passages import PassageStore, Progress
+from raggs.precision import Scoring
 
 SHARD = 4096  # passages embedded between two marks on the disk
 CHECKED = 64  # shards that an audit reads of one file at most
@@ -63,25 +65,22 @@ class Header:
 class VectorIndex:
     """A corpus's vectors, ready to be searched. Made by `open_vectors`."""
 
-    def __init__(self, vectors: Vectors, store: PassageStore) -> None:
+    def __init__(self, vectors: Vectors, store: PassageStore, place: Path, header: Header) -> None:
         self.vectors = vectors
-        self._ranks = store.id_ranks()
+        self.place = place  # the folder that holds them, and what is made of them
+        self.sum = hash_value(asdict(header))  # of what they are and whose
+        self.ranks = store.id_ranks()  # of each row's doc_id among all
 
     def __len__(self) -> int:
         return len(self.vectors)
 
-    def search(self, queries: Vectors, k: int) -> Neighbours:
+    def search(self, queries: Vectors, k: int, scoring: Scoring = FULL) -> Neighbours:
         """The k passages nearest to each query by cosine (see `exact.search`); ties go to the smaller doc_id.
 
         Raises:
             DataError: a query has another length than the vectors, or anything is not finite.
         """
-        if queries.ndim != 2 or queries.shape[1] != self.vectors.shape[1]:
-            dims, wanted = queries.shape[-1], self.vectors.shape[1]
-            raise DataError(
-                f"a query vector has {dims} dimensions, the index {wanted}", remedy="embed both with the same embedder"
-            )
-        return search(self.vectors, self._ranks, queries, k)
+        return search(self.vectors, self.ranks, queries, k, scoring=scoring)
 
 
 def open_vectors(
@@ -100,18 +99,18 @@ def open_vectors(
         ProviderError: `embed` gave another shape or lengths, or the disk failed.
     """
     wanted = Header(embedder, store.content_hash, len(store), dims)
-    place = folder / _name(wanted)
+    place = vectors_place(folder, embedder, dims, store)
     with disk(place, "check the folder's permissions", "the vectors cannot be stored"):
         place.mkdir(parents=True, exist_ok=True)
         header = _read_header(place, wanted)
         if not header.complete:
-            _build(place, wanted, store, embed, progress)
+            header = _build(place, wanted, store, embed, progress)
         if (place / VECTORS).stat().st_size != wanted.rows * wanted.dims * 4:
             raise DataError(
                 "the vectors are cut short", where=place, remedy="delete the folder; they are computed again"
             )
         vectors = np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims))
-    return VectorIndex(vectors, store)
+    return VectorIndex(vectors, store, place, header)
 
 
 def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> int:
@@ -121,11 +120,14 @@ def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> in
         DataError: the header is damaged.
     """
     wanted = Header(embedder, store.content_hash, len(store), dims)
-    return _read_header(folder / _name(wanted), wanted).rows_done
+    return _read_header(vectors_place(folder, embedder, dims, store), wanted).rows_done
 
 
 def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str]]:
-    """What is wrong with the vectors of `store`, whoever embedded it, by folder; of many shards, some stand for all."""
+    """What is wrong with the vectors of `store`, whoever embedded it, and with indexes over them, by folder.
+
+    Of many shards, some stand for all.
+    """
     for path in sorted(folder.glob(f"*/{HEADER}")):
         try:
             values = json.loads(path.read_bytes())
@@ -139,6 +141,7 @@ def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str
         else:
             if wrong:
                 yield path.parent, f"{VECTORS} is not what was computed"
+            yield from kept_faults(path.parent)
 
 
 def _spread(count: int) -> list[int]:
@@ -155,9 +158,10 @@ def _holds(file: Path, header: Header, shard: int) -> bool:
         return zlib.crc32(opened.read(size)) == header.sums[shard]
 
 
-def _name(header: Header) -> str:
-    slug = re.sub(r"[^A-Za-z0-9._]+", "-", header.embedder).strip("-.")[:60]
-    return f"{slug}-{hash_value([header.embedder, header.content_hash, header.rows, header.dims])[:16]}"
+def vectors_place(folder: Path, embedder: str, dims: int, store: PassageStore) -> Path:
+    """Where in `folder` the vectors of `store` by `embedder` lie, or will."""
+    slug = re.sub(r"[^A-Za-z0-9._]+", "-", embedder).strip("-.")[:60]
+    return folder / f"{slug}-{hash_value([embedder, store.content_hash, len(store), dims])[:16]}"
 
 
 def _read_header(place: Path, wanted: Header) -> Header:
@@ -172,8 +176,8 @@ def _read_header(place: Path, wanted: Header) -> Header:
     return found if replace(found, sums=()) == wanted else wanted
 
 
-def _build(place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> None:
-    """Compute the missing shards. Whoever waited for another builder finds nothing to do."""
+def _build(place: Path, wanted: Header, store: PassageStore, embed: Embed, progress: Progress | None) -> Header:
+    """Compute the missing shards; the header of all. Whoever waited for another builder finds nothing to do."""
     from filelock import FileLock  # late: only a build needs it
 
     with FileLock(place / LOCK):
@@ -189,6 +193,7 @@ def _build(place: Path, wanted: Header, store: PassageStore, embed: Embed, progr
                 write_atomic(place / HEADER, json.dumps(asdict(header)).encode())
                 if progress is not None:
                     progress("vectors", header.rows_done, header.rows)
+    return header
 
 
 def _trusted(place: Path, header: Header) -> Header:

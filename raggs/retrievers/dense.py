@@ -1,25 +1,32 @@
-"""Dense retrieval: exact cosine over the corpus's vectors. The search lives in `raggs.indexes`."""
+"""Dense retrieval: the nearest of the corpus's vectors by cosine. The search lives in `raggs.indexes`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
+from pydantic import Field, model_validator
+
+from raggs import indexes
+from raggs.adapter import OneOf
 from raggs.arrays import shortest_floats
 from raggs.errors import DataError
+from raggs.indexes.base import Index, IndexConfig, IndexFacts, OpenIndex
+from raggs.indexes.flat import FlatIndex
+from raggs.precision import Scoring
 from raggs.retrievers.base import Hit, Retriever, RetrieverConfig
+from raggs.settings import Causes, Later
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
     from raggs.indexes.passages import PassageStore
     from raggs.indexes.places import Places
-    from raggs.indexes.vectors import VectorIndex
     from raggs.retrievers.base import Faults
 
 
 class DenseRetriever(Retriever):
-    """Exact cosine over the passages' vectors, by the embedder of the embed stage."""
+    """Cosine over the passages' vectors, by the embedder of the embed stage: exact, or by an index."""
 
     WHOLE_CORPUS = True
     NEEDS_VECTORS = True
@@ -27,24 +34,58 @@ class DenseRetriever(Retriever):
 
     class Config(RetrieverConfig):
         type: Literal["dense"] = "dense"
+        index: Later[Annotated[IndexConfig, OneOf(indexes.REGISTRY)]] = Field(
+            FlatIndex.Config(), description="how the nearest vectors are found"
+        )
+        scoring: Later[Scoring] = Field(Scoring(), description="the precision of vectors and scores")
+
+        @model_validator(mode="after")
+        def _scored_by_who_can(self) -> Self:
+            if self.scoring.dtype != "f32" and not _recipe(self.index).rescores:
+                raise ValueError(f"an index that gives its own scores knows no {self.scoring.dtype}; set reorder")
+            return self
 
     config: Config
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003
-        """Vectors of the corpus that are not what was computed."""
+        """Vectors of the corpus that are not what was computed, and indexes that are not what was built."""
         from raggs.indexes.vectors import vector_faults
 
         return vector_faults(places.vectors, store)
 
+    def own_causes(self) -> Causes:
+        """With the version of the index, where there is one, and of its library."""
+        found = super().own_causes()
+        return {**found, "index": self._recipe.causes()} if "index" in found else found
+
+    def check(self) -> None:
+        """Whether the index has what it needs: its package, and memory for as many vectors as there are passages."""
+        from raggs.indexes.vectors import vectors_place
+
+        context = self.context
+        if context.embedder:
+            store, dims = context.store, context.dims
+            self._recipe.check(len(store), dims, vectors_place(context.places.vectors, context.embedder, dims, store))
+
+    @property
+    def facts(self) -> IndexFacts:
+        """What the index costs, which is built or opened now."""
+        return self._index.facts
+
     @cached_property
-    def _index(self) -> VectorIndex:
+    def _recipe(self) -> Index:
+        return _recipe(self.config.index)
+
+    @cached_property
+    def _index(self) -> OpenIndex:
         from raggs.indexes.vectors import open_vectors
 
         context = self.context
-        return open_vectors(
+        vectors = open_vectors(
             context.places.vectors, context.embedder, context.dims, context.store, context.embed, context.progress
         )
+        return self._recipe.open(vectors, context.progress, self.config.scoring)
 
     def search(self, queries: Sequence[EmbedRecord]) -> Iterator[list[Hit]]:
         """All queries at once over the map of vectors, which is built or opened at the first call."""
@@ -73,3 +114,7 @@ class DenseRetriever(Retriever):
                 f"the vector of query {query.qid} has {len(query.embedding)} values, not {self.context.dims}",
                 remedy=remedy,
             )
+
+
+def _recipe(config: IndexConfig) -> Index:
+    return indexes.REGISTRY.of(config)(config)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from raggs.errors import DataError
 from raggs.indexes import exact
 from raggs.indexes.exact import search
+from raggs.precision import Scoring
 
 
 def unit(rows):
@@ -21,10 +22,12 @@ def vectors(count, dims, seed=0):
     return unit(np.random.default_rng(seed).standard_normal((count, dims)))
 
 
-def by_definition(matrix, ranks, query, k):
+def by_definition(matrix, ranks, query, k, scoring):
+    matrix, query = scoring.part(matrix), scoring.part(query)
     if not query.any():
         return []
     scores = (matrix.astype(np.float64) * query.astype(np.float64)).sum(axis=1).astype(np.float32)
+    scores = scoring.last(scores)
     order = np.lexsort((ranks, -scores))[:k]
     return list(zip(order.tolist(), scores[order].tolist(), strict=True))
 
@@ -43,17 +46,18 @@ def found(neighbours, row):
     batch=st.sampled_from([1, 2, 64]),
     levels=st.sampled_from([1, 2, 100]),
     seed=st.integers(0, 1000),
+    scoring=st.builds(Scoring, dtype=st.sampled_from(["f32", "f16", "bf16"]), high_precision=st.booleans()),
 )
-def test_it_is_the_definition(rows, asked, k, chunk, batch, levels, seed):
+def test_it_is_the_definition(rows, asked, k, chunk, batch, levels, seed, scoring):
     rng = np.random.default_rng(seed)
     # Few levels make many equal vectors and zeros.
     matrix = unit(rng.integers(-levels, levels + 1, (rows, 5)))
     queries = unit(rng.integers(-levels, levels + 1, (asked, 5)))
     ranks = rng.permutation(rows).astype(np.int32)
-    neighbours = search(matrix, ranks, queries, k, chunk=chunk, batch=batch)
+    neighbours = search(matrix, ranks, queries, k, scoring=scoring, chunk=chunk, batch=batch)
     assert neighbours.positions.shape == (asked, min(k, rows))
     for row, query in enumerate(queries):
-        assert found(neighbours, row) == by_definition(matrix, ranks, query, min(k, rows))
+        assert found(neighbours, row) == by_definition(matrix, ranks, query, min(k, rows), scoring)
 
 
 def test_a_result_does_not_depend_on_the_other_queries():

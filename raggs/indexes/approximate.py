@@ -1,0 +1,197 @@
+"""Indexes by faiss, which look at a part of the vectors: what they have in common.
+
+An index proposes candidates; as a rule their scores are then computed again from the stored vectors, which are mapped
+into memory, so that scores and order are those of the exact search and only a candidate that the index did not see is
+lost. It costs some microseconds a query. Queries are searched one by one, even those that come together, so that a
+query's hits and its time are its own. Vectors are of unit length: their inner product is their cosine. A vector of
+zeros is nearest to nobody, with the score 0.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from raggs.arrays import Ints, Scores, Vectors
+from raggs.errors import PrerequisiteError
+from raggs.indexes import faisslib, room
+from raggs.indexes.base import Index, IndexFacts, OpenIndex, Progress
+from raggs.indexes.faisslib import PACKAGE, FaissIndex
+from raggs.indexes.kept import Made, is_made, kept
+from raggs.precision import Scoring
+from raggs.registry import installed
+
+if TYPE_CHECKING:
+    from raggs.indexes.exact import Neighbours
+    from raggs.indexes.vectors import VectorIndex
+
+BLOCK = 8192  # rows added between two reports
+
+
+class ApproximateIndex(Index):
+    """An index by faiss. Each says how it is built, how wide a search is, and what it takes."""
+
+    PACKAGES = (PACKAGE,)
+    SETTING: str  # what faiss calls the width of a search
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Its type and what its rows are kept as."""
+
+    @property
+    @abstractmethod
+    def full(self) -> bool:
+        """Whether it keeps vectors in float32, so that its own scores are exact but for the last bits."""
+
+    @abstractmethod
+    def built_with(self, rows: int) -> dict[str, str | int | None]:
+        """The settings that change what is built."""
+
+    @abstractmethod
+    def build(self, package: ModuleType, vectors: Vectors, add: Callable[[FaissIndex], None]) -> FaissIndex:
+        """An index of these vectors; `add` puts them in, block by block, when it is trained."""
+
+    @abstractmethod
+    def width(self, k: int) -> int:
+        """What `SETTING` is to be for k candidates."""
+
+    @abstractmethod
+    def candidates(self, k: int) -> int:
+        """How many rows are asked for where k hits are wanted."""
+
+    @abstractmethod
+    def memory(self, rows: int, dims: int) -> int:
+        """Bytes that building takes, about."""
+
+    @abstractmethod
+    def smaller(self, rows: int, dims: int) -> str:
+        """What would take less memory."""
+
+    def fits(self, rows: int, dims: int) -> None:
+        """Refuse settings that do not go with such vectors.
+
+        Raises:
+            DataError: they do not.
+        """
+
+    def check(self, rows: int, dims: int, place: Path) -> None:
+        """Whether faiss is there, the settings fit and what is to be built will fit into memory."""
+        faisslib.faiss(self.config.type)
+        self.fits(rows, dims)
+        if not is_made(place, self._wanted(rows, dims, "")):
+            self._check_room(rows, dims)
+
+    def open(self, vectors: VectorIndex, progress: Progress | None, scoring: Scoring) -> OpenIndex:
+        """The index, mapped into memory where faiss can do that."""
+        rows, dims = vectors.vectors.shape
+        package = faisslib.faiss(self.config.type)
+        self.fits(rows, dims)
+
+        def build(path: Path) -> None:
+            self._check_room(rows, dims)
+            _check_finite(vectors.vectors)
+            built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
+            faisslib.write(package, built, path)
+
+        path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build)
+        facts = IndexFacts(self.kind, rows, dims, made.build_s, made.bytes, made.bytes)
+        return _Approximate(self, package, faisslib.read(package, path), vectors, facts, scoring)
+
+    def _wanted(self, rows: int, dims: int, vectors: str) -> Made:
+        library = f"{PACKAGE} {installed(PACKAGE)}, version {self.VERSION}"
+        return Made(self.config.type, vectors, rows, dims, self.built_with(rows), library)
+
+    def _check_room(self, rows: int, dims: int) -> None:
+        needs, there = self.memory(rows, dims), room.available()
+        if there is not None and needs > there:
+            raise PrerequisiteError(
+                f"to build the index {self.kind} of {rows:,} vectors of {dims} dimensions takes about "
+                f"{room.in_words(needs)} of memory, and {room.in_words(there)} are free",
+                remedy=f"{self.smaller(rows, dims)}; or an embedder with fewer dimensions; or index: {{type: flat}}",
+            )
+
+    def _add(self, index: FaissIndex, vectors: Vectors, progress: Progress | None) -> None:
+        for start in range(0, len(vectors), BLOCK):
+            index.add(vectors[start : start + BLOCK])
+            if progress is not None:
+                progress(self.kind, min(start + BLOCK, len(vectors)), len(vectors))
+
+
+def _check_finite(vectors: Vectors) -> None:
+    import numpy as np
+
+    from raggs.indexes.exact import broken_vectors
+
+    for start in range(0, len(vectors), BLOCK):
+        if not np.isfinite(vectors[start : start + BLOCK]).all():
+            raise broken_vectors()
+
+
+class _Approximate(OpenIndex):
+    """An index of faiss with the vectors that it is of."""
+
+    def __init__(
+        self,
+        recipe: ApproximateIndex,
+        package: ModuleType,
+        index: FaissIndex,
+        vectors: VectorIndex,
+        facts: IndexFacts,
+        scoring: Scoring,
+    ) -> None:
+        import numpy as np
+
+        self.facts = facts
+        self._recipe = recipe
+        self._package = package
+        self._index = index
+        self._vectors: Vectors = np.asarray(vectors.vectors)  # the same map, whose rows cost less to take
+        self._ranks = vectors.ranks
+        self._scoring = scoring
+        self._near = recipe.full and scoring.dtype == "f32"  # whether its scores tell which rows can be among the k
+        self._width = 0
+
+    def search(self, queries: Vectors, k: int) -> Neighbours:
+        """Query by query."""
+        import numpy as np
+
+        from raggs.indexes.exact import NOBODY, Neighbours, check_queries
+
+        check_queries(self._vectors, queries)
+        width = min(k, len(self._vectors))
+        positions = np.full((len(queries), width), NOBODY, dtype=np.int64)
+        scores = np.full((len(queries), width), -np.inf, dtype=np.float32)
+        self._widen(width)
+        parts = self._scoring.part(np.ascontiguousarray(queries, dtype=np.float32))
+        for row in np.flatnonzero(parts.any(axis=1)):
+            found, values = self._nearest(parts[row : row + 1], width)
+            positions[row, : len(found)], scores[row, : len(found)] = found, values
+        return Neighbours(positions, scores)
+
+    def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
+        import numpy as np
+
+        from raggs.indexes.exact import best_of, margin_of
+
+        wanted = min(self._recipe.candidates(k), len(self._vectors))
+        values, rows = self._index.search(query, wanted)
+        values, rows = values[0], rows[0]
+        if rows[-1] < 0:  # it found no more
+            values, rows = values[rows >= 0], rows[rows >= 0]
+        if not self._recipe.rescores:
+            order = np.lexsort((self._ranks[rows], -values))[:k]
+            return rows[order], values[order]
+        if self._near and len(rows) > k:
+            rows = rows[values >= values[k - 1] - margin_of(query[0])]
+        return best_of(self._vectors, self._ranks, query[0], rows, k, self._scoring)
+
+    def _widen(self, k: int) -> None:
+        self._package.omp_set_num_threads(1)  # it counts for the thread that calls
+        width = self._recipe.width(k)
+        if width != self._width:
+            faisslib.tune(self._package, self._index, self._recipe.SETTING, width)
+            self._width = width

@@ -1,0 +1,101 @@
+"""faiss, as raggs uses it: on one thread, and without the traps of its threads.
+
+Its OpenMP threads spin while they wait, by which a loaded machine can hang at the import; told to be passive, they
+sleep. With one thread a build is a function of the vectors and the seed, and a query's time is its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Protocol
+
+from raggs.arrays import Ints, Scores, Vectors
+from raggs.atomic import disk_fault
+from raggs.errors import DataError, PrerequisiteError
+
+PACKAGE = "faiss-cpu"
+REMEDY = 'pip install "raggs[ann]"'
+WAITING = "OMP_WAIT_POLICY"
+
+
+class FaissIndex(Protocol):
+    """What of faiss' own class is used here."""
+
+    ntotal: int
+
+    def train(self, x: Vectors) -> None: ...
+    def add(self, x: Vectors) -> None: ...
+    def search(self, x: Vectors, k: int) -> tuple[Scores, Ints]: ...
+
+
+def faiss(kind: str) -> ModuleType:
+    """The package, set to one thread.
+
+    Args:
+        kind: the index that needs it, for the message.
+
+    Raises:
+        PrerequisiteError: it is not installed.
+    """
+    with _waiting_passively():
+        try:
+            package = import_module("faiss")
+        except ImportError as error:
+            raise PrerequisiteError(f"index {kind} needs {PACKAGE}, which is not installed", remedy=REMEDY) from error
+    package.omp_set_num_threads(1)
+    return package
+
+
+@contextmanager
+def _waiting_passively() -> Iterator[None]:
+    """OpenMP reads the variable when it is loaded; it is left as it was found."""
+    before = os.environ.get(WAITING)
+    os.environ.setdefault(WAITING, "passive")
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(WAITING, None)
+
+
+def new(package: ModuleType, key: str, dims: int) -> FaissIndex:
+    """An empty index by inner product, of the kind that faiss calls `key`, such as "HNSW16_SQ8"."""
+    made: FaissIndex = package.index_factory(dims, key, package.METRIC_INNER_PRODUCT)
+    return made
+
+
+def tune(package: ModuleType, index: FaissIndex, setting: str, value: int) -> None:
+    """Set what faiss calls `setting`: efSearch, efConstruction, nprobe."""
+    package.ParameterSpace().set_index_parameter(index, setting, value)
+
+
+def write(package: ModuleType, index: FaissIndex, path: Path) -> None:
+    """The index as a file.
+
+    Raises:
+        ProviderError: the disk refused.
+    """
+    try:
+        package.write_index(index, str(path))
+    except RuntimeError as error:
+        raise disk_fault(error, path, "free some space and run again", "the index cannot be stored") from error
+
+
+def read(package: ModuleType, path: Path) -> FaissIndex:
+    """The index in a file, which is mapped into memory as far as faiss can (graphs and their vectors; no lists).
+
+    Raises:
+        DataError: faiss cannot read it.
+    """
+    try:
+        found: FaissIndex = package.read_index(str(path), package.IO_FLAG_MMAP_IFC)
+    except RuntimeError as error:
+        raise DataError(
+            "faiss cannot read the index", where=path, remedy="delete its folder; it is built again"
+        ) from error
+    return found
