@@ -16,7 +16,19 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from raggs import corpora, embedders, execution, fusion, indexes, judges, queries, ranking, rerankers, retrievers, rewriters
+from raggs import (
+    corpora,
+    embedders,
+    execution,
+    fusion,
+    indexes,
+    judges,
+    queries,
+    ranking,
+    rerankers,
+    retrievers,
+    rewriters,
+)
 from raggs.adapter import Adapter, AdapterConfig, NameOf, OneOf
 from raggs.config.models import RunConfig
 from raggs.fusion import fusion_options
