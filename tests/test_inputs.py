@@ -106,9 +106,29 @@ def test_an_archive_made_to_harm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(DataError, match="unpacks to more than 200 times"):
         list(read_lines(tmp_path / "a.gz"))
     with gzip.open(tmp_path / "line.gz", "wb") as file:
-        file.write(b"0" * 5_000_000)
+        file.write(b"0" * 50_000)
     with pytest.raises(DataError, match=r"line.gz:1: a line of more than 1,000 bytes"):
         list(read_lines(tmp_path / "line.gz", 1000))
+
+
+def test_an_archive_of_blank_lines_is_refused_before_any_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raggs.inputs.FREE", 1 << 16)
+    (tmp_path / "a.gz").write_bytes(gzip.compress(b"\n" * 5_000_000))
+    with pytest.raises(DataError, match=r"a.gz: unpacks to more than 200 times"):
+        next(read_lines(tmp_path / "a.gz"))
+
+
+@pytest.mark.parametrize("claimed", [0, 1 << 31])
+def test_what_an_archive_claims_is_not_believed(claimed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raggs.inputs.FREE", 1 << 16)
+    small, large = gzip.compress(b"x\n" * 10), gzip.compress(b"\n" * 1_000_000)
+    end = claimed.to_bytes(4, "little")
+    (tmp_path / "a.gz").write_bytes(small + bytes(8) + end if claimed else large[:-4] + end)
+    message = "unpacks to more than 200 times" if not claimed else "cannot be read"
+    with pytest.raises((DataError, NotFoundError), match=message):
+        list(read_lines(tmp_path / "a.gz"))
 
 
 def test_a_broken_archive_and_a_missing_file(tmp_path: Path) -> None:

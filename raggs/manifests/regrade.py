@@ -6,12 +6,12 @@ ended, who shares the grade of whom.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
 from raggs.judges.base import Judgment
+from raggs.loops import open_loop
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
 
@@ -51,7 +51,7 @@ class RecordedPool:
 def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
     """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time."""
     recorded = work.by_query("judge", JudgeRecord)
-    with asyncio.Runner() as loop:
+    with open_loop() as loop:
         for qid, pool in work.by_query("merge", MergeRecord):
             _, records = next(recorded, (qid, []))
             services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records))

@@ -31,6 +31,7 @@ ALIASES = {
 }
 DOCUMENT = "corpus_id"  # names the document that offsets of references count in
 OFFSETS = {"content", "start_index", "end_index"}
+MOST = 1_000_000  # characters of a question; every part of a run reads them all
 REMEDY = 'expected {"_id": "...", "text": "..."}'
 
 
@@ -80,6 +81,9 @@ def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: in
         if not isinstance(value, str) or not value.strip():
             known = ", ".join(ALIASES[field][:-1]) + " or " + ALIASES[field][-1]
             raise DataError(f"{known}: missing, empty, or not a text", where=path, line=line, remedy=REMEDY)
+    if (length := len(values["text"])) > MOST:
+        message = f"a question of {length:,} characters; at most {MOST:,} are taken"
+        raise DataError(message, where=path, line=line, remedy="is it a document? that belongs to the corpus")
     if not clean_unicode(values["text"]).strip():
         message = "the question holds no character that can be seen"
         raise DataError(message, where=path, line=line, remedy="write it out, or leave the line out")

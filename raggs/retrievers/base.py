@@ -18,6 +18,7 @@ from raggs.elastic.settings import VectorPlace
 from raggs.errors import PrerequisiteError
 from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
+from raggs.loops import open_loop
 from raggs.rerankers.base import Outlay, Reranker, RerankerConfig
 from raggs.settings import Causes
 
@@ -73,7 +74,7 @@ class RetrieverContext:
     progress: Callable[[str, int, int], None]  # what is being built, done, of
     retriever: Callable[[RetrieverConfig], Retriever] = _alone  # another one over the same passages
     reranker: Callable[[RerankerConfig], Reranker] = _no_reranker
-    loop: Callable[[], asyncio.Runner] = asyncio.Runner  # in which rerankers are asked
+    loop: Callable[[], asyncio.Runner] = open_loop  # in which rerankers are asked
 
     @property
     def store(self) -> PassageStore:

@@ -15,6 +15,7 @@ from raggs.indexes.places import Places
 from raggs.judges.base import Judge, JudgeContext
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
 from raggs.llm.rehearsal import Rehearsal
+from raggs.loops import open_loop
 from raggs.progress import Building, Hear, Notice, Waiting
 from raggs.prompts import Prompt, load_prompt
 from raggs.rewriters.base import Rewriter, RewriterContext
@@ -49,7 +50,7 @@ class Models:
     @cached_property
     def loop(self) -> asyncio.Runner:
         """The event loop in which everything that waits is awaited."""
-        return asyncio.Runner()
+        return open_loop()
 
     def embedder(self, spec: EmbedderConfig, llm: LLM | None = None) -> Embedder:
         """An embedder; its model is loaded at first use. `llm`: other language models than one's own."""
