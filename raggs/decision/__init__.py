@@ -16,7 +16,9 @@ from raggs.decision.effects import (
 )
 from raggs.decision.efficiency import Gain, Step, efficiency, end_to_end_efficiency, marginal_gains
 from raggs.decision.front import JITTER_MS, Candidate, Front, dominates, find_front
+from raggs.decision.halving import Dropped, Halving, draw_order, halve
 from raggs.decision.interactions import Interaction, strongest_interactions
+from raggs.decision.leave_one_out import Contribution, Fall, contributions, falls, without
 from raggs.decision.memory import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
 from raggs.decision.winners import Share, Winners, find_winners
 
@@ -24,10 +26,14 @@ __all__ = [
     "JITTER_MS",
     "Candidate",
     "Choice",
+    "Contribution",
+    "Dropped",
     "Effect",
     "Exclusion",
+    "Fall",
     "Front",
     "Gain",
+    "Halving",
     "Interaction",
     "Limits",
     "Memory",
@@ -40,13 +46,17 @@ __all__ = [
     "Turn",
     "Winners",
     "choose",
+    "contributions",
     "dominates",
+    "draw_order",
     "efficiency",
     "end_to_end_efficiency",
+    "falls",
     "find_front",
     "find_winners",
     "flat_memory",
     "generator_usd",
+    "halve",
     "hnsw_memory",
     "ivf_memory",
     "main_effects",
@@ -58,4 +68,5 @@ __all__ = [
     "strongest_interactions",
     "tokens_usd",
     "turning_points",
+    "without",
 ]
