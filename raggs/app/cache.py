@@ -85,5 +85,5 @@ def _strangers(places: Places) -> list[Path]:
 
 def _part(name: str, folders: list[Path], note: str) -> CachePart:
     files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.is_file()]
-    entries = cache_stats(folders[0]).entries if name == "llm" and files else len(files)
+    entries = cache_stats(folders[0]).entries if name in ("llm", "rerank") and files else len(files)
     return CachePart(name, entries, sum(path.stat().st_size for path in files), note)

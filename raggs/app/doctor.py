@@ -23,7 +23,13 @@ from raggs.text import plural
 from raggs.version import __version__
 
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "MISTRAL_API_KEY", "AZURE_API_KEY")
-EXTRAS = {"ann": "faiss", "distributed": "distributed", "elastic": "elasticsearch", "sign": "cryptography"}
+EXTRAS = {
+    "ann": "faiss",
+    "distributed": "distributed",
+    "elastic": "elasticsearch",
+    "local": "onnxruntime",
+    "sign": "cryptography",
+}
 LOW_DISK = 1 << 30
 CONNECT_TIMEOUT = 3.0
 

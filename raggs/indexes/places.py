@@ -13,6 +13,7 @@ NOTES: Mapping[str, str] = {
     "llm": "paid answers: clearing them means paying again",
     "corpora": "passages as read; made again from the corpus",
     "vectors": "embeddings of passages and indexes over them; made again by the embedder",
+    "rerank": "scores of rerankers of this machine; made again by the model",
     "bm25": "lexical indexes; made again from the passages",
 }
 
@@ -46,6 +47,11 @@ class Places:
     def vectors(self) -> Path:
         """Vectors of passages, a folder for each corpus and embedder, with the indexes over them."""
         return self.folder("vectors")
+
+    @property
+    def rerank(self) -> Path:
+        """What rerankers of this machine gave for pairs of query and passage."""
+        return self.folder("rerank")
 
     @property
     def bm25(self) -> Path:

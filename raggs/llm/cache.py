@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 import diskcache
 
@@ -89,6 +89,9 @@ class CachedAnswer:
 class AnswerCache:
     """Answers by key. Opened once; safe for several processes at a time."""
 
+    WHAT: ClassVar[str] = "cache of answers"
+    LOSS: ClassVar[str] = "its answers are paid again"
+
     def __init__(self, folder: Path) -> None:
         """Open the cache in `folder`, made (mode 0700) if missing.
 
@@ -162,17 +165,15 @@ class AnswerCache:
         except (sqlite3.DatabaseError, diskcache.Timeout, OSError) as error:
             if isinstance(error, diskcache.Timeout) or getattr(error, "sqlite_errorcode", None) in LOCKED:
                 raise BusyError(
-                    f"the cache of answers is locked by another process, for more than {PATIENCE_S:g} s",
+                    f"the {self.WHAT} is locked by another process, for more than {PATIENCE_S:g} s",
                     where=self.folder / DATABASE,
                     remedy="end that process, or wait for it and run again",
                 ) from None
             if lacks_handles():
                 raise no_handles(self.folder / DATABASE) from None
             told = str(error)
-            remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted (its answers are paid again)"
-            raise ProviderError(
-                f"the cache of answers cannot be used: {told}", where=self.folder, remedy=remedy
-            ) from None
+            remedy = f"make room or check the folder; a damaged {DATABASE} must be deleted ({self.LOSS})"
+            raise ProviderError(f"the {self.WHAT} cannot be used: {told}", where=self.folder, remedy=remedy) from None
 
 
 def _wait_for(database: Path) -> None:

@@ -18,6 +18,7 @@ REGISTRY: Registry[Reranker] = Registry(
     "raggs.rerankers.base:Reranker",
     {
         "litellm": "raggs.rerankers.litellm:LiteLLMReranker",
+        "onnx": "raggs.rerankers.onnx:OnnxReranker",
         "python": "raggs.rerankers.python:PythonReranker",
     },
 )

@@ -29,6 +29,7 @@ class RerankerContext:
 
     llm: LLM
     places: Places
+    keeps: bool = True  # whether work that was done is looked up and kept in `places`
 
 
 class RerankerConfig(AdapterConfig):

@@ -39,6 +39,7 @@ class Models:
         self._settings = llm
         self._budget = budget
         self._batch = batch
+        self.keeps_answers = keeps_answers
         self._answers = places.llm if keeps_answers else None
         self._hear = hear
 

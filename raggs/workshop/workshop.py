@@ -61,13 +61,16 @@ class Workshop(Models):
         """A corpus; closed with the workshop."""
         return self._own(OpenCorpus(spec, self.places, self._hear))
 
-    def reranker(self, spec: RerankerConfig, llm: LLM | None = None) -> Reranker:
+    def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
         """A reranker; its model is loaded at first use. Closed with the workshop.
 
         Args:
             llm: other language models than one's own.
+            keeps: whether what a model of this machine has read is looked up and kept, as far as the workshop keeps
+                answers; without, each time is that of the work.
         """
-        return self._own(rerankers.REGISTRY.of(spec)(spec, RerankerContext(llm or self.llm, self.places)))
+        context = RerankerContext(llm or self.llm, self.places, keeps and self.keeps_answers)
+        return self._own(rerankers.REGISTRY.of(spec)(spec, context))
 
     def retrievers(
         self,

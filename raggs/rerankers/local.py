@@ -1,0 +1,113 @@
+"""What rerankers have in common that run on this machine: pairs are read once, kept, and told with their own time.
+
+A pair's numbers hang on the query, the passage, the model's content and the settings by which it reads, on nothing
+else; what is made of them (an activation, a rounding) is done anew each time. What was read is kept in the workspace
+every `FLUSH` pairs, so that a killed process has lost no more than those.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from pydantic import Field
+
+from raggs.arrays import Vectors, shortest_floats
+from raggs.hashing import hash_value
+from raggs.localmodels.folder import PACKAGES, ModelFolder
+from raggs.localmodels.kept import KeptPairs, Pair, passage_key
+from raggs.localmodels.model import LocalModel
+from raggs.precision import Scoring
+from raggs.rerankers.base import Reranker, RerankerConfig, RerankerContext, Reranking
+from raggs.settings import Causes, Effort, SourcePath
+
+if TYPE_CHECKING:
+    from raggs.artifacts import Passage
+
+FLUSH = 32
+AFTERWARDS = ("activation", "scoring")  # settings that are no cause of what the model itself gives
+
+
+class LocalConfig(RerankerConfig):
+    """What the settings of a reranker of this machine hold."""
+
+    path: SourcePath = Field(
+        description="the model's folder, with its ONNX file and tokenizer.json; nothing is downloaded"
+    )
+    file: str | None = Field(None, description="the ONNX file in it; null: model.onnx, or onnx/model.onnx")
+    max_length: int = Field(512, ge=8, le=1 << 20, description="tokens read; what is longer is cut")
+    scoring: Scoring = Scoring()
+    threads: Effort[int | None] = Field(None, ge=1, description="of the model; null: one a core")
+
+
+class LocalReranker(Reranker):
+    """Reads pairs by a model of this machine (see the module)."""
+
+    PACKAGES = (*PACKAGES, "numpy")
+    OUTPUTS: ClassVar[tuple[str, ...]] = ()  # names of the output that is wanted, where the model has it
+
+    Config: ClassVar[type[RerankerConfig]] = LocalConfig
+    config: LocalConfig
+
+    def __init__(self, config: LocalConfig, context: RerankerContext) -> None:
+        super().__init__(config, context)
+        self.folder = ModelFolder(config.path, config.file)
+        self.model = LocalModel(self.folder, config.max_length, self.OUTPUTS, config.threads)
+
+    def own_causes(self) -> Causes:
+        return {**super().own_causes(), "file": None}  # it counts by its content
+
+    def causes(self) -> Causes:
+        return {**self.own_causes(), "content": self.folder.content}
+
+    def check(self) -> None:
+        self.folder.check()
+
+    async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
+        if not passages:
+            return Reranking(())
+        keys = [passage_key(passage.content) for passage in passages]
+        known = self._kept.of(query)
+        missing = {key: each.content for key, each in zip(keys, passages, strict=True) if key not in known}
+        found = self._read(query, list(missing.values()))
+        fresh = zip(missing, found, strict=True)
+        while part := dict(islice(fresh, FLUSH)):
+            known |= part
+            self._kept.keep(query, part)
+            await asyncio.sleep(0)  # others of this loop, such as a signal's handler, have their turn
+        pairs = [known[key] for key in keys]
+        scores, logits = self.scores(np.array([pair.logits for pair in pairs], dtype=np.float32))
+        return Reranking.of(
+            passages,
+            shortest_floats(scores),
+            shortest_floats(logits),
+            tokens=sum(pair.tokens for pair in pairs),
+            ms=sum(known[key].ms for key in dict.fromkeys(keys)),
+        )
+
+    @abstractmethod
+    def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:
+        """What the model gives for the query with each of the texts, in their order."""
+
+    @abstractmethod
+    def scores(self, numbers: Vectors) -> tuple[Vectors, Vectors]:
+        """Scores and raw logits, one a pair, of what the model gave, shape (pairs, outputs)."""
+
+    def close(self) -> None:
+        if "_kept" in self.__dict__:
+            self._kept.close()
+
+    @cached_property
+    def _kept(self) -> KeptPairs:
+        causes = {name: value for name, value in self.causes().items() if name not in AFTERWARDS}
+        return KeptPairs(self._folder, hash_value(causes))
+
+    @property
+    def _folder(self) -> Path | None:
+        return self.context.places.rerank if self.context.keeps else None
