@@ -132,7 +132,7 @@ class _Hits(NamedTuple):
         return Spending(cached=self.cached, saved_usd=self.saved_usd)
 
 
-REMEDY = "delete the line: what it says was spent is then not counted"
+REMEDY = "restore the file from a copy, or run with --run-id NAME: all answers are cached, and its account is whole"
 
 
 def spent_in(path: Path) -> Spending:

@@ -3,7 +3,8 @@
 1. The manifest fits its seal: no part of it was changed since raggs wrote it (`seal`); the ledger fits its mark.
 2. Every file has the hash, lines and bytes in its lock, and every line is what its record writes (`filecheck`).
 3. Each lock agrees with its components, the other locks, the configuration, the records and the ledger (`lockcheck`).
-4. Merge, judge, prune and rank are computed again from their inputs and compared line by line (`rederived`).
+4. Merge, judge, prune and rank are computed again from their inputs and compared line by line (`rederived`); of a
+   stage that was stopped, what it has done (`partcheck`).
 
 A manifest may hold anything, so whatever cannot be read is a finding. Nothing is written and nobody is asked: no
 network, no corpus, no key.
@@ -25,6 +26,7 @@ from raggs.manifests.findings import MANIFEST, Finding
 from raggs.manifests.models import LedgerMark, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
+from raggs.manifests.partcheck import part_findings
 from raggs.manifests.rederived import derivations
 from raggs.manifests.store import manifest_bytes
 from raggs.stages.base import AnyStage
@@ -51,6 +53,7 @@ def audit(run: OpenedRun) -> Iterator[Finding]:
         for finding in _stage(run, name, lock, lines, damaged):
             yield _placed(finding, text, name)
     yield from derivations(run, damaged)
+    yield from part_findings(run)
 
 
 def notes(run: OpenedRun) -> Iterator[str]:

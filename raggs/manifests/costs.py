@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from raggs.jsonl import read_torn
-from raggs.llm.ledger import LedgerLine
+from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.manifests.store import RunStore
 from raggs.spending import Spending
 
@@ -63,7 +63,7 @@ def costs(store: RunStore, stage: str | None = None) -> Costs:
         DataError: a line is damaged.
     """
     sums: dict[tuple[str, str, str], LedgerSum] = {}
-    for line in read_torn(store.ledger, LedgerLine, "delete the line: the ledger is an account, nothing depends on it"):
+    for line in read_torn(store.ledger, LedgerLine, REMEDY):
         if stage not in (None, line.stage):
             continue
         key, found = (line.stage, line.model, line.qid), sum_of(line)

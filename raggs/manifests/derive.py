@@ -20,6 +20,7 @@ from raggs.stages.judge import JudgeConfig
 from raggs.stages.rank import RankConfig
 from raggs.stages.replay import Answers, kept_pool, rank_records, replay
 
+Params = Mapping[str, object]  # a stage's parameters as the manifest has them
 Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
 
 
@@ -48,27 +49,29 @@ class _ReplayServices:
         self.passages = _PoolTexts(work.by_query("merge", MergeRecord))
 
 
-def _work(run: OpenedRun) -> Work:
+def work_of(run: OpenedRun) -> Work:
+    """All artifacts of a run, a query at a time."""
+
     def reader(artifact: str) -> Callable[[], Iterator[Record]]:
         return lambda: run.records(artifact)
 
     return Work({name: reader(name) for name in run.pipeline.artifacts})
 
 
-def _merged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
-    return merge.STAGE.run(work, parameters(merge.MergeConfig, "merge", lock.params), _ReplayServices(work))
+def _merged(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+    return merge.STAGE.run(work, parameters(merge.MergeConfig, "merge", params), _ReplayServices(work))
 
 
-def _judged(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
-    return regraded(work, parameters(JudgeConfig, "judge", lock.params))
+def _judged(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+    return regraded(work, parameters(JudgeConfig, "judge", params))
 
 
-def _pruned(work: Work, lock: StageLock, _problem: Problem) -> Iterator[Record]:
-    return prune.STAGE.run(work, parameters(prune.PruneConfig, "prune", lock.params), _ReplayServices(work))
+def _pruned(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+    return prune.STAGE.run(work, parameters(prune.PruneConfig, "prune", params), _ReplayServices(work))
 
 
-def _ranked(work: Work, lock: StageLock, problem: Problem) -> Iterator[Record]:
-    config = parameters(RankConfig, "rank", lock.params)
+def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
+    config = parameters(RankConfig, "rank", params)
     journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))
     for name, records in work.by_query("prune", PruneRecord):
@@ -85,7 +88,7 @@ def _ranked(work: Work, lock: StageLock, problem: Problem) -> Iterator[Record]:
         problem(f"query {qid} is not in prune.jsonl")
 
 
-DERIVATIONS: Mapping[str, Callable[[Work, StageLock, Problem], Iterator[Record]]] = MappingProxyType(
+DERIVATIONS: Mapping[str, Callable[[Work, Params, Problem], Iterator[Record]]] = MappingProxyType(
     {"merge": _merged, "judge": _judged, "prune": _pruned, "rank": _ranked}
 )
 
@@ -100,4 +103,4 @@ def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Recor
     Raises:
         RaggsError: an artifact or the lock's parameters cannot be read.
     """
-    return DERIVATIONS[lock.stage](_work(run), lock, problem)
+    return DERIVATIONS[lock.stage](work_of(run), lock.params, problem)

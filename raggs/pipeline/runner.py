@@ -133,10 +133,13 @@ class Runner:
                     self.services.check(selection.stages)
                 if not ran or stage.ASKS_JUDGE:
                     manifest = self._expecting(manifest)
+                if stage.ASKS_JUDGE and lock is None:  # what is done of it where it stops is read by these settings
+                    manifest = self._configured(manifest, name)
+                    self.store.save(manifest)
                 ran[name] = reasons
                 manifest = self._execute(stage, reasons, manifest)
-            if (dict(manifest.config), manifest.config_file) != (dict(self.config), self.config_file):
-                manifest = manifest.model_copy(update={"config": self.config, "config_file": self.config_file})
+            if (now_true := self._configured(manifest, selection.stages[-1])) != manifest:
+                manifest = now_true
                 self.store.save(manifest)
         return RunResult(self.store, manifest, ran, time.perf_counter() - began)
 
@@ -223,7 +226,7 @@ class Runner:
         stages = {
             name: entry for name in self.pipeline.order if (entry := {**manifest.stages, lock.stage: lock}.get(name))
         }
-        updated = manifest.model_copy(update={"stages": stages, "config": self.config, "config_file": self.config_file})
+        updated = self._configured(manifest.model_copy(update={"stages": stages}), lock.stage)
         self.store.save(updated)
         self.standing.mended(lock.stage)
         self.store.finish(lock.stage)
@@ -256,6 +259,12 @@ class Runner:
         )
         self.store.save(fresh)
         return fresh
+
+    def _configured(self, manifest: RunManifest, done: str) -> RunManifest:
+        """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
+        later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
+        kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
+        return manifest.model_copy(update={"config": {**self.config, **kept}, "config_file": self.config_file})
 
     def _expecting(self, manifest: RunManifest) -> RunManifest:
         """The manifest with what this run is expected to cost; written with the next lock."""

@@ -1,0 +1,90 @@
+"""What a stopped stage has done is audited too, though no lock describes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, make_project
+from typer.testing import CliRunner
+
+from raggs.app.audit import audit
+from raggs.cli.app import app
+
+NO_LOCK = {f"stage {name} has no lock: it has not finished" for name in ("judge", "prune", "rank")}
+
+
+@pytest.fixture
+def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
+    """Stopped in judge, gone on with in part; ranked with two settings."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    with LLMServer() as server:
+        made = make_project(tmp_path, queries=6, corpus=24)
+        llm = {"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}}
+        made.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
+        call("run", "--config", made.config, "--quiet", "--set", "budget.max_calls=70", code=7)
+        call("run", "--config", made.config, "--quiet", "--partial", "--set", "rank.seed=3")
+        call("run", "--config", made.config, "--quiet", "--partial")
+        yield made
+
+
+def call(*arguments: object, code: int = 0) -> None:
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
+
+
+def told(project: Project) -> list[str]:
+    return [str(finding) for finding in audit(project.run).findings if finding.message not in NO_LOCK]
+
+
+def test_a_sound_part_has_no_findings(project: Project) -> None:
+    assert not told(project)
+
+
+def grade(line: bytes) -> bytes:
+    """The line of judge.jsonl with another grade, whose sample says something else."""
+    record = json.loads(line)
+    return line.replace(f'"grade":{record["grade"]},'.encode(), f'"grade":{record["grade"] % 5 + 1},'.encode())
+
+
+@pytest.mark.parametrize(
+    ("artifact", "change", "finding"),
+    [
+        ("judge", lambda lines: [grade(lines[0]), *lines[1:]], "judge.partial.jsonl:1: is not what the records before"),
+        ("judge", lambda lines: [lines[1], lines[0], *lines[2:]], "judge.partial.jsonl:2: is not sorted by"),
+        ("judge", lambda lines: [lines[0][:-1] + b" \n", *lines[1:]], "judge.partial.jsonl:1: its bytes are not"),
+        ("prune", lambda lines: lines[1:], "prune.partial.jsonl:1: is not what the records before it"),
+        ("rank", lambda lines: lines[1:], "rank.partial.jsonl: query q00: its order is not what the journal leads to"),
+        ("rank", lambda lines: [b"no\n", *lines], "rank.partial.jsonl:1: "),
+    ],
+    ids=["grade", "order", "bytes", "pool", "ranking", "form"],
+)
+def test_a_changed_part_is_found(
+    project: Project, artifact: str, change: Callable[[list[bytes]], list[bytes]], finding: str
+) -> None:
+    path = project.run / f"{artifact}.partial.jsonl"
+    path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
+    assert any(each.startswith(finding) for each in told(project)), told(project)
+
+
+def test_a_journal_in_progress_is_read(project: Project) -> None:
+    path = project.run / "rank.journal.jsonl"
+    path.write_bytes(b"{}\n" + path.read_bytes())
+    assert any(each.startswith("rank.journal.jsonl:1: ") for each in told(project)), told(project)
+
+
+def test_later_settings_are_not_those_of_results_that_did_not_run_again(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=2, corpus=12)
+    call("run", "--config", project.config, "--quiet")
+    project.change(rank={"max_calls": 3}, prune={"max_keep": 9}, retrieve={"retrievers": [{"type": "bm25", "k": 9}]})
+    call("run", "--config", project.config, "--quiet", "--to", "embed")
+    assert not audit(project.run).findings
+    assert project.manifest()["config"]["rank"]["max_calls"] == 8
+    call("run", "--config", project.config, "--quiet", "--to", "merge")
+    assert not [each for each in audit(project.run).findings if each.message.startswith("config")]
+    call("run", "--config", project.config, "--quiet")
+    assert not audit(project.run).findings
+    assert project.manifest()["config"]["rank"]["max_calls"] == 3
