@@ -17,12 +17,13 @@ LEFT = "left by earlier versions of raggs; nothing reads it"
 
 @dataclass(frozen=True)
 class CachePart:
-    """One cache: its entries (answers, or files) and its size on the disk."""
+    """One cache: its entries (answers, or files), how many others cannot be used, and its size on the disk."""
 
     name: str
     entries: int
     bytes: int
     note: str
+    damaged: int = 0
 
 
 def survey(workspace: Path) -> list[CachePart]:
@@ -85,5 +86,8 @@ def _strangers(places: Places) -> list[Path]:
 
 def _part(name: str, folders: list[Path], note: str) -> CachePart:
     files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.is_file()]
-    entries = cache_stats(folders[0]).entries if name in ("llm", "rerank") and files else len(files)
-    return CachePart(name, entries, sum(path.stat().st_size for path in files), note)
+    size = sum(path.stat().st_size for path in files)
+    if name not in ("llm", "rerank") or not files:
+        return CachePart(name, len(files), size, note)
+    found = cache_stats(folders[0])
+    return CachePart(name, found.entries, size, note, found.damaged)

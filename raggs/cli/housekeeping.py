@@ -72,10 +72,12 @@ def cache_stats(workspace: Workspace = Path("runs"), as_json: Json = False, debu
 
     found = survey(workspace)
     if as_json:
-        say_json(dump_json({part.name: {"entries": part.entries, "bytes": part.bytes} for part in found}))
+        facts = {each.name: {"entries": each.entries, "bytes": each.bytes, "damaged": each.damaged} for each in found}
+        say_json(dump_json(facts))
         return
     for part in found:
-        say(f"{part.name:<10} {part.entries:>9,} entries {part.bytes / 1e6:>10,.1f} MB  {part.note}")
+        bad = f"; {part.damaged:,} damaged: asked again, paid again" if part.damaged else ""
+        say(f"{part.name:<10} {part.entries:>9,} entries {part.bytes / 1e6:>10,.1f} MB  {part.note}{bad}")
 
 
 def cache_clear(

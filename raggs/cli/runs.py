@@ -41,7 +41,10 @@ def run(
     only: Annotated[str | None, typer.Option("--only", metavar="STAGE", help="This stage alone.")] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Run the chosen stages even where nothing changed; paid answers stay cached."),
+        typer.Option(
+            "--force",
+            help="Run the chosen stages even where nothing changed; paid results go unasked, paid answers stay.",
+        ),
     ] = False,
     partial: Annotated[
         bool,
@@ -109,7 +112,7 @@ def run(
         part = _run_part(loaded, selection, asked, shows=not (quiet or as_json))
         part_summary(part, asked, as_json=as_json, quiet=quiet)
         return
-    result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json))
+    result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json), hears=not quiet)
     if as_json:
         say_json(render.run_json(result))
     elif not quiet:
@@ -132,15 +135,16 @@ def _meant(file: Path | None, config: Path | None) -> Path:
     return found
 
 
-def _run(loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool) -> RunResult:
+def _run(
+    loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
+) -> RunResult:
     from raggs.app.run import BudgetSpent, forecast, open_runner
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
 
     display = listener(not shows)
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
-        if not sure:
-            _keep_what_was_paid(runner, selection, asks=asks)
+        _keep_what_was_paid(runner, selection, asks=asks, sure=sure, hears=hears)
         if asks:
             _confirm(forecast(runner, selection), loaded.run.budget.max_usd)
         try:
@@ -167,14 +171,21 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows
             raise
 
 
-def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool) -> None:
-    """Before paid results are replaced because a setting is another one, ask; where nobody can be asked, refuse."""
+def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sure: bool, hears: bool) -> None:
+    """Before paid results are replaced because a setting is another one, ask; where nobody can be asked, refuse.
+
+    Who is sure is told what that costs.
+    """
     from raggs.app.losses import losses
     from raggs.errors import UsageError
 
     if not (found := losses(runner, selection)):
         return
     told = "; ".join(map(str, found))
+    if sure:
+        if hears:
+            say(f"note: {told}; the old answers stay cached", err=True)
+        return
     if not (asks and agree(f"{told}. The old answers stay cached. Go on?", default=False, err=True)):
         remedy = "pass --yes to replace them (the old answers stay cached), or --run-id NAME to keep them beside"
         raise UsageError(told, where=runner.store.folder, remedy=remedy)

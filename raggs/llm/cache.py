@@ -152,7 +152,8 @@ class AnswerCache:
         """What it holds; reads every row."""
         with self._guarded():
             entries = [entry for key in self._cache if key and (entry := self.get(key))]
-            return CacheStats(len(entries), int(self._cache.volume()), sum(entry.usd for entry in entries))
+            usd = sum(entry.usd for entry in entries)
+            return CacheStats(len(entries), int(self._cache.volume()), usd, len(self._cache) - len(entries))
 
     def close(self) -> None:
         """Close the database."""
@@ -221,11 +222,12 @@ def _typed(value: object, kind: type[T]) -> T:
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What the cache holds: `entries` answers in `bytes` on the disk, which cost `usd`."""
+    """What the cache holds: `entries` answers in `bytes` on the disk, which cost `usd`; and rows that are none."""
 
     entries: int
     bytes: int
     usd: float
+    damaged: int = 0
 
 
 def cache_stats(folder: Path) -> CacheStats:

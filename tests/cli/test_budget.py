@@ -116,7 +116,8 @@ def test_a_changed_judge_does_not_replace_paid_results_unasked(server: LLMServer
     assert (project.artifacts(), server.count) == (before, paid)
     call(*flags, "--yes", "--to", "judge")
     assert server.count > paid
-    call(*flags, "--force")
+    errors = call(*flags[:-1], "--force")
+    assert re.search(r"note: rank would run again .* results for which \d\.\d+ USD were paid", errors), errors
 
 
 @pytest.mark.parametrize(

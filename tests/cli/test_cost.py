@@ -111,6 +111,20 @@ def test_a_damaged_line_is_named(server: LLMServer, project: Project) -> None:
     assert "llm.ledger.jsonl:1" in result.stderr
 
 
+def test_the_remedy_for_a_damaged_line_leaves_no_finding_and_pays_nothing(server: LLMServer, project: Project) -> None:
+    call("run", "--config", project.config, "--quiet")
+    ledger, paid = project.run / "llm.ledger.jsonl", server.count
+    whole = ledger.read_bytes()
+    ledger.write_bytes(whole.replace(b'"attempts":1', b'"attempts":-1', 1))
+    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--force"])
+    assert "restore the file from a copy, or run with --run-id NAME" in result.stderr
+    call("run", "--config", project.config, "--quiet", "--run-id", "anew")
+    assert server.count == paid
+    call("audit", project.run.parent / "anew")
+    ledger.write_bytes(whole)
+    call("audit", project.run)
+
+
 def test_what_was_expected_is_kept_with_the_run_and_needs_no_inputs(server: LLMServer, project: Project) -> None:
     call("run", "--config", project.config, "--quiet")
     with_inputs = call("cost", project.run)

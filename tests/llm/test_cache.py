@@ -141,6 +141,14 @@ def test_only_text_can_be_a_value(cache):
         cache._cache.set("key", {"a": 1})
 
 
+def test_stats_count_what_is_damaged(cache, tmp_path):
+    cache.put("good", ENTRY)
+    for key, value in (("bad", "{"), ("negative", '{"raw": "x", "model": "m", "usd": -1}')):
+        cache._cache.set(key, value)
+    found = cache_stats(cache.folder)
+    assert (found.entries, found.damaged) == (1, 2)
+
+
 def test_stats_and_clear(cache):
     for number in range(3):
         cache.put(f"key {number}", ENTRY)
