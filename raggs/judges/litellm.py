@@ -20,6 +20,7 @@ from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
 from raggs.languages import detect_language
 from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import FALLBACK
+from raggs.prompts.labels import labelled, labels_for, order_schema
 from raggs.settings import Causes
 from raggs.text import one_line
 
@@ -104,12 +105,9 @@ class LiteLLMJudge(Judge):
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         labels = labels_for(len(passages))
-        shown = (
-            f"Passage {label}:\n{self._llm.guard(passage.content)}"
-            for label, passage in zip(labels, passages, strict=True)
-        )
+        shown = labelled([passage.content for passage in passages], self._llm.guard)
         messages = self._prompts["order"].render(
-            self._language(query), query=self._llm.guard(query.text), passages="\n\n".join(shown)
+            self._language(query), query=self._llm.guard(query.text), passages=shown
         )
         reply = await self._llm.ask(
             ChatRequest(
@@ -151,23 +149,3 @@ def check_order(answer: JsonObject, labels: Sequence[str]) -> tuple[int, ...]:
     if sorted(order) != sorted(labels) or len(order) != len(as_list(answer.get("order"))):
         raise ValueError(f'"order" must hold each of the labels {", ".join(labels)} exactly once')
     return tuple(positions[label] for label in order)
-
-
-def order_schema(labels: Sequence[str]) -> dict[str, object]:
-    """The form of an order. That labels must not repeat is beyond what providers enforce; `check_order` does."""
-    return {
-        "type": "object",
-        "properties": {"order": {"type": "array", "items": {"type": "string", "enum": list(labels)}}},
-        "required": ["order"],
-        "additionalProperties": False,
-    }
-
-
-def labels_for(count: int) -> tuple[str, ...]:
-    """A, B, ..., Z, AA, AB, ...: as columns of a spreadsheet."""
-    return tuple(_label(position) for position in range(count))
-
-
-def _label(position: int) -> str:
-    head, tail = divmod(position, 26)
-    return (_label(head - 1) if head else "") + chr(ord("A") + tail)

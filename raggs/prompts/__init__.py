@@ -16,22 +16,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from raggs.errors import ConfigError, NotFoundError
 from raggs.hashing import hash_value
 from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
-PromptUse = Literal["grade", "order", "rewrite"]
+PromptUse = Literal["grade", "order", "rewrite", "rerank", "relevance"]
 
-TASKS: tuple[PromptUse, ...] = ("grade", "order", "rewrite")
+TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
 FALLBACK = "en"
 PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "grade": frozenset({"query", "passage"}),
     "order": frozenset({"query", "passages"}),
     "rewrite": frozenset({"query"}),
+    "rerank": frozenset({"query", "passages"}),
+    "relevance": frozenset({"query", "passage"}),
 }
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 HEADING = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)

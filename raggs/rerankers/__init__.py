@@ -17,8 +17,10 @@ REGISTRY: Registry[Reranker] = Registry(
     "rerankers",
     "raggs.rerankers.base:Reranker",
     {
+        "listwise": "raggs.rerankers.listwise:ListwiseReranker",
         "litellm": "raggs.rerankers.litellm:LiteLLMReranker",
         "onnx": "raggs.rerankers.onnx:OnnxReranker",
+        "pointwise": "raggs.rerankers.pointwise:PointwiseReranker",
         "python": "raggs.rerankers.python:PythonReranker",
     },
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RerankerContext:
-    """What a reranker may use: language models, and the folders where work and paid answers are kept."""
+    """What a reranker may use: language models, and the folders where work and paid answers are kept.
+
+    `tell`: hears what a user should know.
+    """
 
     llm: LLM
     places: Places
     keeps: bool = True  # whether work that was done is looked up and kept in `places`
+    tell: Callable[[str], None] = lambda _: None
 
 
 class RerankerConfig(AdapterConfig):
@@ -54,6 +58,8 @@ class Reranking:
         tokens: that were read over all candidates, query and passage; 0 where nobody counts them.
         ms: of the work or of the paid calls, when they were done, also where the answer was kept; None where not known.
         calls, usd: the paid calls behind it, also where their answers were kept.
+        repaired: answers that could be used though they named passages twice, not at all, or such as were not shown.
+        problems: what failed and left an earlier order as it was, in words.
     """
 
     ranked: tuple[Reranked, ...]
@@ -61,6 +67,8 @@ class Reranking:
     ms: float | None = None
     calls: int = 0
     usd: float = 0.0
+    repaired: int = 0
+    problems: tuple[str, ...] = ()
 
     @classmethod
     def of(

@@ -69,7 +69,7 @@ class Workshop(Models):
             keeps: whether what a model of this machine has read is looked up and kept, as far as the workshop keeps
                 answers; without, each time is that of the work.
         """
-        context = RerankerContext(llm or self.llm, self.places, keeps and self.keeps_answers)
+        context = RerankerContext(llm or self.llm, self.places, keeps and self.keeps_answers, self._notice)
         return self._own(rerankers.REGISTRY.of(spec)(spec, context))
 
     def retrievers(

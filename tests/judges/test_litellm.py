@@ -15,9 +15,10 @@ from support.llm_server import FENCED, LLMServer
 from raggs.artifacts import Passage, Query
 from raggs.errors import BudgetError, ConfigError
 from raggs.judges.base import JudgeContext, Judgment
-from raggs.judges.litellm import LiteLLMJudge, check_grade, check_order, labels_for, order_schema
+from raggs.judges.litellm import LiteLLMJudge, check_grade, check_order
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 from raggs.prompts import load_prompt
+from raggs.prompts.labels import labels_for, order_schema
 
 QUERY = Query(qid="secret-qid", text="Where do herons nest?")
 PASSAGES = [

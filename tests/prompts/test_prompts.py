@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raggs.errors import ConfigError, NotFoundError
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
 
-SHIPPED = [("grade@1", "grade"), ("order@1", "order"), ("rewrite@1", "rewrite")]
+SHIPPED = [(f"{task}@1", task) for task in ("grade", "order", "rewrite", "rerank", "relevance")]
 GRADE = "A note.\n\n# system\n\nBe fair.\n\n# user\n\n{{query}} against {{ passage }}\n"
 
 

