@@ -16,7 +16,7 @@ from raggs.app.catalog import REGISTRIES, catalog, json_schema
 METHODS = {
     "corpora": ("source_hash", "passages"),
     "queries": ("queries",),
-    "embedders": ("identity", "causes", "models", "dims", "embed"),
+    "embedders": ("identity", "causes", "models", "dims", "embed", "embed_queries"),
     "rewriters": ("rewrite", "causes", "models"),
     "retrievers": ("search", "causes", "check", "close"),
     "indexes": ("open", "rescores", "causes", "check"),
@@ -37,6 +37,8 @@ HEAVY = (
     "scipy",
     "networkx",
     "requests",
+    "onnxruntime",
+    "tokenizers",
     "dask",
     "distributed",
     "faiss",

@@ -1,6 +1,6 @@
 """Embedders by name: one file and one line each (see `base.Embedder`).
 
-Imports: llm, leaves.
+Imports: localmodels, llm, leaves.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ REGISTRY: Registry[Embedder] = Registry(
     "raggs.embedders.base:Embedder",
     {
         "litellm": "raggs.embedders.litellm:LiteLLMEmbedder",
+        "onnx": "raggs.embedders.onnx:OnnxEmbedder",
         "python": "raggs.embedders.python:PythonEmbedder",
         "wordllama": "raggs.embedders.wordllama:WordLlamaEmbedder",
     },

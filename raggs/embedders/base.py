@@ -70,3 +70,11 @@ class Embedder(Adapter, ABC):
         Raises:
             ProviderError: the model gave a wrong shape, NaN or infinity.
         """
+
+    def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """The same of questions, for models that read these in another way than passages.
+
+        Raises:
+            ProviderError: as `embed`.
+        """
+        return self.embed(texts)

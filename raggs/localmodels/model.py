@@ -80,7 +80,7 @@ class LocalModel:
             PrerequisiteError, NotFoundError, DataError: the model cannot be loaded.
             ProviderError: it failed, or gave NaN or infinity.
         """
-        session, name = self._session, self._output
+        session, name = self._session, self.output
         mask = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
         for row, tokens in zip(mask, batch, strict=True):
             row[: len(tokens)] = 1
@@ -98,12 +98,12 @@ class LocalModel:
     @property
     def size(self) -> int | None:
         """The length of the output's last axis; None where the model does not tell."""
-        last = self._shapes[self._output][-1:]
+        last = self._shapes[self.output][-1:]
         return last[0] if last and isinstance(last[0], int) else None
 
     def wrong_output(self, numbers: Vectors, wanted: str) -> ProviderError:
         """What is said of an output that cannot be used."""
-        return self._wrong(f"gave {self._output!r} of shape {numbers.shape}, not {wanted}")
+        return self._wrong(f"gave {self.output!r} of shape {numbers.shape}, not {wanted}")
 
     def token(self, text: str) -> int:
         """The id of a token.
@@ -158,7 +158,8 @@ class LocalModel:
         return {output.name: output.shape for output in self._session.get_outputs()}
 
     @property
-    def _output(self) -> str:
+    def output(self) -> str:
+        """The name of the output that is taken."""
         return next((name for name in self._outputs if name in self._shapes), next(iter(self._shapes)))
 
     def _feed(self, batch: Sequence[Tokens], mask: Ints) -> Iterator[tuple[str, Ints]]:

@@ -85,7 +85,7 @@ class Embed(Stage[EmbedConfig]):
         if embedder is None:
             yield from batch
             return
-        vectors = embedder.embed([record.rewrite for record in batch])
+        vectors = embedder.embed_queries([record.rewrite for record in batch])
         for record, vector in zip(batch, vectors, strict=True):
             yield record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
 
