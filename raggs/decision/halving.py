@@ -1,12 +1,12 @@
-"""Which systems need not be looked at further: those worse, beyond doubt, than another one on the queries seen so far.
+"""Which systems need not be looked at further: those worse, beyond doubt, than others on the queries seen so far.
 
-The queries come in a random order without replacement, and each comparison is a bet: somebody who believes that a
-system is at least as good as its rival over all queries sells bets on each difference at fair prices, and a capital of
-1 that has grown to `systems / error` refutes the belief (Waudby-Smith and Ramdas, "Estimating means of bounded random
-variables by betting", 2023, sections 4 and 5). By Ville's inequality that holds at all times at once, so rounds cost
-nothing, and it needs no law of the differences but their range: a system that fails rarely and then wholly is not
-mistaken for a steady one. A union bound over the rivals gives: the system with the best mean over all queries is
-dropped in any of the rounds with a probability of at most `error`.
+The queries come in a random order without replacement. Against the belief that a system is the best over all queries,
+somebody bets on each query, at prices that are fair under that belief, that whoever leads so far will beat it; a
+capital of 1 that has grown to 1 / error refutes the belief (Waudby-Smith and Ramdas, "Estimating means of bounded
+random variables by betting", 2023, sections 4 and 5). By Ville's inequality that holds at all times at once, so rounds
+cost nothing; only the belief about the best system is true, so the number of systems costs nothing either; and no law
+of the differences is assumed but their range: a system that fails rarely, but then wholly, is not taken for the better
+one. So the system with the best mean over all queries is dropped, in any round, with a probability of at most `error`.
 
 Must not see queries in the order of their file: the first ones may be of one kind.
 """
@@ -31,12 +31,13 @@ TINY = 1e-12
 
 @dataclass(frozen=True)
 class Dropped:
-    """A system that is worse than a rival beyond doubt.
+    """A system that is worse than others beyond doubt.
 
     Attributes:
-        name, by: the system and its rival.
-        difference: mean of the rival minus the system over the queries seen; above 0.
-        evidence: natural logarithm of the capital; at least ln(systems / error).
+        name: of the system.
+        by: the best of the queries seen, among those that may replace it.
+        difference: mean of that one minus the system, over the queries seen; may be 0 where several share the lead.
+        evidence: natural logarithm of the capital; at least ln(1 / error).
     """
 
     name: str
@@ -50,9 +51,9 @@ class Halving:
     """A round: who stays, in the order given, and who goes.
 
     Attributes:
-        kept, dropped: each system stands in one of them.
+        kept, dropped: each system that was still looked at stands in one of them.
         queries: seen so far, in all rounds.
-        needed: the evidence that drops a system, ln(rivals / error).
+        needed: the evidence that drops a system, ln(1 / error).
     """
 
     kept: tuple[str, ...]
@@ -71,7 +72,7 @@ def halve(
     values: npt.ArrayLike,
     *,
     total: int,
-    systems: int,
+    looked_at: Sequence[int] | None = None,
     replaces: npt.ArrayLike | None = None,
     error: float = ERROR,
     span: float = 1.0,
@@ -79,13 +80,15 @@ def halve(
     """Drop what is worse beyond doubt on the queries seen.
 
     Args:
-        names: the systems still there.
+        names: all systems that there were at the start, also those dropped in earlier rounds.
         values: of the deciding measure, shape (names, queries seen in all rounds), columns in the order of
-            `draw_order`. NaN, where a measure is undefined for one of two systems, counts as no difference.
+            `draw_order`. A query counts where all systems that were looked at on it have a value; NaN elsewhere.
         total: queries that there are in all.
-        systems: that there were at the start, at least as many as names.
+        looked_at: on how many of the first queries each system was; all where None. Those looked at on all queries
+            seen are judged, the others were dropped before.
         replaces: shape (names, names); true where the system of the row may drop that of the column: one that costs
-            more, or takes longer, does not make a cheaper or faster one superfluous. All may where None.
+            more, or takes longer, does not make a cheaper or faster one superfluous. All may where None. The promise
+            then holds for each system that none of those which may replace it betters.
         error: the greatest probability of dropping the best system, over all rounds; inside 0..1.
         span: the largest value that the measure can take minus the smallest.
 
@@ -94,52 +97,59 @@ def halve(
     """
     matrix = checked_values(values, len(names))
     queries = matrix.shape[1]
-    if not (0 < error < 1 and span > 0 and queries <= total and len(names) <= systems):
-        raise ValueError(
-            f"0 < error < 1, span > 0, {queries} queries <= total and {len(names)} names <= systems do not hold for "
-            f"error={error}, span={span}, total={total}, systems={systems}"
-        )
-    needed = math.log(max(systems - 1, 1) / error)
+    if not (0 < error < 1 and span > 0 and queries <= total):
+        raise ValueError(f"0 < error < 1, span > 0 and {queries} queries <= {total} do not hold for {error}, {span}")
+    counts = np.array([queries] * len(names) if looked_at is None else looked_at, dtype=np.int64)
+    if counts.shape != (len(names),) or (counts > queries).any():
+        raise ValueError(f"each system was looked at on at most {queries} queries, got {counts.tolist()}")
+    table = _table(matrix, counts, span)
     allowed = _allowed(replaces, len(names))
-    if not queries or len(names) < 2:
-        return Halving(tuple(names), (), queries, needed)
-    rows, rivals = _rivals(matrix, allowed)
-    gaps = np.nan_to_num(matrix[rivals] - matrix[rows])
-    if (np.abs(gaps) > span + TINY).any():
-        raise ValueError(f"two systems differ by more than the span of {span} on a query")
-    evidence = log_capital(gaps / span, total)
-    dropped = {
-        row: Dropped(names[row], names[rival], float(gap), float(found))
-        for row, rival, gap, found in zip(rows.tolist(), rivals.tolist(), gaps.mean(axis=1), evidence, strict=True)
-        if found >= needed
-    }
-    kept = tuple(name for row, name in enumerate(names) if row not in dropped)
+    evidence = log_capital(table, counts, allowed, total)
+    needed, dropped = math.log(1 / error), {}
+    for row in np.flatnonzero((counts == queries) & (evidence >= needed)).tolist():
+        by, gap = _leader(table, row, counts == queries, allowed)
+        dropped[row] = Dropped(names[row], names[by], gap * span, float(evidence[row]))
+    kept = tuple(names[row] for row in np.flatnonzero(counts == queries).tolist() if row not in dropped)
     return Halving(kept, tuple(dropped.values()), queries, needed)
 
 
-def log_capital(gaps: Floats, total: int) -> Floats:
-    """The natural logarithm of the largest capital so far against "the mean over all `total` queries is 0 or less".
+def log_capital(table: Floats, counts: Ints, allowed: Flags, total: int) -> Floats:
+    """The natural logarithm of the largest capital so far against "none has a better mean over all `total` queries".
 
-    The mean of several gamblers' capitals, who stake different shares of the largest bet that cannot ruin them.
+    The mean of several gamblers' capitals, who stake different shares of the largest bet that cannot ruin them, all of
+    them on whoever leads so far against the system.
 
     Args:
-        gaps: shape (comparisons, queries seen), in -1..1, in random order without replacement.
+        table: shape (systems, queries seen), no two of a column farther apart than 1; random order, no replacement.
+        counts: on how many of the first queries each system was looked at.
+        allowed: shape (systems, systems), who may stand in for whom.
         total: queries in all.
 
     Returns:
-        Shape (comparisons,); infinite where no values of the queries left could make up for those seen.
+        Shape (systems,); infinite where no values of the queries left could make up for those seen.
     """
-    seen = np.cumsum(gaps, axis=1) - gaps  # before each query
-    capital = np.zeros((gaps.shape[0], STAKES.size))
-    best = np.zeros(gaps.shape[0])
-    for query in range(gaps.shape[1]):
-        fair = -seen[:, query] / (total - query)  # the mean of what is left, were the belief true
-        gain = _gain(gaps[:, query], fair)
+    capital = np.zeros((len(table), STAKES.size))
+    best, sums = np.zeros(len(table)), np.zeros(len(table))
+    for query in range(table.shape[1]):
+        now, there = table[:, query], counts > query
+        gap, lead = _against_leader(now, sums, there, allowed)
+        gain = _gain(gap, -lead / (total - query))  # what is left would have this mean, were the belief true
         certain = np.isinf(gain)
         capital += np.log1p(np.where(certain, 0.0, gain)[:, None] * STAKES)
         capital[certain] = math.inf
         best = np.maximum(best, np.logaddexp.reduce(capital, axis=1) - math.log(STAKES.size))
+        sums += np.where(there, now, 0.0)
     return best
+
+
+def _against_leader(now: Floats, sums: Floats, there: Flags, allowed: Flags) -> tuple[Floats, Floats]:
+    """By system: how far whoever led before this query is ahead of it here, and in the sums until then."""
+    if allowed.all():
+        leaders = np.full(len(now), np.where(there, sums, -math.inf).argmax())
+    else:
+        leaders = np.where(allowed & there[:, None], sums[:, None], -math.inf).argmax(axis=0)
+    led = there & there[leaders] & allowed[leaders, np.arange(len(now))]
+    return np.where(led, now[leaders] - now, 0.0), np.where(led, sums[leaders] - sums, 0.0)
 
 
 def _gain(gap: Floats, fair: Floats) -> Floats:
@@ -150,18 +160,29 @@ def _gain(gap: Floats, fair: Floats) -> Floats:
     return np.where(refuted, math.inf, gain)
 
 
+def _table(matrix: Floats, counts: Ints, span: float) -> Floats:
+    """Values in units of the span, 0 where a system was not looked at and on queries that do not count."""
+    there = counts[:, None] > np.arange(matrix.shape[1])
+    counting = ~(np.isnan(matrix) & there).any(axis=0)
+    table = np.where(there & counting, matrix, 0.0) / span
+    most = np.where(there, table, -math.inf).max(axis=0, initial=-math.inf)
+    least = np.where(there, table, math.inf).min(axis=0, initial=math.inf)
+    if (most - least > 1 + TINY).any():
+        raise ValueError(f"two systems differ by more than the span of {span} on a query")
+    return table
+
+
 def _allowed(replaces: npt.ArrayLike | None, names: int) -> Flags:
     allowed = np.ones((names, names), dtype=np.bool_) if replaces is None else np.array(replaces, dtype=np.bool_)
     if allowed.shape != (names, names):
         raise ValueError(f"who replaces whom is asked of {names} x {names} systems, got the shape {allowed.shape}")
-    return allowed & ~np.eye(names, dtype=np.bool_)
+    return allowed
 
 
-def _rivals(matrix: Floats, allowed: Flags) -> tuple[Ints, Ints]:
-    """Rows that have a rival ahead of them, and of each the best one that may replace it."""
-    count = (~np.isnan(matrix)).sum(axis=1)
-    means = np.divide(np.nansum(matrix, axis=1), count, out=np.full(len(matrix), -math.inf), where=count > 0)
-    ahead = np.where(allowed, means[:, None], -math.inf)
-    rivals = ahead.argmax(axis=0)
-    rows = np.flatnonzero(ahead.max(axis=0) > means)
-    return rows, rivals[rows]
+def _leader(table: Floats, row: int, there: Flags, allowed: Flags) -> tuple[int, float]:
+    """The best other system that may replace this one, and by how much its mean is better."""
+    means = table.mean(axis=1)
+    rivals = there & allowed[:, row]
+    rivals[row] = False
+    best = int(np.where(rivals, means, -math.inf).argmax())
+    return best, float(means[best] - means[row])

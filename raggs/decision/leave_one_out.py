@@ -10,10 +10,8 @@ Must not score: the caller does, with the judged sets that are given here.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from itertools import chain
 
 Judged = Mapping[str, Mapping[str, int]]
 Pools = Mapping[str, Mapping[str, Collection[str]]]
@@ -76,33 +74,32 @@ def contributions(
     Returns:
         In the order of the groups' first systems.
     """
+    group_of = {system: (groups or {}).get(system, system) for system in pools}
     members: dict[str, list[str]] = {}
-    for system in pools:
-        members.setdefault((groups or {}).get(system, system), []).append(system)
-    held = {
-        group: {qid: _held(pools, systems, qid, grades) for qid, grades in judged.items()}
-        for group, systems in members.items()
-    }
-    finders = {qid: Counter(chain.from_iterable(held[group][qid] for group in members)) for qid in judged}
+    for system, group in group_of.items():
+        members.setdefault(group, []).append(system)
+    unique: dict[str, dict[str, tuple[str, ...]]] = {group: {} for group in members}
+    for qid, grades in judged.items():
+        for group, doc_ids in _owned(pools, group_of, qid, grades).items():
+            unique[group][qid] = tuple(sorted(doc_ids))
     total = sum(map(len, judged.values()))
-    found = []
-    for group, systems in members.items():
-        alone = {
-            qid: tuple(sorted(doc_id for doc_id in held[group][qid] if finders[qid][doc_id] == 1)) for qid in judged
-        }
-        unique = {qid: doc_ids for qid, doc_ids in alone.items() if doc_ids}
-        grades = [judged[qid][doc_id] for qid, doc_ids in unique.items() for doc_id in doc_ids]
-        found.append(
-            Contribution(
-                group=group,
-                systems=tuple(systems),
-                unique=unique,
-                judged=len(grades),
-                useful=sum(grade >= useful for grade in grades),
-                share=len(grades) / total if total else 0.0,
-            )
-        )
-    return tuple(found)
+    return tuple(
+        _contribution(group, systems, unique[group], judged, useful, total) for group, systems in members.items()
+    )
+
+
+def _contribution(
+    group: str, systems: Collection[str], unique: dict[str, tuple[str, ...]], judged: Judged, useful: int, total: int
+) -> Contribution:
+    grades = [judged[qid][doc_id] for qid, doc_ids in unique.items() for doc_id in doc_ids]
+    return Contribution(
+        group=group,
+        systems=tuple(systems),
+        unique=unique,
+        judged=len(grades),
+        useful=sum(grade >= useful for grade in grades),
+        share=len(grades) / total if total else 0.0,
+    )
 
 
 def without(judged: Judged, contribution: Contribution) -> dict[str, dict[str, int]]:
@@ -148,6 +145,15 @@ def _fall(system: str, own: Contribution, scores: Mapping[str, float], alone: Ma
     )
 
 
-def _held(pools: Pools, systems: Collection[str], qid: str, grades: Mapping[str, int]) -> set[str]:
-    """The judged passages of a query that some of the systems brought."""
-    return {doc_id for system in systems for doc_id in pools[system].get(qid, ()) if doc_id in grades}
+def _owned(pools: Pools, group_of: Mapping[str, str], qid: str, grades: Mapping[str, int]) -> dict[str, list[str]]:
+    """By group, the judged passages of a query that it alone brought."""
+    owner: dict[str, str | None] = {}  # None: of several groups
+    for system, group in group_of.items():
+        for doc_id in pools[system].get(qid, ()):
+            if doc_id in grades:
+                owner[doc_id] = group if owner.get(doc_id, group) == group else None
+    owned: dict[str, list[str]] = {}
+    for doc_id, group_or_none in owner.items():
+        if group_or_none is not None:
+            owned.setdefault(group_or_none, []).append(doc_id)
+    return owned
