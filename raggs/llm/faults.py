@@ -19,7 +19,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
-from raggs.llm.limits import lowered, retry_after
+from raggs.llm.limits import lowered, refused_for, retry_after
 from raggs.llm.prices import key_variable
 from raggs.secrets import HIDDEN, mask
 from raggs.text import plural, shorten
@@ -218,7 +218,8 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
     )
     about_format = rule.treatment is not Treatment.RETRY and any(word in str(error) for word in FORMAT_WORDS)
     headers = lowered(_headers(error))
-    return Fault(rule, told, retry_after(headers), about_format, headers)
+    wait_s = refused_for(headers) if rule is BUSY else retry_after(headers)
+    return Fault(rule, told, wait_s, about_format, headers)
 
 
 def _rule(error: BaseException) -> Rule:

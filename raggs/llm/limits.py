@@ -23,6 +23,7 @@ NUMBER = re.compile(r"\d+(\.\d+)?")
 DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 UNITS_S = (86400, 3600, 60, 1, 0.001)
 EPOCH_S = 1e9  # a number of seconds beyond is a date
+LONG_S = 600.0  # a pause that is no matter of rate any more
 
 
 class Allowance(NamedTuple):
@@ -59,6 +60,17 @@ def allowance(headers: Mapping[str, str], unit: str, now: datetime | None = None
         if NUMBER.fullmatch(remaining) and reset_s is not None:
             return Allowance(float(remaining), reset_s)
     return None
+
+
+def refused_for(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """Seconds that a refusal asks to wait: by Retry-After, else until an allowance that is used up is whole again.
+
+    The second only where it takes longer than `LONG_S`: what comes back sooner comes back bit by bit, at a rate.
+    """
+    if (told := retry_after(headers, now)) is not None:
+        return told
+    found = [allowance(headers, unit, now) for unit in ("requests", "tokens")]
+    return max((each.reset_s for each in found if each and not each.remaining and each.reset_s > LONG_S), default=None)
 
 
 def _seconds(value: str, now: datetime | None) -> float | None:

@@ -18,11 +18,11 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from raggs.errors import ProviderError
 from raggs.llm.faults import BUSY, Fault, Rule, Treatment
-from raggs.llm.limits import MINUTE_S, Allowance, allowance
+from raggs.llm.limits import LONG_S, MINUTE_S, Allowance, allowance
 from raggs.llm.pace import Pace
 
 LONGEST_BACKOFF_S = 60.0
-LONGEST_WAIT_S = 600.0  # a provider that asks for more will not be waited for
+LONGEST_WAIT_S = LONG_S  # a provider that asks for more will not be waited for
 TOLD_S = 15.0  # pauses from which on users are told
 UNITS = (("h", 3600), ("min", 60))
 

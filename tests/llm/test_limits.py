@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.llm.limits import allowance, lowered, retry_after
+from raggs.llm.limits import allowance, lowered, refused_for, retry_after
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -62,3 +62,18 @@ def test_units_and_makers_are_told_apart():
 
 def test_milliseconds_are_more_exact():
     assert retry_after({"Retry-After": "1", "retry-after-ms": "250"}) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({"remaining": "0", "reset": "24h"}, 86400),
+        ({"remaining": "0", "reset": "30s"}, None),
+        ({"remaining": "1", "reset": "24h"}, None),
+        ({"remaining": "0"}, None),
+    ],
+)
+def test_a_refusal_lasts_until_what_is_used_up_is_whole(headers, wait_s):
+    told = {f"x-ratelimit-{name}-tokens": value for name, value in headers.items()}
+    assert refused_for(told, NOW) == wait_s
+    assert refused_for({**told, "retry-after": "2"}, NOW) == 2

@@ -366,9 +366,11 @@ def _spoil(answer: dict[str, Any], fault: str) -> str | None:
 
 
 def _retry_after(detail: str) -> dict[str, str]:
-    """`2` seconds, or `date` for an HTTP date a second ahead."""
+    """`2` seconds, `date` for an HTTP date a second ahead, or `day` for an allowance that is used up until tomorrow."""
     if not detail:
         return {}
+    if detail == "day":
+        return {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "24h0m0s"}
     return {"Retry-After": formatdate(time.time() + 1, usegmt=True) if detail == "date" else detail}
 
 
