@@ -2,6 +2,6 @@
 
 The command line, Python programs and pages call nothing else.
 
-Imports: config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop, adapters, rerankers,
-tools, libraries, llm, leaves.
+Imports: sweeps, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop, adapters,
+rerankers, tools, libraries, llm, leaves.
 """

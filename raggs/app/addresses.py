@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from raggs.config.models import RunConfig
 from raggs.elastic.server import API_KEY, PASSWORD
 from raggs.errors import PrerequisiteError
 from raggs.jsontypes import Place, leaves
 from raggs.llm.prices import key_variable, provider_of
 from raggs.secrets import SHORTEST, is_secret_name
+from raggs.settings import Settings
 
 TRUSTED = "RAGGS_TRUSTED_HOSTS"
 SERVERS = ("_BASE_URL", "_API_BASE", "_API_URL")
@@ -35,7 +35,8 @@ ASKING = {
     "retrieve": ("embed", "retrieve"),
     "judge": ("judge",),
     "rank": ("judge", "rank"),
-}  # by stage: sections that name models
+    "sweep": ("axes", "systems"),
+}  # by stage, or for a whole sweep: sections that name models
 
 _approved: set[Destination] = set()  # for this process
 
@@ -64,11 +65,11 @@ def nobody(_: Sequence[Destination]) -> bool:
     return False
 
 
-def permit(config: RunConfig, stages: Collection[str], approve: Approve = nobody) -> None:
+def permit(config: Settings, stages: Collection[str], approve: Approve = nobody) -> None:
     """See to it that keys go only where the user wants them.
 
     Args:
-        stages: that may ask language models; servers of Elasticsearch are always looked at.
+        stages: that may ask language models, or "sweep"; servers of Elasticsearch are always looked at.
         approve: shows the user what is new; whether it may be used. Its yes counts for the whole process.
 
     Raises:
@@ -82,7 +83,7 @@ def permit(config: RunConfig, stages: Collection[str], approve: Approve = nobody
     _approved.update(new)
 
 
-def destinations(config: RunConfig, stages: Collection[str]) -> Iterator[Destination]:
+def destinations(config: Settings, stages: Collection[str]) -> Iterator[Destination]:
     """The addresses in a configuration to which a key would be sent that the environment holds."""
     tree = config.model_dump(mode="json")
     sections = {section for stage in stages for section in ASKING.get(stage, ())}

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import audits, configs, cost, evals, housekeeping, indexing, outputs, prompts, runs
+from raggs.cli import audits, configs, cost, evals, housekeeping, indexing, outputs, prompts, runs, sweeps
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -62,6 +62,7 @@ app.command("audit")(audits.audit)
 app.command("keygen")(audits.keygen)
 app.command("export")(outputs.export)
 app.command("eval")(evals.eval_)
+app.command("sweep")(sweeps.sweep)
 app.command("validate")(configs.validate)
 app.command("doctor")(housekeeping.doctor)
 app.command("list")(outputs.list_)

@@ -26,12 +26,12 @@ def show(report: Report, screen: Console, *, per_query: bool, files: Sequence[Pa
     """Print the report; nothing is computed here."""
     if per_query:
         _per_query(report)
-    _document(lay_out(report), screen)
+    show_document(lay_out(report), screen)
     for file in files:
         say(str(file))
 
 
-def _document(document: Document, screen: Console) -> None:
+def show_document(document: Document, screen: Console) -> None:
     """The scores as a table; of what the analyses found, the sentences, which stand for their tables."""
     _say([f"warning: {warning}" for warning in document.warnings], screen, style="bold yellow")
     _scores(document.scores, screen)

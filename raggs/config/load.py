@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -20,8 +20,10 @@ from raggs.config.models import RunConfig
 from raggs.config.source import Origin, Source, read_source
 from raggs.errors import ConfigError, UsageError
 from raggs.jsontypes import Place, leaves
-from raggs.settings import BASE_FOLDER, UNKNOWN_KEY
+from raggs.settings import BASE_FOLDER, UNKNOWN_KEY, Settings
 from raggs.text import did_you_mean, shorten
+
+S = TypeVar("S", bound=Settings)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,14 @@ def load_config(
         ConfigError: the file, a variable or an override cannot be right; with line and remedy.
         UsageError: an override is not of the form ``key=value``.
     """
-    file = Path(path)
+    run, origins = load_settings(RunConfig, Path(path), overrides, environment)
+    return LoadedConfig(Path(path), run, origins)
+
+
+def load_settings(
+    model: type[S], file: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> tuple[S, Mapping[Place, Origin]]:
+    """Any settings that a YAML file holds as a whole, and where each of its values is from; as `load_config`."""
     if environment is None:
         environment = environment_for(file)
     source = read_source(file, environment)
@@ -81,12 +90,12 @@ def load_config(
             )
         assign(source, split_key(key.strip()), text, Origin("--set", key.strip()))
     refuse_secrets(source, environment)
-    return LoadedConfig(file, _checked(source), source.origins)
+    return _checked(model, source), source.origins
 
 
-def _checked(source: Source) -> RunConfig:
+def _checked(model: type[S], source: Source) -> S:
     try:
-        return RunConfig.model_validate(source.values, context={BASE_FOLDER: source.path.parent.resolve()})
+        return model.model_validate(source.values, context={BASE_FOLDER: source.path.parent.resolve()})
     except ValidationError as error:
         raise _explain(error, source) from error
 

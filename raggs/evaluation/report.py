@@ -40,7 +40,7 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
     scoring = study.scoring
     parts = tuple(_system(study, system) for system in systems)
     return Report(
-        golden=_golden(study.judgments),
+        golden=golden_part(study.judgments),
         measures=tuple(named.name for named in scoring.measures),
         higher_is_better={named.name: named.higher for named in scoring.measures},
         ties=scoring.ties,
@@ -55,7 +55,8 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
     )
 
 
-def _golden(judgments: Judgments) -> GoldenPart:
+def golden_part(judgments: Judgments) -> GoldenPart:
+    """What a report says of the judgments."""
     scale = judgments.qrels.scale
     return GoldenPart(
         source=judgments.source,

@@ -15,6 +15,7 @@ NOTES: Mapping[str, str] = {
     "vectors": "embeddings of passages and indexes over them; made again by the embedder",
     "rerank": "scores of rerankers of this machine; made again by the model",
     "bm25": "lexical indexes; made again from the passages",
+    "sweeps": "lists of the parts of sweeps; made again by searching",
 }
 
 
@@ -57,3 +58,8 @@ class Places:
     def bm25(self) -> Path:
         """Lexical indexes, a folder for each corpus and parameters."""
         return self.folder("bm25")
+
+    @property
+    def sweeps(self) -> Path:
+        """Lists that systems of sweeps share."""
+        return self.folder("sweeps")

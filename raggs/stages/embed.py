@@ -14,6 +14,7 @@ from raggs.arrays import shortest_floats
 from raggs.artifacts import EmbedRecord, Query, QueryRecord, Record
 from raggs.embedders.base import EmbedderConfig
 from raggs.languages import detect_language
+from raggs.rewriters.base import Rewriter
 from raggs.settings import Causes, Settings
 from raggs.stages.base import Services, Stage, Work, run_ordered
 from raggs.text import clean_unicode, one_line
@@ -59,21 +60,9 @@ class Embed(Stage[EmbedConfig]):
         yield from map(QueryRecord.of, services.queries.values())
         total = len(services.queries)
 
-        async def prepare(query: Query) -> EmbedRecord:
-            text = one_line(clean_unicode(query.text))
-            language = query.language or detect_language(text, config.language)
-            rewrite = await services.rewriter.rewrite(query, text, language)
-            return EmbedRecord(
-                qid=query.qid,
-                text=text,
-                rewrite=rewrite,
-                bm25_text=rewrite,
-                language=language,
-                embedding=(),
-                embedder="",
-            )
-
-        prepared = run_ordered(services, services.queries.values(), prepare)
+        prepared = run_ordered(
+            services, services.queries.values(), lambda query: prepare(query, services.rewriter, config.language)
+        )
         done = 0
         while batch := list(islice(prepared, BATCH)):
             yield from self._embed(batch, services)
@@ -88,6 +77,23 @@ class Embed(Stage[EmbedConfig]):
         vectors = embedder.embed_queries([record.rewrite for record in batch])
         for record, vector in zip(batch, vectors, strict=True):
             yield record.model_copy(update={"embedding": tuple(shortest_floats(vector)), "embedder": embedder.identity})
+
+
+async def prepare(query: Query, rewriter: Rewriter, usual: str) -> EmbedRecord:
+    """A question cleaned and rewritten, without a vector.
+
+    Args:
+        usual: the language where the question's own cannot be told.
+
+    Raises:
+        ProviderError: as the rewriter.
+    """
+    text = one_line(clean_unicode(query.text))
+    language = query.language or detect_language(text, usual)
+    rewrite = await rewriter.rewrite(query, text, language)
+    return EmbedRecord(
+        qid=query.qid, text=text, rewrite=rewrite, bm25_text=rewrite, language=language, embedding=(), embedder=""
+    )
 
 
 STAGE = Embed()

@@ -93,10 +93,11 @@ def _on_measure(study: Study, named: Named, baseline: str) -> Iterator[Compariso
     base = columns.pop(baseline)
     several = compare_many(base, columns, seed=study.scoring.seed, alpha=1.0 - study.scoring.confidence)
     for name, result in several.items():
-        yield _part(name, baseline, named.name, sign, result)
+        yield comparison_part(name, baseline, named.name, result, sign)
 
 
-def _part(system: str, baseline: str, measure: str, sign: float, result: Comparison) -> ComparisonPart:
+def comparison_part(system: str, baseline: str, measure: str, result: Comparison, sign: float = 1.0) -> ComparisonPart:
+    """A comparison as reports hold it. `sign`: -1 where values were turned round, since lower is better."""
     low, high = sorted((sign * result.difference.low, sign * result.difference.high))
     return ComparisonPart(
         system=system,

@@ -1,0 +1,144 @@
+"""Sweep: measure systems on the questions of a golden set, and choose one under limits.
+
+A sweep whose inputs and settings have not changed is read, not run. Other limits choose again from what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.beside import beside, in_loop
+from raggs.config.environment import refuse_stored
+from raggs.config.load import load_settings
+from raggs.hashing import hash_value
+from raggs.pipeline.events import Listener, silent
+from raggs.registry import installed
+from raggs.settings import causes_of
+from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.deriving import derive
+from raggs.sweeps.grid import Grid, make_grid
+from raggs.sweeps.measuring import Measuring
+from raggs.sweeps.models import Plan, SweepReport
+from raggs.sweeps.planning import plan
+from raggs.sweeps.scoring import Scorer
+from raggs.sweeps.store import SweepManifest, SweepStore, now
+from raggs.sweeps.world import World
+from raggs.sweeps.writers import report_files
+
+PACKAGES = ("numpy", "bm25s", "faiss-cpu", "hnswlib", "onnxruntime", "wordllama", "raggs")
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """A sweep's report, where it lies, and whether anything was done for it."""
+
+    report: SweepReport
+    folder: Path
+    unchanged: bool
+
+
+def load_sweep(path: Path | str, overrides: Sequence[str] = ()) -> SweepConfig:
+    """A sweep's configuration from its YAML file; see `raggs.config.load.load_config` for what can be wrong."""
+    return load_settings(SweepConfig, Path(path), overrides)[0]
+
+
+def sweep(
+    config: SweepConfig | Path | str,
+    *,
+    listen: Listener = silent,
+    approve: Approve = nobody,
+) -> SweepResult:
+    """Measure all systems and choose. Works in notebooks too.
+
+    Args:
+        config: a configuration, or the path of its file.
+        listen: hears how far the work is.
+        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+
+    Raises:
+        RaggsError: see `raggs.errors`; whatever was measured or paid for is kept.
+    """
+    if in_loop():
+        return beside(lambda hear: sweep(config, listen=hear), listen)
+    if not isinstance(config, SweepConfig):
+        config = load_sweep(config)
+    permit(config, ["sweep"], approve)
+    stored = config.model_dump(mode="json")
+    refuse_stored(stored)
+    world, grid = World(config, listen), make_grid(config)
+    try:
+        return _sweep(config, stored, world, grid)
+    finally:
+        world.close()
+
+
+def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
+    """What a sweep would do and cost. Nobody is asked, nothing is searched.
+
+    Raises:
+        RaggsError: as `sweep`, for what can be known before.
+    """
+    world, grid = World(config, listen), make_grid(config)
+    try:
+        return plan(Measuring(world, grid.systems, SweepStore(world.folder)), world, grid)
+    finally:
+        world.close()
+
+
+def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid: Grid) -> SweepResult:
+    store = SweepStore(world.folder)
+    Scorer(config, world.judgments).measures()  # a wrong name is told before the work
+    measuring = Measuring(world, grid.systems, store)
+    causes = hash_value(
+        {
+            "config": causes_of(config),
+            "golden": world.judgments.digest,
+            "systems": [measuring.fingerprint(system) for system in grid.systems],
+            "packages": {name: installed(name) for name in PACKAGES},
+        }
+    )
+    told = {"limits": config.limits, "latency": config.latency, "prices": config.prices}
+    settings = hash_value({name: stored[name] for name in told})
+    if store.exists and not store.changed():
+        manifest = store.manifest()
+        if (manifest.causes, manifest.settings) == (causes, settings) and not _unfinished(store):
+            return SweepResult(store.report(), store.folder, unchanged=True)
+    measuring.check()
+    measuring.make()
+    for number in range(2, config.latency.passes + 1):
+        measuring.time(number)
+    rows = list(measuring.rows())
+    report = derive(config, world.judgments, rows, store.run, grid.left_out, world.hear)
+    manifest = SweepManifest(
+        name=config.name,
+        created=now(),
+        config=stored,
+        golden=world.judgments.digest,
+        world=world.fingerprint,
+        causes=causes,
+        settings=settings,
+        files={},
+    )
+    store.keep(manifest, report.systems, report_files(report))
+    return SweepResult(report, store.folder, unchanged=False)
+
+
+def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
+    """The choice under the limits of `config`, from what an earlier sweep measured. Nothing is searched or written.
+
+    Raises:
+        NotFoundError: there is no finished sweep.
+        DataError: its files cannot be read.
+    """
+    world, store = World(config, listen), SweepStore(config.folder / config.name)
+    store.manifest()
+    report = store.report()
+    fresh = derive(config, world.judgments, store.systems(), store.run, report.left_out, listen)
+    return SweepResult(fresh, store.folder, unchanged=True)
+
+
+def _unfinished(store: SweepStore) -> bool:
+    return any(row.failed for row in store.systems())

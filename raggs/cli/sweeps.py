@@ -1,0 +1,135 @@
+"""`raggs sweep`: which retrieval stack to ship."""
+
+from __future__ import annotations
+
+import re
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json, Overrides, Yes
+from raggs.cli.plain import say, say_json
+
+if TYPE_CHECKING:
+    from raggs.app.sweep import SweepResult
+    from raggs.sweeps.models import Plan
+
+IN_PART = 7
+DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)?")
+
+
+def sweep(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The sweep's YAML file; sweep.yaml, if it is here.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
+    ] = None,
+    overrides: Overrides = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print systems, calls, tokens and USD; nothing is searched or asked.")
+    ] = False,
+    slo: Annotated[
+        str | None,
+        typer.Option("--slo", metavar="TIME", help="Choose again: the longest median wait, such as 350ms or 0.5s."),
+    ] = None,
+    max_usd_per_1k: Annotated[
+        float | None,
+        typer.Option("--max-usd-per-1k", metavar="USD", min=0, help="Choose again: the most for 1,000 questions."),
+    ] = None,
+    target: Annotated[
+        float | None,
+        typer.Option("--target", metavar="SCORE", help="Choose again: the least mean of the first measure."),
+    ] = None,
+    max_usd: Annotated[
+        float | None,
+        typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    yes: Yes = False,
+    debug: Debug = False,
+) -> None:
+    """Compare retrieval stacks by quality, waiting and price, and choose one.
+
+    Each part (vectors, index, lists, reranked lists) is made once for all systems that share it. With --slo,
+    --max-usd-per-1k or --target the choice is made again from what was measured; nothing is run.
+
+    \b
+    Examples:
+      raggs sweep --config sweep.yaml --dry-run
+      raggs sweep --config sweep.yaml
+      raggs sweep --config sweep.yaml --slo 350ms --max-usd-per-1k 2
+    """
+    from raggs.app.sweep import choose_again, load_sweep, plan_sweep
+    from raggs.app.sweep import sweep as run_sweep
+    from raggs.cli.addresses import approver
+    from raggs.cli.progress import listener
+    from raggs.pipeline.events import silent
+
+    limits = {"latency_ms": None if slo is None else _ms(slo), "usd_per_1k": max_usd_per_1k, "quality": target}
+    set_ = [f"limits.{name}={value}" for name, value in limits.items() if value is not None]
+    again = bool(set_)
+    set_ += [] if max_usd is None else [f"budget.max_usd={max_usd}"]
+    loaded = load_sweep(_meant(file, config), (*(overrides or ()), *set_))
+    display = listener(quiet or as_json)
+    if dry_run:
+        _show_plan(plan_sweep(loaded), as_json)
+        return
+    with display or nullcontext():
+        if again:
+            result = choose_again(loaded, display or silent)
+        else:
+            result = run_sweep(loaded, listen=display or silent, approve=approver(yes, quiet))
+    if as_json:
+        say_json(result.report.model_dump_json(indent=2))
+    elif not quiet:
+        _show(result)
+    if lost := [row.name for row in result.report.systems if row.failed]:
+        say(f"raggs: finished in part: {', '.join(lost)} failed", err=True)
+        raise typer.Exit(IN_PART)
+
+
+def _show(result: SweepResult) -> None:
+    from raggs.cli.evalviews import show_document
+    from raggs.cli.screen import open_console
+    from raggs.sweeps.layout import lay_out
+
+    show_document(lay_out(result.report), open_console())
+    say(f"{'unchanged: ' if result.unchanged else ''}{result.folder / 'sweep.md'}")
+
+
+def _show_plan(plan: Plan, as_json: bool) -> None:
+    from raggs.cli.evalviews import show_document
+    from raggs.cli.screen import open_console
+    from raggs.sweeps.layout import lay_out_plan
+
+    if as_json:
+        say_json(plan.model_dump_json(indent=2))
+    else:
+        show_document(lay_out_plan(plan), open_console())
+
+
+def _meant(file: Path | None, config: Path | None) -> Path:
+    from raggs.errors import UsageError
+
+    if file is not None and config is not None:
+        raise UsageError(f"two configurations: {file} and {config}", remedy="name one")
+    here = Path("sweep.yaml")
+    found = file or config or (here if here.is_file() else None)
+    if found is None:
+        raise UsageError("no configuration", remedy="name one: raggs sweep --config sweep.yaml; see raggs sweep --help")
+    return found
+
+
+def _ms(text: str) -> float:
+    """Milliseconds of a duration."""
+    from raggs.errors import UsageError
+
+    found = DURATION.fullmatch(text.strip())
+    if found is None:
+        raise UsageError(f"--slo {text}: no duration", remedy="write 350ms or 0.5s")
+    return float(found["number"]) * (1000 if found["unit"] == "s" else 1)

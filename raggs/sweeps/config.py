@@ -1,0 +1,224 @@
+"""What a sweep's YAML says. Every default of a sweep is written here.
+
+An axis is a list of levels; a level is a name or the settings of a part. A level whose setting is a list of plain
+values (`dims: [64, 256]`) stands for one level with each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from raggs import corpora, indexes, queries, rerankers
+from raggs.adapter import AdapterConfig, OneOf
+from raggs.config.models import RunName
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.rerankers.base import RerankerConfig
+from raggs.settings import AnchoredPath, Effort, Settings, SourcePath
+from raggs.stages.embed import EmbedderSpec, RewriterSpec
+from raggs.stages.retrieve import RetrieverSpec
+
+Plain = (str, int, float, bool)
+NONE = "none"
+
+
+def _spread(level: Mapping[str, object]) -> Iterator[dict[str, object]]:
+    """One mapping for each combination of those settings that are lists of plain values."""
+    lists = {
+        key: value
+        for key, value in level.items()
+        if isinstance(value, list) and value and all(isinstance(each, Plain) for each in value)
+    }
+    for values in product(*lists.values()):
+        yield {**level, **dict(zip(lists, values, strict=True))}
+
+
+def _as_list(value: object) -> list[object]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _named(value: object) -> object:
+    """The settings that a name alone stands for."""
+    return {"type": value} if isinstance(value, str) else value
+
+
+def _levels(value: object) -> list[object]:
+    """An axis as it may be written, as a list of settings."""
+    found: list[object] = []
+    for level in map(_named, _as_list(value)):
+        found += _spread(level) if isinstance(level, Mapping) else [level]
+    return found
+
+
+def _without_none(value: object) -> object:
+    """A reranker's level; "none" is None."""
+    return None if value is None or (isinstance(value, Mapping) and value.get("type") == NONE) else value
+
+
+def _modes(value: object) -> list[object]:
+    """An axis of modes: their names, and the settings of retrievers."""
+    return [each for level in _as_list(value) for each in (_spread(level) if isinstance(level, Mapping) else [level])]
+
+
+Candidates = Annotated[int, Field(ge=1, le=10_000)]
+Mode = Literal["dense", "lexical", "hybrid"]
+MODES = ("dense", "lexical", "hybrid")
+IndexSpec = Annotated[AdapterConfig, OneOf(indexes.REGISTRY)]
+RerankerSpec = Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)]
+MaybeReranker = Annotated[RerankerSpec | None, BeforeValidator(_without_none)]
+CorpusSpec = Annotated[AdapterConfig, OneOf(corpora.REGISTRY)]
+QueriesSpec = Annotated[AdapterConfig, OneOf(queries.REGISTRY)]
+
+
+def _mode(value: object) -> object:
+    if isinstance(value, str) and value not in MODES:
+        raise ValueError(f"{value!r} is no mode: dense, lexical, hybrid, or the settings of a retriever")
+    return value
+
+
+ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
+
+
+class Axes(Settings):
+    """The grid: every combination that makes sense is a system."""
+
+    rewrite: Annotated[tuple[RewriterSpec, ...], BeforeValidator(_levels)] = Field(
+        ({"type": "none"},), validate_default=True, min_length=1, description="what is searched for"
+    )
+    embedder: Annotated[tuple[EmbedderSpec, ...], BeforeValidator(_levels)] = Field(
+        ({"type": "wordllama"},), validate_default=True, min_length=1, description="what makes vectors"
+    )
+    index: Annotated[tuple[IndexSpec, ...], BeforeValidator(_levels)] = Field(
+        ({"type": "flat"},), validate_default=True, min_length=1, description="how vectors are searched"
+    )
+    mode: Annotated[tuple[ModeLevel, ...], BeforeValidator(_modes)] = Field(
+        ("hybrid",),
+        min_length=1,
+        description="dense, lexical, hybrid, or the settings of any retriever: a run file, your own function",
+    )
+    k: Annotated[tuple[Candidates, ...], BeforeValidator(_as_list)] = Field(
+        (50,), min_length=1, description="candidates: what a reranker is given, or a list's length"
+    )
+    reranker: Annotated[tuple[MaybeReranker, ...], BeforeValidator(_levels)] = Field(
+        (None,), min_length=1, description='what orders the candidates anew; "none": nothing'
+    )
+
+
+class SystemSpec(Settings):
+    """A single system beside the grid."""
+
+    rewrite: Annotated[RewriterSpec, BeforeValidator(_named)] = Field(
+        {"type": "none"}, validate_default=True, description="what is searched for"
+    )
+    embedder: Annotated[EmbedderSpec, BeforeValidator(_named)] = Field(
+        {"type": "wordllama"}, validate_default=True, description="what makes vectors"
+    )
+    index: Annotated[IndexSpec, BeforeValidator(_named)] = Field(
+        {"type": "flat"}, validate_default=True, description="how vectors are searched"
+    )
+    mode: ModeLevel = Field("hybrid", description="dense, lexical, hybrid, or the settings of a retriever")
+    k: Candidates = Field(50, description="candidates")
+    reranker: MaybeReranker = Field(None, description="what orders the candidates anew")
+
+
+class UnitPrice(Settings):
+    """What a model, or the generator, costs."""
+
+    input: float | None = Field(None, ge=0, description="USD per 1M tokens of what is sent")
+    output: float = Field(0, ge=0, description="USD per 1M tokens of what comes back")
+    per_1k_searches: float | None = Field(None, ge=0, description="USD per 1,000 calls of a reranker")
+
+
+class Limits(Settings):
+    """What a system must keep to be chosen."""
+
+    latency_ms: float | None = Field(None, gt=0, description="median milliseconds before generation; null: no limit")
+    usd_per_1k: float | None = Field(None, ge=0, description="USD for 1,000 queries; null: no limit")
+    quality: float | None = Field(
+        None, description="least mean of the first measure that decides; then the fastest that reaches it is chosen"
+    )
+
+
+class Latency(Settings):
+    """How time is measured."""
+
+    passes: int = Field(3, ge=1, le=100, description="rounds, spread over the sweep; their median counts")
+    warmup: int = Field(5, ge=0, le=1000, description="queries before the clock runs, in each round")
+    queries: int = Field(50, ge=1, description="questions that are timed, one at a time; evenly spread over all")
+    jitter_ms: float = Field(75, ge=0, description="smaller differences count as equal")
+    generation_ms: float = Field(
+        0, ge=0, description="of the answer itself, which efficiency over the whole way counts"
+    )
+
+
+class Hybrid(Settings):
+    """How the modes lexical and hybrid search."""
+
+    lexical: RetrieverSpec = Field({"type": "bm25"}, validate_default=True, description="the lexical retriever")
+    depth: int = Field(100, ge=1, description="hits of each retriever that are fused")
+    rrf_k: int = Field(60, ge=1, description="the constant of reciprocal rank fusion")
+
+
+class Search(Settings):
+    """Which systems are measured on which questions."""
+
+    type: Literal["exhaustive", "halving"] = Field("exhaustive", description="all systems on all questions, or halving")
+    queries: tuple[int | Literal["all"], ...] = Field(
+        (30, 100, "all"), min_length=1, description="of halving: questions after which systems beyond hope are dropped"
+    )
+
+
+class SweepConfig(Settings):
+    """A whole sweep. Paths are relative to the file that they stand in."""
+
+    name: RunName = Field(description="the sweep's name; its directory is <folder>/<name>")
+    folder: AnchoredPath = Field(Path("sweeps"), validate_default=True, description="where sweeps lie")
+    workspace: AnchoredPath = Field(
+        Path("runs"), validate_default=True, description="where caches lie, shared with the runs there"
+    )
+    golden: SourcePath = Field(description="a run directory, or labels with their questions beside them")
+    corpus: CorpusSpec | None = Field(None, description="the passages; null: those of the golden set")
+    queries: QueriesSpec | None = Field(None, description="the questions; null: those of the golden set")
+    axes: Axes = Axes()
+    excluded: tuple[dict[str, object], ...] = Field((), description="`except`: combinations that are left out")
+    systems: dict[RunName, SystemSpec] = Field(default_factory=dict, description="single systems beside the grid")
+    hybrid: Hybrid = Hybrid()
+    cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 20, 30), min_length=1, description="of the measures")
+    quality: tuple[str, ...] = Field(
+        (), description="what decides, most important first; empty: RA-nWG and N-Recall4, or nDCG and recall"
+    )
+    baseline: str | None = Field(None, description="the system that the others are tested against; null: the cheapest")
+    generator: int = Field(10, ge=1, description="passages that the generator reads")
+    prices: Effort[dict[str, UnitPrice]] = Field(default_factory=dict, description="by model; `generator`: who answers")
+    limits: Effort[Limits] = Limits()
+    latency: Effort[Latency] = Latency()
+    search: Search = Search()
+    duplicates: float | None = Field(
+        0.95, gt=0, le=1, description="likeness from which candidates are the same to a reranker; null: all are read"
+    )
+    language: str = Field("en", description="assumed where a question's own language cannot be told")
+    confidence: float = Field(0.95, gt=0, lt=1, description="of intervals and tests")
+    seed: int = Field(1, ge=0, description="of every draw")
+    budget: BudgetSettings = BudgetSettings()
+    llm: LLMSettings = LLMSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _except(cls, values: object) -> object:
+        """`except` is no name in Python."""
+        if isinstance(values, Mapping) and "except" in values:
+            rest = {key: value for key, value in values.items() if key != "except"}
+            return {**rest, "excluded": values["except"]}
+        return values
+
+    @field_validator("excluded")
+    @classmethod
+    def _axes_exist(cls, found: tuple[dict[str, object], ...]) -> tuple[dict[str, object], ...]:
+        for each in found:
+            if strange := sorted(set(each) - set(Axes.model_fields)):
+                raise ValueError(f"{strange[0]!r} is no axis; there are {', '.join(Axes.model_fields)}")
+        return found

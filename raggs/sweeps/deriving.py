@@ -1,0 +1,135 @@
+"""The report of a sweep from what its folder holds: scores, front, choice. Nothing is searched, asked or timed here.
+
+The same function makes the report when a sweep ends, chooses again under other limits, and lets an audit compare.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from raggs.arrays import Floats
+from raggs.decision.efficiency import efficiency
+from raggs.evaluation.analyses.comparisons import comparison_part
+from raggs.evaluation.models import ComparisonPart, Number, number
+from raggs.evaluation.report import golden_part
+from raggs.golden.judgments import Judgments
+from raggs.metrics.columns import Run
+from raggs.metrics.stats import compare_many
+from raggs.progress import Building, Hear, deaf
+from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.deciding import Decision, decide
+from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.scoring import Scored, Scorer
+
+MOST_COMPARED = 50  # systems; beyond it the front alone is tested
+
+
+def derive(
+    config: SweepConfig,
+    judgments: Judgments,
+    rows: Sequence[SystemRow],
+    run_of: Callable[[SystemRow], Run],
+    left_out: Sequence[str] = (),
+    hear: Hear = deaf,
+) -> SweepReport:
+    """Score, compare and choose.
+
+    Args:
+        config: of the sweep.
+        judgments: the golden set's grades.
+        rows: what was measured; their scores are made here.
+        run_of: the lists of a row with a file.
+        left_out: sentences on combinations that are no systems.
+
+    Raises:
+        DataError: lists that cannot be scored.
+    """
+    scorer = Scorer(config, judgments)
+    values: dict[str, dict[str, Floats]] = {}
+    scored: list[SystemRow] = []
+    for done, row in enumerate(rows):
+        hear(Building("scored systems", done, len(rows)))
+        if row.file is None:
+            scored.append(row)
+            continue
+        found = scorer.score(row.name, run_of(row), row.k)
+        values[row.name] = found.values
+        scored.append(_with_scores(row, found, scorer.quality, config))
+    decision = decide(config, scorer.quality, scored, values)
+    return SweepReport(
+        name=config.name,
+        golden=golden_part(judgments),
+        questions=max((row.questions for row in rows), default=0),
+        quality=scorer.quality,
+        measures=scorer.measures(),
+        cutoffs=config.cutoffs,
+        ceilings=scorer.ceilings,
+        jitter_ms=config.latency.jitter_ms,
+        confidence=config.confidence,
+        seed=config.seed,
+        systems=tuple(scored),
+        left_out=tuple(left_out),
+        front=decision.front,
+        dominated=decision.dominated,
+        choice=decision.choice,
+        effects=decision.effects,
+        interactions=decision.interactions,
+        steps=decision.steps,
+        wins=decision.wins,
+        baseline=decision.baseline,
+        comparisons=_comparisons(config, scorer.quality[0], decision, values),
+        notes=tuple(_notes(scored)),
+    )
+
+
+def _with_scores(row: SystemRow, found: Scored, quality: Sequence[str], config: SweepConfig) -> SystemRow:
+    means = [found.scores[name].mean for name in quality]
+    known = [mean for mean in means if mean is not None]
+    latency = row.latency
+    local = latency.rerank or latency.retrieve
+    return row.model_copy(
+        update={
+            "scores": found.scores,
+            "realised": found.realised,
+            "holes": found.holes,
+            "efficiency": _efficiency(known, None if local is None else local.p50),
+            "efficiency_all": _efficiency(
+                known, None if latency.total is None else latency.total.p50 + config.latency.generation_ms
+            ),
+        }
+    )
+
+
+def _efficiency(quality: Sequence[float], ms: float | None) -> Number:
+    return None if ms is None or not quality else number(efficiency(quality, ms))
+
+
+def _comparisons(
+    config: SweepConfig, measure: str, decision: Decision, values: dict[str, dict[str, Floats]]
+) -> tuple[ComparisonPart, ...]:
+    """Each system against the baseline on the measure that decides first, corrected over all of them (Holm)."""
+    baseline = decision.baseline
+    if baseline is None or baseline not in values:
+        return ()
+    names = list(values) if len(values) <= MOST_COMPARED else [name for name in decision.front if name in values]
+    others = {name: values[name][measure] for name in names if name != baseline}
+    if not others:
+        return ()
+    found = compare_many(values[baseline][measure], others, seed=config.seed, alpha=1 - config.confidence)
+    return tuple(comparison_part(name, baseline, measure, one) for name, one in found.items())
+
+
+def _notes(rows: Sequence[SystemRow]) -> list[str]:
+    """What a reader must know before believing a number."""
+    found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
+    found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]
+    unjudged = [hole for row in rows for hole in row.holes.values() if hole is not None]
+    if unjudged and max(unjudged) > 0:
+        found.append(
+            f"up to {max(unjudged):.0%} of what a system shows is unjudged and counts as not relevant: "
+            "raggs sweep --judge-holes asks the judge about it"
+        )
+    timed = {row.latency.total is None for row in rows if row.file}
+    if True in timed:
+        found.append("some systems were not timed in every step, so they hold no limit on latency")
+    return found

@@ -1,0 +1,185 @@
+"""Systems as values: a chain of named parts each, and the grid that an axis-by-axis description stands for.
+
+Combinations that make no sense are found here and named: a lexical search has no embedder and no index, so all of them
+are one system. Nothing is made, loaded or read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from raggs import retrievers
+from raggs.adapter import AdapterConfig
+from raggs.embedders.base import EmbedderConfig
+from raggs.errors import ConfigError
+from raggs.rerankers.base import RerankerConfig
+from raggs.retrievers.base import RetrieverConfig
+from raggs.sweeps.config import NONE, Axes, SweepConfig, SystemSpec
+from raggs.text import plural
+
+AXES = tuple(Axes.model_fields)
+TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type
+NAMED_ALWAYS = ("mode", "embedder")
+Level = BaseModel | str | int | None
+
+
+@dataclass(frozen=True)
+class System:
+    """One retrieval stack.
+
+    Attributes:
+        name: what it is called, and its files.
+        levels: by axis the level's label; axes that it does not have are left out.
+        rewrite: what is searched for.
+        mode: "dense", "lexical", "hybrid", or "own" for a retriever of its own.
+        embedder, index: None where it searches no vectors of raggs.
+        own: the retriever of the mode "own".
+        k: candidates.
+        reranker: None where the first k stay as they are.
+    """
+
+    name: str
+    levels: Mapping[str, str]
+    rewrite: AdapterConfig
+    mode: str
+    embedder: EmbedderConfig | None
+    index: AdapterConfig | None
+    own: RetrieverConfig | None
+    k: int
+    reranker: RerankerConfig | None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Systems in the order of the axes, and a sentence for each kind of combination that is none."""
+
+    systems: tuple[System, ...]
+    left_out: tuple[str, ...] = ()
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by axis, in its order
+
+
+def make_grid(config: SweepConfig) -> Grid:
+    """All systems of a configuration; equal chains are one system.
+
+    Raises:
+        ConfigError: two systems of one name, or no system at all.
+    """
+    axes = {axis: tuple(getattr(config.axes, axis)) for axis in AXES}
+    labels = {axis: _labels(levels) for axis, levels in axes.items()}
+    varied = {axis for axis in AXES if len(axes[axis]) > 1}
+    found: dict[tuple[object, ...], System] = {}
+    merged = excluded = 0
+    for choice in product(*(range(len(axes[axis])) for axis in AXES)):
+        spec = SystemSpec.model_construct(None, **{axis: axes[axis][at] for axis, at in zip(AXES, choice, strict=True)})
+        told = {axis: labels[axis][at] for axis, at in zip(AXES, choice, strict=True)}
+        if any(_matches(pattern, spec, told) for pattern in config.excluded):
+            excluded += 1
+            continue
+        system = _system(spec, told, varied)
+        key = tuple(system.levels.items())
+        merged += key in found
+        found.setdefault(key, system)
+    left_out = []
+    if merged:
+        left_out.append(
+            f"{plural(merged, 'combination')} left out: a search without vectors has no embedder and no index, "
+            "so it is one system for all of them"
+        )
+    if excluded:
+        left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
+    systems = (*found.values(), *_single(config.systems))
+    if not systems:
+        raise ConfigError("no system is left", remedy="take something out of `except`, or add `systems`")
+    names = [system.name for system in systems]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"two systems are called {twice!r}", remedy="rename the one under `systems`")
+    return Grid(systems, tuple(left_out), labels)
+
+
+def _single(specs: Mapping[str, SystemSpec]) -> Iterator[System]:
+    for name, spec in specs.items():
+        yield replace(_system(spec, {axis: _labels([getattr(spec, axis)])[0] for axis in AXES}, set()), name=name)
+
+
+def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str]) -> System:
+    """The system of one level an axis, without the axes that do not touch it."""
+    own = spec.mode if isinstance(spec.mode, RetrieverConfig) else None
+    dense = spec.mode in ("dense", "hybrid")
+    vectors = dense or (own is not None and retrievers.REGISTRY.of(own).NEEDS_VECTORS)
+    lacks = {"embedder": not vectors, "index": not dense}
+    told = {axis: label for axis, label in labels.items() if not lacks.get(axis)}
+    order = ("mode", *(axis for axis in AXES if axis != "mode"))
+    named = [_in_name(axis, told[axis]) for axis in order if axis in told and (axis in varied or axis in NAMED_ALWAYS)]
+    return System(
+        name="+".join(named),
+        levels=told,
+        rewrite=spec.rewrite,
+        mode="own" if own else str(spec.mode),
+        embedder=spec.embedder if vectors else None,
+        index=spec.index if dense else None,
+        own=own,
+        k=spec.k,
+        reranker=spec.reranker,
+    )
+
+
+def _in_name(axis: str, label: str) -> str:
+    return f"k{label}" if axis == "k" else label
+
+
+# --- labels ---------------------------------------------------------------------------------------------------
+
+
+def _labels(levels: Sequence[Level]) -> tuple[str, ...]:
+    """A short name for each level of an axis: its type, and the settings by which it differs from its rivals."""
+    found = [_label(level, [other for other in levels if _type(other) == _type(level)]) for level in levels]
+    return tuple(
+        label if found.count(label) == 1 else f"{label}-{found[: at + 1].count(label)}"
+        for at, label in enumerate(found)
+    )
+
+
+def _label(level: Level, rivals: Sequence[Level]) -> str:
+    if not isinstance(level, BaseModel):
+        return NONE if level is None else str(level)
+    settings = [rival.model_dump(mode="json") for rival in rivals if isinstance(rival, BaseModel)]
+    parts = [_type(level)]
+    for key, value in level.model_dump(mode="json").items():
+        if key != "type" and (key in TELLING or any(other.get(key) != value for other in settings)):
+            parts.append(_part(key, value))
+    return "-".join(part for part in parts if part).replace(" ", "_").replace("/", "_")
+
+
+def _part(key: str, value: object) -> str:
+    if value is None or isinstance(value, (dict, list)):
+        return ""
+    if isinstance(value, bool):
+        return key if value else f"no_{key}"
+    if key == "path":
+        return Path(str(value)).stem
+    if isinstance(value, str):
+        return value.rpartition("/")[2].rpartition(":")[2]
+    return str(value) if key == "dims" else f"{key}{value}"
+
+
+def _type(level: Level) -> str:
+    return str(getattr(level, "type", level))
+
+
+def _matches(pattern: Mapping[str, object], spec: SystemSpec, labels: Mapping[str, str]) -> bool:
+    """Whether every axis that a pattern names has the level that it describes."""
+    return all(_fits(wanted, getattr(spec, axis), labels[axis]) for axis, wanted in pattern.items())
+
+
+def _fits(wanted: object, level: Level, label: str) -> bool:
+    if isinstance(wanted, (list, tuple)):
+        return any(_fits(each, level, label) for each in wanted)
+    if isinstance(wanted, Mapping):
+        settings = level.model_dump(mode="json") if isinstance(level, BaseModel) else {}
+        return all(settings.get(key) == value for key, value in wanted.items())
+    return str(wanted) in (label, _type(level)) or (wanted is None and level is None)

@@ -1,0 +1,126 @@
+"""From a configuration to what was measured of each system: lists, waiting, money, memory. Nothing is scored here.
+
+A system whose part fails is named unfinished, and the others go on. Whatever was made is kept, so that a killed sweep
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from raggs.errors import ConfigError, PrerequisiteError, RaggsError
+from raggs.hashing import hash_value
+from raggs.llm.credentials import require_keys
+from raggs.progress import Building, Notice
+from raggs.sweeps.costing import Costs
+from raggs.sweeps.grid import System
+from raggs.sweeps.memory import memory_of
+from raggs.sweeps.models import LatencyPart, SystemRow
+from raggs.sweeps.parts import Final, Parts
+from raggs.sweeps.partstore import PartStore
+from raggs.sweeps.store import SweepStore
+from raggs.sweeps.timing import Clock
+from raggs.sweeps.world import World
+
+
+@dataclass
+class Measured:
+    """One system: what it returns, or why it is unfinished."""
+
+    system: System
+    final: Final | None = None
+    file: str | None = None
+    failed: str | None = None
+    dropped: str | None = None
+
+
+class Measuring:
+    """Measures systems, one after another.
+
+    Args:
+        world: of the sweep.
+        systems: all of them.
+        store: of the sweep.
+    """
+
+    def __init__(self, world: World, systems: Sequence[System], store: SweepStore) -> None:
+        self._world, self._store = world, store
+        self.measured = [Measured(system) for system in systems]
+        self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
+        self._clock = Clock(world, self.parts, store.folder)
+
+    def check(self) -> None:
+        """Find what is wrong before anything is paid for.
+
+        Raises:
+            PrerequisiteError: a key or an extra is missing.
+            ConfigError: a price is not known where money is limited.
+            RaggsError: a part lacks what it needs.
+        """
+        models: list[str] = []
+        for each in self.measured:
+            system, parts = each.system, self.parts
+            for search in parts.searches(system):
+                parts.retriever(search).check()
+            models += self._world.workshop.rewriter(system.rewrite).models
+            models += () if system.embedder is None else parts.embedder(system.embedder).models
+            if system.reranker is not None:
+                parts.reranker(system.reranker).check()
+                models += parts.reranker(system.reranker).models
+        require_keys(tuple(dict.fromkeys(models)), self._world.workshop.llm.settings)
+        if self._world.config.limits.usd_per_1k is not None or self._world.config.budget.limits_usd:
+            for model in dict.fromkeys(models):
+                self._world.workshop.llm.require_price(model)
+
+    def fingerprint(self, system: System) -> str:
+        """Hash of everything that a system's lists depend on."""
+        reranker = None if system.reranker is None else self.parts.reranker(system.reranker)
+        config = self._world.config
+        return hash_value(
+            {
+                "searches": [self.parts.causes(search) for search in self.parts.searches(system)],
+                "k": system.k,
+                "rrf": config.hybrid.rrf_k if system.mode == "hybrid" else None,
+                "reranker": reranker and [reranker.causes(), config.duplicates],
+                "llm": config.llm.causes_for(reranker.models) if reranker and reranker.models else None,
+            }
+        )
+
+    def make(self) -> None:
+        """Every system's lists, and the first round of the clock, each right after its system was made."""
+        for done, each in enumerate(self.measured):
+            self._world.hear(Building(f"systems: {each.system.name}", done, len(self.measured)))
+            try:
+                each.final = self.parts.final(each.system)
+                each.file = self._store.keep_run(each.system.name, each.final.lists)
+                self._clock.note_paid(each.system)
+                self._clock.time([each.system], 1)
+            except (ConfigError, PrerequisiteError):
+                raise
+            except RaggsError as error:
+                each.final, each.file, each.failed = None, None, str(error)
+                self._world.hear(Notice(f"{each.system.name} is unfinished: {error}"))
+
+    def time(self, number: int) -> None:
+        """One more round of the clock."""
+        self._clock.time([each.system for each in self.measured if each.final], number)
+
+    def rows(self) -> Iterator[SystemRow]:
+        """What was measured of each system."""
+        costs = Costs(self._world, self.parts)
+        for each in self.measured:
+            system, final = each.system, each.final
+            yield SystemRow(
+                name=system.name,
+                levels=system.levels,
+                fingerprint=self.fingerprint(system),
+                file=each.file,
+                k=system.k,
+                questions=0 if final is None else len(final.lists),
+                failed=each.failed,
+                dropped=each.dropped,
+                latency=LatencyPart() if final is None else self._clock.latency(system, final),
+                cost=None if final is None else costs.cost(system, final),
+                memory=None if final is None else memory_of(system, self.parts),
+            )

@@ -1,0 +1,284 @@
+"""The parts of systems: each made once for all systems that share it, and kept.
+
+    questions ─rewrite─▶ prepared ─embedder─▶ embedded ─┐
+    corpus ─embedder─▶ vectors ─▶ index ────────────────┴─▶ hits of each retriever ─▶ fused ─▶ first k ─▶ reranked
+
+Exact searches are made once at the greatest depth that any system needs: their 200 best hold their 50 best. An
+approximate index may look harder when more is asked of it, so its hits are those of the depth that the system has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from raggs.adapter import AdapterConfig
+from raggs.arrays import shortest_floats
+from raggs.artifacts import EmbedRecord
+from raggs.embedders.base import EmbedderConfig
+from raggs.fusion import fuse, make_fusion
+from raggs.hashing import hash_value
+from raggs.rerankers.base import RerankerConfig, Reranking
+from raggs.retrievers.base import RetrieverConfig
+from raggs.retrievers.dense import DenseRetriever
+from raggs.settings import Causes
+from raggs.stages.embed import prepare
+from raggs.sweeps.grid import System
+from raggs.sweeps.once import Once
+from raggs.sweeps.partstore import Lists, PartStore
+from raggs.sweeps.reranking import rerank_all
+from raggs.sweeps.world import World
+from raggs.workshop import Embedder, Reranker, Retriever
+
+EXACT = "flat"
+PREPARING, EMBEDDING, PASSAGES, RERANKING = (
+    "rewrite",
+    "embed questions",
+    "retrieve",
+    "rerank",
+)  # as the ledger books them
+
+
+@dataclass(frozen=True)
+class Search:
+    """One retriever of a system: its settings, and what its questions are."""
+
+    retriever: RetrieverConfig
+    rewrite: AdapterConfig
+    embedder: EmbedderConfig | None
+
+
+@dataclass(frozen=True)
+class Final:
+    """What a system returns. `rerankings`: by query, what its reranker did; None without one."""
+
+    lists: Lists
+    rerankings: Mapping[str, Reranking] | None = None
+
+
+class Parts:
+    """Makes the parts of a sweep's systems.
+
+    Args:
+        world: of the sweep.
+        store: where parts are kept.
+        systems: all of them, which decides how deep exact searches are.
+    """
+
+    def __init__(self, world: World, store: PartStore, systems: Sequence[System]) -> None:
+        self._world, self._store, self._systems = world, store, systems
+        self._embedders, self._retrievers, self._rerankers = Once[Embedder](), Once[Retriever](), Once[Reranker]()
+        self._records, self._lists = Once[Sequence[EmbedRecord]](), Once[Lists]()
+        self._rerankings = Once[Mapping[str, Reranking]]()
+
+    # --- what a system is made of ---
+
+    def searches(self, system: System) -> tuple[Search, ...]:
+        """The retrievers of a system, each as deep as it is searched."""
+        depth = self._world.config.hybrid.depth
+        dense = Search(self._dense(system, depth), system.rewrite, system.embedder)
+        lexical = Search(self._lexical(depth), system.rewrite, None)
+        match system.mode:
+            case "dense":
+                return (Search(self._dense(system, self._deepest(system)), system.rewrite, system.embedder),)
+            case "lexical":
+                return (Search(self._lexical(self._deepest(system)), system.rewrite, None),)
+            case "hybrid":
+                return (dense, lexical)
+        own = system.own or self._world.config.hybrid.lexical
+        return (Search(own.model_copy(update={"k": system.k}), system.rewrite, system.embedder),)
+
+    def _deepest(self, system: System) -> int:
+        """The greatest k of the systems that search alike; its own where k changes how an index is searched."""
+        if system.index is not None and system.index.type != EXACT:
+            return system.k
+        alike = (system.mode, system.rewrite, system.embedder, system.index)
+        return max(each.k for each in self._systems if (each.mode, each.rewrite, each.embedder, each.index) == alike)
+
+    def _dense(self, system: System, depth: int) -> RetrieverConfig:
+        spec: dict[str, object] = {"type": "dense", "k": depth}
+        if system.index is not None and system.index.type != EXACT:
+            spec["index"] = system.index
+        return DenseRetriever.Config.model_validate(spec)
+
+    def _lexical(self, depth: int) -> RetrieverConfig:
+        return self._world.config.hybrid.lexical.model_copy(update={"k": depth})
+
+    # --- parts that do the work ---
+
+    def embedder(self, spec: EmbedderConfig) -> Embedder:
+        """One embedder for each of its settings."""
+        return self._embedders(spec, lambda: self._world.workshop.embedder(spec))
+
+    def retriever(self, search: Search) -> Retriever:
+        """One retriever for each search."""
+        embedder = None if search.embedder is None else self.embedder(search.embedder)
+        return self._retrievers(
+            (search.retriever, search.embedder),
+            lambda: self._world.workshop.retriever(
+                search.retriever, self._world.passages, self._world.queries.keys(), embedder
+            ),
+        )
+
+    def reranker(self, spec: RerankerConfig) -> Reranker:
+        """One reranker for each of its settings."""
+        return self._rerankers(spec, lambda: self._world.workshop.reranker(spec))
+
+    # --- parts that are values ---
+
+    def prepared(self, rewrite: AdapterConfig) -> Sequence[EmbedRecord]:
+        """The questions, cleaned and rewritten, without vectors."""
+
+        def make() -> list[EmbedRecord]:
+            world = self._world
+            rewriter = world.workshop.rewriter(rewrite)
+
+            async def everything() -> list[EmbedRecord]:
+                ahead = asyncio.Semaphore(world.config.llm.concurrency)
+
+                async def one(qid: str) -> EmbedRecord:
+                    async with ahead:
+                        return await prepare(world.queries[qid], rewriter, world.config.language)
+
+                return list(await asyncio.gather(*map(one, world.queries)))
+
+            self.book(PREPARING)
+            return world.workshop.loop.run(everything())
+
+        return self._records(rewrite, make)
+
+    def embedded(self, rewrite: AdapterConfig, spec: EmbedderConfig) -> Sequence[EmbedRecord]:
+        """The questions with their vectors. A model that is paid is asked for one at a time, as in use."""
+
+        def make() -> list[EmbedRecord]:
+            alone = spec.model_copy(update={"batch": 1}) if self.embedder(spec).models else spec
+            embedder, records = self.embedder(alone), self.prepared(rewrite)
+            self.book(EMBEDDING)
+            vectors = embedder.embed([record.rewrite for record in records])
+            return [
+                record.model_copy(
+                    update={"embedding": tuple(shortest_floats(vector)), "embedder": self.embedder(spec).identity}
+                )
+                for record, vector in zip(records, vectors, strict=True)
+            ]
+
+        return self._records((rewrite, spec), make)
+
+    def probe(self, spec: EmbedderConfig, qids: Sequence[str]) -> None:
+        """Ask a paid embedder for a few vectors that nobody has, one at a time: the calls tell how long one takes."""
+        embedder = self.embedder(spec.model_copy(update={"batch": 1}))
+        self.book(EMBEDDING)
+        embedder.embed([f"{self._world.queries[qid].text} " for qid in qids])
+
+    def questions(self, search: Search) -> Sequence[EmbedRecord]:
+        """What a search is asked."""
+        return (
+            self.prepared(search.rewrite) if search.embedder is None else self.embedded(search.rewrite, search.embedder)
+        )
+
+    def hits(self, search: Search) -> Lists:
+        """What a retriever returns for every question."""
+
+        def make() -> Lists:
+            causes = self.causes(search)
+            if (kept := self._store.lists(causes)) is not None and kept.keys() == self._world.queries.keys():
+                return kept
+            records = self.questions(search)
+            self.book(PASSAGES)
+            found = self.retriever(search).search(records)
+            lists = {
+                record.qid: [(hit.doc_id, hit.score) for hit in hits]
+                for record, hits in zip(records, found, strict=True)
+            }
+            self._store.keep_lists(causes, lists)
+            return lists
+
+        return self._lists(search, make)
+
+    def candidates(self, system: System) -> Lists:
+        """The first k of a system's lists, fused where there are several."""
+
+        def make() -> Lists:
+            lists = [self.hits(search) for search in self.searches(system)]
+            if len(lists) == 1:
+                return {qid: hits[: system.k] for qid, hits in lists[0].items()}
+            return {
+                qid: self.fused({str(at): each[qid] for at, each in enumerate(lists)})[: system.k] for qid in lists[0]
+            }
+
+        return self._lists((self.searches(system), system.k), make)
+
+    def fused(self, lists: Mapping[str, Sequence[tuple[str, float]]]) -> list[tuple[str, float]]:
+        """One list of several."""
+        config = self._world.config.hybrid
+        depth = sum(map(len, lists.values())) or 1
+        return [
+            (each.doc_id, each.score)
+            for each in fuse(lists, make_fusion("rrf", k=config.rrf_k), weights=None, depth=depth)
+        ]
+
+    def final(self, system: System) -> Final:
+        """What a system returns for every question."""
+        found = self.candidates(system)
+        if system.reranker is None:
+            return Final(found)
+        reranked = self._reranked(system, found, system.reranker)
+        return Final(
+            {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in reranked.items()}, reranked
+        )
+
+    def kept(self, system: System) -> bool:
+        """Whether everything that a system returns is kept from before."""
+        if not all(self._store.has(self.causes(search)) for search in self.searches(system)):
+            return False
+        if system.reranker is None:
+            return True
+        return self._store.has(self._rerank_causes(system, self.candidates(system), system.reranker))
+
+    def _reranked(self, system: System, candidates: Lists, spec: RerankerConfig) -> Mapping[str, Reranking]:
+        def make() -> Mapping[str, Reranking]:
+            world, causes = self._world, self._rerank_causes(system, candidates, spec)
+            if (kept := self._store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
+                return kept
+            self.book(RERANKING)
+            found = world.workshop.loop.run(rerank_all(world, self.reranker(spec), candidates, self._by_id(system)))
+            self._store.keep_rerankings(causes, found)
+            return found
+
+        return self._rerankings((self.searches(system), system.k, spec), make)
+
+    def _rerank_causes(self, system: System, candidates: Lists, spec: RerankerConfig) -> Causes:
+        world, reranker, records = self._world, self.reranker(spec), self._by_id(system)
+        asked = [
+            [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]
+            for qid, hits in candidates.items()
+        ]
+        return {
+            "reranker": reranker.causes(),
+            "llm": world.config.llm.causes_for(reranker.models) if reranker.models else None,
+            "candidates": hash_value(asked),
+            "passages": world.passages.content_hash,
+            "duplicates": world.config.duplicates,
+        }
+
+    def _by_id(self, system: System) -> Mapping[str, EmbedRecord]:
+        return {record.qid: record for record in self.prepared(system.rewrite)}
+
+    # --- keeping ---
+
+    def causes(self, search: Search) -> Causes:
+        """All that can change the hits of a search."""
+        world = self._world
+        embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
+        return {
+            "retriever": self.retriever(search).causes(),
+            "embedder": embedder,
+            "rewriter": world.workshop.rewriter(search.rewrite).causes(),
+            "world": world.fingerprint,
+            "language": world.config.language,
+        }
+
+    def book(self, what: str) -> None:
+        """From now on calls are booked on this part."""
+        self._world.book(what)

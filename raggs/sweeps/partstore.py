@@ -1,0 +1,85 @@
+"""Where a sweep's parts are kept between invocations: lists by the hash of all that they were made from.
+
+A part appears whole or not at all; a damaged one is as good as none. What was paid for is kept elsewhere too, in the
+cache of answers, so that losing a part loses time alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from raggs.atomic import disk, write_atomic
+from raggs.errors import RaggsError
+from raggs.hashing import hash_value
+from raggs.jsonl import M, dump_line, read_records
+from raggs.rerankers.base import Reranking
+
+Scored = tuple[str, float]
+Lists = Mapping[str, Sequence[Scored]]
+FORMAT = 1
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    qid: str
+
+
+class ListRow(_Row):
+    """A query's list, best first, and how long the search took where it was timed."""
+
+    hits: tuple[Scored, ...]
+
+
+class RerankRow(_Row):
+    """What a reranker made of a query's candidates."""
+
+    found: Reranking
+
+
+class PartStore:
+    """Parts in one folder, which is made when one is kept."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def lists(self, causes: object) -> Lists | None:
+        """Kept lists by query; None where there are none."""
+        rows = self._read(causes, ListRow)
+        return None if rows is None else {row.qid: row.hits for row in rows}
+
+    def has(self, causes: object) -> bool:
+        """Whether something is kept; reading may still find it damaged."""
+        return self._path(causes).is_file()
+
+    def keep_lists(self, causes: object, lists: Lists) -> None:
+        """Keep lists."""
+        self._write(causes, (ListRow(qid=qid, hits=tuple(hits)) for qid, hits in lists.items()))
+
+    def rerankings(self, causes: object) -> Mapping[str, Reranking] | None:
+        """Kept rerankings by query; None where there are none."""
+        rows = self._read(causes, RerankRow)
+        return None if rows is None else {row.qid: row.found for row in rows}
+
+    def keep_rerankings(self, causes: object, found: Mapping[str, Reranking]) -> None:
+        """Keep rerankings."""
+        self._write(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
+
+    def _path(self, causes: object) -> Path:
+        return self._folder / f"{hash_value([FORMAT, causes])[:32]}.jsonl"
+
+    def _read(self, causes: object, model: type[M]) -> list[M] | None:
+        path = self._path(causes)
+        try:
+            return list(read_records(path, model)) if path.is_file() else None
+        except RaggsError:
+            return None  # made again
+
+    def _write(self, causes: object, rows: Iterable[BaseModel]) -> None:
+        path = self._path(causes)
+        with disk(path, "check the folder's permissions"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, b"".join(map(dump_line, rows)), durable=False)

@@ -1,0 +1,80 @@
+"""What a sweep would do and cost, before anything is done: systems, and what must be paid for that is not kept yet.
+
+Counts are upper bounds: a reranker is taken to read every candidate of every question, unless its lists are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import fmean
+
+from raggs.sweeps.grid import Grid, System
+from raggs.sweeps.measuring import Measuring
+from raggs.sweeps.models import Plan, PlanLine
+from raggs.sweeps.world import World
+from raggs.tokens import count_tokens
+
+SAMPLE = 200  # passages whose mean length stands for all
+REWRITE = (200, 40)  # tokens of a rewrite's prompt, and of its answer
+SECONDS = 1.0  # that a paid call is taken to last
+MILLION = 1_000_000
+
+
+def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
+    """The plan of a grid."""
+    passage = round(fmean(count_tokens(world.passages.sample(SAMPLE))))
+    question = round(fmean(count_tokens([query.text for query in world.queries.values()])))
+    paid = tuple(_paid(measuring, world, grid.systems, question, passage))
+    kept = [measuring.parts.kept(system) for system in grid.systems]
+    return Plan(
+        name=world.config.name,
+        systems=tuple(system.name for system in grid.systems),
+        questions=len(world.queries),
+        passages=len(world.passages),
+        left_out=grid.left_out,
+        kept=sum(kept),
+        lists=len(kept),
+        paid=paid,
+        hours=sum(line.calls for line in paid) * SECONDS / world.config.llm.concurrency / 3600,
+    )
+
+
+def _paid(
+    measuring: Measuring, world: World, systems: tuple[System, ...], question: int, passage: int
+) -> Iterator[PlanLine]:
+    """Each part once that a provider is asked for and that is not kept."""
+    count, seen = len(world.queries), set[str]()
+    llm, parts = world.workshop.llm, measuring.parts
+    for system in systems:
+        if parts.kept(system):
+            continue
+        rewriter = world.workshop.rewriter(system.rewrite)
+        for model in rewriter.models:
+            if repr(system.rewrite) not in seen:
+                sent, price = count * (question + REWRITE[0]), llm.price(model)
+                usd = None if price is None else price.usd(sent, count * REWRITE[1])
+                yield PlanLine(what="rewriting questions", model=model, calls=count, tokens=sent, usd=usd)
+        seen.add(repr(system.rewrite))
+        if system.embedder is not None and repr(system.embedder) not in seen:
+            seen.add(repr(system.embedder))
+            embedder = parts.embedder(system.embedder)
+            for model in embedder.models:
+                tokens, price = count * question + len(world.passages) * passage, llm.price(model)
+                calls = count - (-len(world.passages) // embedder.config.batch)
+                usd = None if price is None else tokens * price.input / MILLION
+                yield PlanLine(
+                    what="embedding questions and passages", model=model, calls=calls, tokens=tokens, usd=usd
+                )
+        key = repr((parts.searches(system), system.k, system.reranker))
+        if system.reranker is not None and key not in seen:
+            seen.add(key)
+            reranker = parts.reranker(system.reranker)
+            for model in reranker.models:
+                one = reranker.outlay(model, system.k, question, passage)
+                yield PlanLine(
+                    what=f"reranking {system.k} candidates ({system.levels['mode']})",
+                    model=model,
+                    calls=count * one.calls,
+                    tokens=count * (one.input_tokens + one.output_tokens),
+                    usd=None if one.usd is None else count * one.usd,
+                )

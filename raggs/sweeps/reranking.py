@@ -1,0 +1,50 @@
+"""A reranker over all questions, side by side where a provider is asked; near-duplicates are not read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from raggs.artifacts import EmbedRecord, Passage
+from raggs.fusion.duplicates import group_duplicates
+from raggs.progress import Building
+from raggs.rerankers.base import Reranking
+from raggs.sweeps.partstore import Lists
+from raggs.sweeps.world import World
+from raggs.workshop import Reranker
+
+
+async def rerank_all(
+    world: World, reranker: Reranker, candidates: Lists, records: Mapping[str, EmbedRecord]
+) -> Mapping[str, Reranking]:
+    """What a reranker makes of every question's candidates.
+
+    Args:
+        records: the questions, by id.
+
+    Raises:
+        RaggsError: as the reranker; what was paid for is kept.
+    """
+    done = 0
+    ahead = asyncio.Semaphore(world.config.llm.concurrency if reranker.models else 1)
+
+    async def one(qid: str) -> Reranking:
+        nonlocal done
+        async with ahead:
+            passages = _unlike(world, [doc for doc, _ in candidates[qid]])
+            found = await reranker.rerank(records[qid].rewrite, records[qid].language, passages)
+        done += 1
+        world.hear(Building("reranked questions", done, len(candidates)))
+        return found
+
+    return dict(zip(candidates, await asyncio.gather(*map(one, candidates)), strict=True))
+
+
+def _unlike(world: World, docs: Sequence[str]) -> list[Passage]:
+    """The passages of some ids, without near-duplicates of better ones."""
+    found, likeness = world.passages.get(docs), world.config.duplicates
+    passages = [found[doc] for doc in docs]
+    if likeness is None:
+        return passages
+    leaders = group_duplicates([passage.content for passage in passages], likeness)
+    return [passage for at, passage in enumerate(passages) if leaders[at] == at]

@@ -1,0 +1,150 @@
+"""What systems are worth: every list scored as `raggs eval` scores it, one system in memory at a time.
+
+The ceilings (PROC) are those of a system's own candidates: the best order of its first k.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from raggs.arrays import Floats
+from raggs.errors import DataError
+from raggs.evaluation.models import Number, ScorePart, number
+from raggs.evaluation.report import score_part
+from raggs.evaluation.strangers import holes_at
+from raggs.evaluation.study import Scoring, hits_of
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System as Listed
+from raggs.metrics.columns import Run
+from raggs.metrics.evaluate import measure_hits
+from raggs.metrics.hits import Hits
+from raggs.metrics.names import Named, parse_measure
+from raggs.sweeps.config import SweepConfig
+
+GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
+OTHERS = ("ndcg", "recall", "precision", "mrr", "holes")
+CEILINGS = ("ra_nwg", "n_recall4")
+DECIDE_GRADED = ("ra_nwg", "n_recall4")
+DECIDE_OTHERS = ("ndcg", "recall")
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What one system is worth.
+
+    Attributes:
+        scores: by measure, with intervals.
+        realised: %PROC as a ratio of means, by measure.
+        holes: the unjudged share of the top, by cutoff.
+        values: by measure that decides, a value for each judged query; NaN where it is not defined.
+        hits: where it put the judged passages.
+    """
+
+    scores: dict[str, ScorePart]
+    realised: dict[str, Number]
+    holes: dict[str, Number]
+    values: dict[str, Floats]
+    hits: Hits = field(repr=False)
+
+
+class Scorer:
+    """Scores systems against a golden set.
+
+    Args:
+        config: of the sweep.
+        judgments: the grades.
+    """
+
+    def __init__(self, config: SweepConfig, judgments: Judgments) -> None:
+        self._config = config
+        self.judgments = judgments
+
+    @property
+    def quality(self) -> tuple[str, ...]:
+        """The measures that decide, canonical, most important first; by all of them efficiency is the mean.
+
+        Raises:
+            UsageError: one is not known.
+        """
+        named = self._config.quality
+        if not named:
+            first = DECIDE_GRADED if self._graded else DECIDE_OTHERS
+            cutoffs = sorted({min(self._config.cutoffs), max(self._config.cutoffs)})
+            named = tuple(f"{name}@{k}" for k in cutoffs for name in first)
+        return tuple(parse_measure(name).name for name in named)
+
+    def measures(self) -> tuple[str, ...]:
+        """What is reported of every system, under the names that do not say its k."""
+        names = GRADED if self._graded else OTHERS
+        plain = [f"{name}@{k}" for k in self._config.cutoffs for name in names]
+        ceilings = [
+            f"{form}_{name}@{k}"
+            for k in self._config.cutoffs
+            for name in self.ceilings
+            for form in ("proc", "pct_proc")
+        ]
+        return tuple(dict.fromkeys((*self.quality, *plain, *ceilings)))
+
+    def score(self, name: str, run: Run, k: int) -> Scored:
+        """One system.
+
+        Args:
+            name: of the system, for messages.
+            run: its lists.
+            k: its candidates.
+
+        Raises:
+            DataError: as `hits_of`: none of the judged queries, lists of another corpus.
+        """
+        named = {told: self._named(told, k) for told in self.measures()}
+        scoring = Scoring(
+            list(named.values()), self._config.cutoffs, confidence=self._config.confidence, seed=self._config.seed
+        )
+        hits = hits_of(self.judgments, Listed(name, name, run), scoring)
+        found = measure_hits(hits, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
+        means = {told: found.mean[one.name] for told, one in named.items()}
+        return Scored(
+            scores={told: score_part(found.interval[one.name]) for told, one in named.items()},
+            realised={
+                f"{name}@{cutoff}": _ratio(means[f"{name}@{cutoff}"], means[f"proc_{name}@{cutoff}"])
+                for cutoff in self._config.cutoffs
+                for name in self.ceilings
+            },
+            holes={str(cutoff): holes_at(hits, cutoff) for cutoff in self._config.cutoffs},
+            values={told: found.column(named[told].name) for told in self.quality},
+            hits=hits,
+        )
+
+    @property
+    def _graded(self) -> bool:
+        return self.judgments.qrels.scale.golden
+
+    @property
+    def ceilings(self) -> tuple[str, ...]:
+        """The measures that have one."""
+        return CEILINGS if self._graded else ()
+
+    def _named(self, told: str, k: int) -> Named:
+        """A measure; a ceiling over the system's own candidates."""
+        name, _, cutoff = told.partition("@")
+        return parse_measure(f"{name}({k})@{cutoff}" if name.startswith(("proc_", "pct_proc_")) else told)
+
+
+def run_of(lists: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Run:
+    """Lists as columns, ranked as they stand: equal scores keep the order of the list.
+
+    A reranker's or a search's ties are settled by whoever made the list, so the rank is what is scored.
+    """
+    qids = [qid for qid, hits in lists for _ in hits]
+    docs = [doc for _, hits in lists for doc, _ in hits]
+    ranks = [-float(rank) for _, hits in lists for rank in range(len(hits))]
+    if not qids:
+        raise DataError("returned nothing for any question", remedy="look at its settings")
+    return Run.from_columns(qids, docs, ranks)
+
+
+def _ratio(part: float, whole: float) -> Number:
+    return number(part / whole) if np.isfinite(part) and whole > 0 else None

@@ -1,0 +1,155 @@
+"""A sweep on disk: `sweeps/<name>/`, all that its numbers can be derived from again.
+
+    manifest.json   the configuration, what everything depends on, and the hash of each file
+    systems.jsonl   a line a system, with all that was measured
+    runs/           what each system returned, as TREC runs
+    timings.jsonl   every measurement of time
+    sweep.json      the report; beside it sweep.csv, sweep.md and its plots
+
+The manifest is written last: a sweep that was killed has none, or one whose hashes do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from pydantic import Field, JsonValue, ValidationError
+
+from raggs.atomic import disk, remove_leftovers, write_atomic
+from raggs.errors import DataError, NotFoundError
+from raggs.hashing import hash_file
+from raggs.jsonl import read_records, write_records
+from raggs.metrics.columns import Run
+from raggs.readers.runs import read_run
+from raggs.sweeps.models import Part, SweepReport, SystemRow
+from raggs.sweeps.partstore import Lists
+from raggs.version import __version__
+
+MANIFEST, SYSTEMS, REPORT, RUNS = "manifest.json", "systems.jsonl", "sweep.json", "runs"
+REMEDY = "choose another `folder`, or check its permissions"
+
+
+class SweepManifest(Part):
+    """manifest.json."""
+
+    v: Literal[1] = 1
+    kind: Literal["sweep"] = "sweep"
+    raggs: str = __version__
+    name: str
+    created: datetime
+    config: Mapping[str, JsonValue]
+    golden: str = Field(description="sha256 over the judgments")
+    world: str | None = Field(description="hash of questions and passages; null where no corpus was searched")
+    causes: str = Field(description="hash of all that the lists and scores depend on")
+    settings: str = Field(description="hash of limits, prices and how time is measured")
+    files: Mapping[str, str] = Field(description="sha256 of each file but this and timings.jsonl")
+
+
+class SweepStore:
+    """The folder of one sweep.
+
+    Args:
+        folder: made when something is written.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def exists(self) -> bool:
+        """Whether a finished sweep lies here."""
+        return (self.folder / MANIFEST).is_file()
+
+    def manifest(self) -> SweepManifest:
+        """The manifest.
+
+        Raises:
+            NotFoundError: no sweep lies here.
+            DataError: it is damaged.
+        """
+        path = self.folder / MANIFEST
+        if not path.is_file():
+            raise NotFoundError("no finished sweep", where=self.folder, remedy="raggs sweep --config FILE")
+        try:
+            return SweepManifest.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            raise DataError("not the manifest of a sweep", where=path, remedy="run the sweep again") from error
+
+    def report(self) -> SweepReport:
+        """The report.
+
+        Raises:
+            DataError: it is missing or damaged.
+        """
+        path = self.folder / REPORT
+        try:
+            return SweepReport.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            raise DataError("not the report of a sweep", where=path, remedy="run the sweep again") from error
+
+    def systems(self) -> list[SystemRow]:
+        """What was measured."""
+        return list(read_records(self.folder / SYSTEMS, SystemRow))
+
+    def run(self, row: SystemRow) -> Run:
+        """The lists of a finished system.
+
+        Raises:
+            NotFoundError, DataError: its file cannot be read, or lies elsewhere than its line may say.
+        """
+        if row.file is None:
+            raise DataError(f"{row.name} is unfinished", where=self.folder, remedy="run the sweep again")
+        return read_run(self.folder / row.file)
+
+    def keep_run(self, name: str, lists: Lists) -> str:
+        """Write a system's lists; returns the file's name below the folder."""
+        path = self.folder / RUNS / f"{quote(name, safe='+')}.trec"
+        with disk(path, REMEDY):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = "".join(_trec(lists, quote(name, safe="+"))).encode()
+            if not path.is_file() or path.read_bytes() != data:
+                write_atomic(path, data, durable=False)
+        return path.relative_to(self.folder).as_posix()
+
+    def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
+        """Write what was found; runs of systems that are no more go away."""
+        with disk(self.folder, REMEDY):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            rows = list(rows)
+            write_records(self.folder / SYSTEMS, rows)
+            for name, text in texts.items():
+                write_atomic(self.folder / name, text.encode())
+            mine = {row.file for row in rows if row.file}
+            for path in (self.folder / RUNS).glob("*.trec"):
+                if path.relative_to(self.folder).as_posix() not in mine:
+                    path.unlink()
+            remove_leftovers(self.folder)
+            kept = manifest.model_copy(update={"files": dict(self.hashes([SYSTEMS, *texts, *sorted(mine)]))})
+            write_atomic(self.folder / MANIFEST, kept.model_dump_json(indent=2).encode())
+        return kept
+
+    def hashes(self, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+        """sha256 of files that are there."""
+        yield from ((name, hash_file(self.folder / name)) for name in names if (self.folder / name).is_file())
+
+    def changed(self) -> list[str]:
+        """Files that are not what the manifest says, missing ones too."""
+        stated = self.manifest().files
+        found = dict(self.hashes(stated))
+        return [name for name, sha256 in stated.items() if found.get(name) != sha256]
+
+
+def now() -> datetime:
+    """The time in UTC, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _trec(lists: Lists, tag: str) -> Iterator[str]:
+    """Lines in the order of the lists. The score is what rank counts down: no reader breaks a tie in another way."""
+    for qid, hits in lists.items():
+        for at, (doc, _) in enumerate(hits):
+            yield f"{qid} Q0 {doc} {at + 1} {len(hits) - at} {tag}\n"

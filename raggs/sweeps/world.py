@@ -1,0 +1,183 @@
+"""What all systems of a sweep share: the golden set, its questions, the corpus, and the parts that the workshop makes.
+
+A golden set of another corpus is refused: equal ids would mean other texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from raggs.adapter import AdapterConfig
+from raggs.artifacts import Query
+from raggs.errors import DataError, NotFoundError
+from raggs.golden.base import GoldenSet
+from raggs.golden.judgments import Judgments
+from raggs.golden.opened import open_golden
+from raggs.hashing import hash_value
+from raggs.llm import LLMSettings
+from raggs.llm.ledger import FILE
+from raggs.llm.settings import Price
+from raggs.manifests.store import RunStore
+from raggs.progress import Hear, Notice, deaf
+from raggs.sweeps.config import CorpusSpec, SweepConfig
+from raggs.text import plural
+from raggs.workshop import OpenCorpus, Passages, Workshop, open_queries
+
+CORPUS = "corpus.jsonl"  # beside labels in the layout of BEIR
+ENOUGH = 0.5  # of the judged passages that the corpus has; below it, it is another one
+SAMPLE = 1000  # judged passages that are looked for
+SHOWN = 12
+GENERATOR = "generator"
+
+
+class World:
+    """One sweep's surroundings. Each part is opened when it is first asked for.
+
+    Args:
+        config: the sweep.
+        hear: is told what takes its time.
+    """
+
+    def __init__(self, config: SweepConfig, hear: Hear = deaf) -> None:
+        self.config, self.hear = config, hear
+        self.workshop = Workshop(config.workspace, _priced(config), config.budget, hear=hear)
+
+    @cached_property
+    def golden(self) -> GoldenSet:
+        """The golden set.
+
+        Raises:
+            NotFoundError, DataError: there is none.
+        """
+        if not self.config.golden.exists():
+            remedy = "name a run directory or labels under `golden`; raggs run makes a golden set"
+            raise NotFoundError("no golden set", where=self.config.golden, remedy=remedy)
+        return open_golden(self.config.golden)
+
+    @cached_property
+    def judgments(self) -> Judgments:
+        """Its grades."""
+        return self.golden.judgments()
+
+    @cached_property
+    def queries(self) -> Mapping[str, Query]:
+        """The judged questions by id, sorted; others are told and left out.
+
+        Raises:
+            DataError: there are none.
+        """
+        spec, judged = self.config.queries, set(self.judgments.qrels.qids)
+        found = {query.qid: query for query in self.golden.queries()} if spec is None else open_queries(spec, self.hear)
+        kept = {qid: query for qid, query in sorted(found.items()) if qid in judged}
+        if not found:
+            raise DataError(
+                "labels alone hold no questions",
+                where=self.golden.source,
+                remedy="name them: queries: {type: jsonl, path: ...}",
+            )
+        if not kept:
+            first, other = next(iter(found)), next(iter(sorted(judged)), "none")
+            raise DataError(
+                f"holds none of the questions (their ids are such as {first}, its are such as {other})",
+                where=self.golden.source,
+                remedy="name the questions that it was judged for",
+            )
+        if strange := len(found) - len(kept):
+            self.hear(Notice(f"{plural(strange, 'question')} without grades left out"))
+        if lost := len(judged) - len(kept):
+            self.hear(Notice(f"{plural(lost, 'judged query')} without a question left out"))
+        return kept
+
+    @cached_property
+    def corpus(self) -> OpenCorpus:
+        """The corpus, not yet read.
+
+        Raises:
+            DataError: nobody says where it is.
+        """
+        return self.workshop.corpus(self.config.corpus or _corpus_of(self.config.golden))
+
+    @cached_property
+    def passages(self) -> Passages:
+        """The passages, once they are known to be those that the golden set is about.
+
+        Raises:
+            DataError: they are not.
+        """
+        found = self.corpus.passages(whole=True)
+        known = self.judgments.origin.corpus
+        if known is not None and known != found.content_hash:
+            raise self._foreign(f"content {known[:SHOWN]}, here {found.content_hash[:SHOWN]}")
+        if known is None:
+            docs = self.judgments.qrels.docs
+            ids = {docs.text(row) for row in range(0, len(docs), max(1, len(docs) // SAMPLE))}
+            met = len(found.known(ids))
+            if met < ENOUGH * len(ids):
+                raise self._foreign(f"of {plural(len(ids), 'judged passage')} it has {met:,}")
+        return found
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the questions and passages."""
+        return hash_value(
+            [self.passages.content_hash, *(query.model_dump(mode="json") for query in self.queries.values())]
+        )
+
+    def book(self, what: str) -> None:
+        """From now on calls are booked on this part of the work, in the sweep's ledger."""
+        self.workshop.ledger.turn_to(self.ledger, what)
+
+    @property
+    def folder(self) -> Path:
+        """Where the sweep lies."""
+        return self.config.folder / self.config.name
+
+    @property
+    def ledger(self) -> Path:
+        """Where its calls are booked."""
+        return self.folder / FILE
+
+    def _foreign(self, how: str) -> DataError:
+        return DataError(
+            f"is about another corpus than {self.corpus.place} ({how}), so equal ids mean other texts",
+            where=self.golden.source,
+            remedy="name the corpus that it was made of under `corpus`, or make a golden set of this one",
+        )
+
+    def close(self) -> None:
+        """Close what is open."""
+        self.workshop.close()
+
+
+def _priced(config: SweepConfig) -> LLMSettings:
+    """The settings of language models with the sweep's prices."""
+    stated = {
+        model: Price.model_validate(price.model_dump(exclude_none=True))
+        for model, price in config.prices.items()
+        if model != GENERATOR
+    }
+    return config.llm.model_copy(update={"prices": {**config.llm.prices, **stated}})
+
+
+def _corpus_of(golden: Path) -> AdapterConfig:
+    """Where a golden set says its corpus is.
+
+    Raises:
+        DataError: it does not say, or that is no corpus any more.
+    """
+    remedy = "name it: corpus: {type: jsonl, path: ...}"
+    beside = (golden if golden.is_dir() else golden.parent) / CORPUS
+    store = RunStore(golden)
+    if golden.is_dir() and store.exists:
+        adapter: TypeAdapter[AdapterConfig] = TypeAdapter(CorpusSpec)
+        try:
+            return adapter.validate_python(store.manifest().config.get("corpus"))
+        except ValidationError as error:
+            raise DataError("its manifest names no corpus that can be opened", where=golden, remedy=remedy) from error
+    if beside.is_file():
+        return TypeAdapter(CorpusSpec).validate_python({"type": "jsonl", "path": str(beside)})
+    raise DataError("does not say where its corpus is", where=golden, remedy=remedy)

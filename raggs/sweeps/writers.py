@@ -1,0 +1,59 @@
+"""A sweep's report as files: sweep.json for programs, sweep.csv for spreadsheets, sweep.md for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from raggs.evaluation.models import Number, ScorePart
+from raggs.evaluation.writers import markdown
+from raggs.sweeps.layout import lay_out
+from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.text import spreadsheet_cell
+
+UNKNOWN = ScorePart(mean=None, low=None, high=None, valid=0)
+
+
+def report_files(report: SweepReport) -> dict[str, str]:
+    """By file name, its text."""
+    return {
+        "sweep.json": report.model_dump_json(indent=2) + "\n",
+        "sweep.csv": table_csv(report),
+        "sweep.md": markdown(lay_out(report, full=True)),
+    }
+
+
+def table_csv(report: SweepReport) -> str:
+    """A row for each system: its levels, scores with intervals, waiting, money and memory; empty is "not known"."""
+    axes = sorted({axis for row in report.systems for axis in row.levels})
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["system", *axes, "on_front", *(title for title, _ in _figures(report, report.systems[0]))])
+    for row in report.systems:
+        levels = [spreadsheet_cell(row.levels.get(axis, "")) for axis in axes]
+        figures = ["" if value is None else repr(value) for _, value in _figures(report, row)]
+        writer.writerow([spreadsheet_cell(row.name), *levels, int(row.name in report.front), *figures])
+    return text.getvalue()
+
+
+def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]]:
+    """Titles and numbers of a row."""
+    for measure in report.measures:
+        score = row.scores.get(measure, UNKNOWN)
+        yield from ((measure, score.mean), (f"{measure} low", score.low), (f"{measure} high", score.high))
+    for cutoff in report.cutoffs:
+        for name in report.ceilings:
+            yield f"realised {name}@{cutoff}", row.realised.get(f"{name}@{cutoff}")
+    for step, spread in row.latency:
+        yield f"{step} p50 ms", None if spread is None else spread.p50
+        yield f"{step} p95 ms", None if spread is None else spread.p95
+    cost, memory = row.cost, row.memory
+    for name in ("embed", "rerank", "generate", "total"):
+        yield f"{name} usd_per_1k", None if cost is None else cost.usd()[name]
+    yield "candidate tokens", None if cost is None else cost.candidate_tokens
+    yield "candidate tokens sd", None if cost is None else cost.candidate_tokens_sd
+    yield "context tokens", None if cost is None else cost.context_tokens
+    yield "memory bytes", None if memory is None else memory.bytes
+    yield "memory bytes at 1M", None if memory is None else memory.million
+    yield "efficiency", row.efficiency

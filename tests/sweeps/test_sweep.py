@@ -1,0 +1,178 @@
+"""A sweep from YAML to choice: right lists, nothing done twice, failures named, other limits without work."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.sweeping import make_sweep
+
+from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
+from raggs.errors import ConfigError, DataError, NotFoundError, RaggsError
+from raggs.retrievers.bm25 import Bm25Retriever
+from raggs.retrievers.dense import DenseRetriever
+
+
+def test_every_system_has_lists_scores_times_and_costs(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    report = project.sweep().report
+    assert len(report.systems) == 6
+    for row in report.systems:
+        assert row.failed is None
+        assert row.latency.total is not None
+        assert row.latency.total.p50 <= row.latency.total.p95
+        assert row.cost is not None
+        assert row.cost.total == 0
+        assert (project.out / str(row.file)).is_file()
+        assert row.scores["ra_nwg@5"].valid <= 6
+    assert report.choice.winner in report.front
+    assert {path.name for path in project.out.iterdir()} == {
+        "manifest.json", "runs", "sweep.csv", "sweep.json", "sweep.md", "systems.jsonl", "timings.jsonl",
+    }  # fmt: skip
+
+
+def test_scores_are_those_of_raggs_eval_on_the_runs_that_it_writes(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    report = project.sweep().report
+    files = tuple(f"{row.name}={project.out / str(row.file)}" for row in report.systems)
+    wanted = ("ra_nwg", "n_recall4", "ndcg", "holes")
+    measured = evaluate(EvalRequest(JudgedFiles(tmp_path / "qrels.txt", files), MeasureRequest(wanted, (5, 10)))).report
+    for part in measured.systems:
+        ours = report.system(part.name).scores
+        for measure, score in part.scores.items():
+            assert ours[measure] == score, (part.name, measure)
+
+
+def test_lists_are_those_of_the_retriever_itself_and_their_first_k(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    project.sweep()
+    runs = {path.stem: path.read_text().splitlines() for path in (project.out / "runs").glob("*.trec")}
+    for mode in ("dense+wordllama", "lexical", "hybrid+wordllama"):
+        long = [line.split() for line in runs[f"{mode}+k20"]]
+        short = [line.split() for line in runs[f"{mode}+k10"]]
+        assert [row[:4] for row in long if int(row[3]) <= 10] == [row[:4] for row in short]
+
+
+def test_a_part_that_systems_share_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    for retriever in (Bm25Retriever, DenseRetriever):
+        whole = retriever.search
+
+        def search(self, queries, whole=whole):  # type: ignore[no-untyped-def]
+            asked.append(len(queries))
+            return whole(self, queries)
+
+        monkeypatch.setattr(retriever, "search", search)
+    project = make_sweep(tmp_path, latency={"passes": 1, "warmup": 0, "queries": 1})
+    project.sweep()
+    assert sorted(asked, reverse=True)[:5] == [6, 6, 6, 6, 1]  # dense and bm25 at 20, and at 100 for the hybrids
+
+
+def test_nothing_changed_nothing_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_sweep(tmp_path)
+    first = project.sweep()
+    before = {path: path.stat().st_mtime_ns for path in project.out.rglob("*")}
+    monkeypatch.setattr(DenseRetriever, "search", None)
+    again = project.sweep()
+    assert again.unchanged
+    assert again.report == first.report
+    assert before == {path: path.stat().st_mtime_ns for path in project.out.rglob("*")}
+
+
+def test_a_file_that_was_edited_is_made_again(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    project.sweep()
+    before = project.files()
+    for name in ("runs/lexical+k10.trec", "sweep.json"):
+        (project.out / name).write_text("")
+        assert not project.sweep().unchanged
+        assert project.files() == before
+
+
+def test_a_system_that_is_taken_out_leaves_no_file_behind(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    project.sweep()
+    project.change(axes={"mode": "lexical", "k": [10]})
+    assert len(project.sweep().report.systems) == 1
+    assert [path.name for path in (project.out / "runs").iterdir()] == ["lexical.trec"]
+
+
+def test_other_limits_choose_again_and_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_sweep(tmp_path)
+    report = project.sweep().report
+    before = {path: path.read_bytes() for path in project.out.rglob("*") if path.is_file()}
+    monkeypatch.setattr(DenseRetriever, "search", None)
+    waits = {row.name: row.latency.total.p50 for row in report.systems if row.latency.total}
+    fastest = min(waits.values())
+    chosen = choose_again(load_sweep(project.config, [f"limits.latency_ms={fastest}"])).report.choice
+    assert chosen.winner is not None
+    assert waits[chosen.winner] <= fastest
+    assert len(chosen.excluded) == 5
+    none = choose_again(load_sweep(project.config, ["limits.latency_ms=0.000001"])).report.choice
+    assert none.winner is None
+    assert "holds the limits" in none.sentence
+    assert before == {path: path.read_bytes() for path in project.out.rglob("*") if path.is_file()}
+
+
+def test_a_system_of_ones_own_is_scored_as_it_stands(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    project.sweep()
+    copy = tmp_path / "theirs.trec"
+    copy.write_bytes((project.out / "runs" / "lexical+k20.trec").read_bytes())
+    project.change(axes={"mode": ["lexical", {"type": "runfile", "path": "theirs.trec"}], "k": [20]})
+    report = project.sweep().report
+    assert report.system("runfile-theirs").scores == report.system("lexical").scores
+    assert report.system("runfile-theirs").latency.total is None
+
+
+def test_a_reranker_that_fails_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def turned(query, passages):\n    return list(range(len(passages)))\n"
+        "def broken(query, passages):\n    raise RuntimeError('no light')\n"
+    )
+    rerankers = ["none", *({"type": "python", "callable": f"mine:{name}"} for name in ("turned", "broken"))]
+    project = make_sweep(tmp_path, axes={"mode": "lexical", "k": [10], "reranker": rerankers}, duplicates=None)
+    report = project.sweep().report
+    assert [bool(row.failed) for row in report.systems] == [False, False, True]
+    assert "no light" in str(report.systems[2].failed)
+    assert any("unfinished" in note for note in report.notes)
+    plain, turned = ((project.out / str(row.file)).read_text().splitlines() for row in report.systems[:2])
+    ours = [line.split()[2] for line in plain if line.startswith("q00")]
+    theirs = [line.split()[2] for line in turned if line.startswith("q00")]
+    assert theirs == ours[::-1]
+
+
+def test_the_plan_names_systems_and_asks_nobody(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    plan = plan_sweep(load_sweep(project.config))
+    assert len(plan.systems) == plan.lists == 6
+    assert plan.kept == 0
+    assert plan.paid == ()
+    project.sweep()
+    assert plan_sweep(load_sweep(project.config)).kept == 6
+
+
+@pytest.mark.parametrize(
+    ("keys", "error", "said"),
+    [
+        ({"golden": "nowhere"}, NotFoundError, "no golden set"),
+        ({"queries": {"type": "jsonl", "path": "other.jsonl"}}, DataError, "holds none of the questions"),
+        ({"corpus": {"type": "jsonl", "path": "foreign.jsonl"}}, DataError, "is about another corpus"),
+        ({"axes": {"mode": "denes"}}, ConfigError, "'denes' is no mode"),
+        ({"axes": {"embedder": "wordlama"}}, ConfigError, "unknown type 'wordlama'"),
+        ({"axes": {"k": []}}, ConfigError, "at least 1 item"),
+        ({"axes": {"k": [0]}}, ConfigError, "greater than or equal to 1"),
+        ({"quality": ["ndgc@5"]}, RaggsError, "did you mean 'ndcg'"),
+        ({"axis": {}}, ConfigError, "unknown key 'axis'"),
+    ],
+)
+def test_bad_input_is_a_sentence(tmp_path: Path, keys: dict[str, object], error: type[RaggsError], said: str) -> None:
+    project = make_sweep(tmp_path, **keys)
+    (tmp_path / "other.jsonl").write_text(json.dumps({"_id": "x1", "text": "What?"}) + "\n")
+    (tmp_path / "foreign.jsonl").write_text(json.dumps({"_id": "z1", "text": "Something else."}) + "\n")
+    with pytest.raises(error) as caught:
+        sweep(project.config)
+    assert said in str(caught.value)
+    assert not project.out.exists()
