@@ -17,6 +17,7 @@ from raggs.decision.effects import (
 from raggs.decision.efficiency import Gain, Step, efficiency, end_to_end_efficiency, marginal_gains
 from raggs.decision.front import JITTER_MS, Candidate, Front, dominates, find_front
 from raggs.decision.halving import Dropped, Halving, draw_order, halve
+from raggs.decision.holes import Hole, order_holes
 from raggs.decision.interactions import Interaction, strongest_interactions
 from raggs.decision.leave_one_out import Contribution, Fall, contributions, falls, without
 from raggs.decision.memory import Memory, flat_memory, hnsw_memory, ivf_memory, measured_memory
@@ -34,6 +35,7 @@ __all__ = [
     "Front",
     "Gain",
     "Halving",
+    "Hole",
     "Interaction",
     "Limits",
     "Memory",
@@ -63,6 +65,7 @@ __all__ = [
     "main_shifts",
     "marginal_gains",
     "measured_memory",
+    "order_holes",
     "rerank_usd",
     "search_usd",
     "strongest_interactions",

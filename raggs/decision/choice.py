@@ -141,16 +141,30 @@ def choose(candidates: Sequence[Candidate], limits: Limits = NO_LIMITS, jitter_m
     )
 
 
-def turning_points(candidates: Sequence[Candidate], axis: Literal["latency", "cost"]) -> tuple[Turn, ...]:
-    """How the best allowed quality changes hands as the limit on one axis is raised from 0, with no other limit.
+def turning_points(
+    candidates: Sequence[Candidate], axis: Literal["latency", "cost"], limits: Limits = NO_LIMITS
+) -> tuple[Turn, ...]:
+    """How the best allowed quality changes hands as the limit on one axis is raised from 0.
 
     Systems of unknown latency (or cost) are left out. Quality rises from turn to turn, or a tie-breaker does.
+
+    Args:
+        candidates: in any order.
+        axis: whose limit is raised.
+        limits: the one on the other axis is held; the one on this axis, and a quality to be reached, are not looked at.
 
     Raises:
         ValueError: as `find_front`.
     """
     checked(candidates)
-    known = [(value, each) for each in candidates if (value := _on(axis, each)) is not None]
+    latency = axis == "latency"
+    held = Limits(usd_per_1k=limits.usd_per_1k) if latency else Limits(latency_ms=limits.latency_ms)
+    figures = [
+        (each.latency_ms if latency else each.usd_per_1k, each)
+        for each in candidates
+        if broken_limit(each, held) is None
+    ]
+    known = [(value, each) for value, each in figures if value is not None]
     turns: list[Turn] = []
     best: Candidate | None = None
     for limit in sorted({value for value, _ in known}):
@@ -161,10 +175,6 @@ def turning_points(candidates: Sequence[Candidate], axis: Literal["latency", "co
             turns.append(Turn(limit, now.name))
         best = now
     return tuple(turns)
-
-
-def _on(axis: Literal["latency", "cost"], candidate: Candidate) -> float | None:
-    return candidate.latency_ms if axis == "latency" else candidate.usd_per_1k
 
 
 def broken_limit(each: Candidate, limits: Limits) -> Exclusion | None:

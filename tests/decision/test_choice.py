@@ -160,6 +160,15 @@ def test_turning_points_of_the_published_rows():
     assert [turn.limit for turn in turning_points(lite_candidates(), "cost")] == [0.5, 1.5]
 
 
+def test_turning_points_hold_the_limit_on_the_other_axis():
+    kept = [system("a", 1, 100, 0.5), system("c", 2, 300, 0.7)]
+    candidates = [*kept, system("b", 9, 200, 0.9), system("d", None, 50, 1.0)]
+    assert [turn.winner for turn in turning_points(candidates, "latency")] == ["d"]
+    within = turning_points(candidates, "latency", Limits(usd_per_1k=5, latency_ms=1))
+    assert [(turn.limit, turn.winner) for turn in within] == [(100, "a"), (300, "c")]
+    assert [turn.winner for turn in turning_points(candidates, "cost", Limits(latency_ms=150))] == ["a"]
+
+
 @pytest.mark.parametrize("bad", [{"latency_ms": -1}, {"usd_per_1k": float("nan")}, {"quality": float("inf")}])
 def test_limits_are_numbers(bad):
     with pytest.raises(ValueError, match="the limit of"):
