@@ -31,10 +31,17 @@ LONGEST = 1 << 20  # characters of a text that are looked at; no model reads as 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A text, or a pair of texts, as a model reads it: ids, and which of both texts (0 or 1) each token is of."""
+    """A text, or a pair of texts, as a model reads it.
+
+    Attributes:
+        ids: of the tokens.
+        types: which of both texts (0 or 1) each token is of.
+        unseen: how many tokens at the end no token attends to.
+    """
 
     ids: tuple[int, ...]
     types: tuple[int, ...]
+    unseen: int = 0
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -82,9 +89,11 @@ class LocalModel:
         """
         session, name = self._session, self.output
         mask = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
-        for row, tokens in zip(mask, batch, strict=True):
-            row[: len(tokens)] = 1
-        feed = dict(self._feed(batch, mask))
+        seen = mask.copy()
+        for place, tokens in enumerate(batch):
+            mask[place, : len(tokens)] = 1
+            seen[place, : len(tokens) - tokens.unseen] = 1
+        feed = dict(self._feed(batch, seen))
         with self._told("failed on", f"{len(batch)} texts of up to {mask.shape[1]} tokens"):
             (found,) = session.run([name], feed)
             numbers: Vectors = np.asarray(found, dtype=np.float32)
@@ -111,11 +120,16 @@ class LocalModel:
         Raises:
             DataError: the tokenizer has none of that name.
         """
-        found: int | None = self._tokenizer.token_to_id(text)
+        found = self.find(text)
         if found is None:
             raise DataError(
                 f"the tokenizer has no token {text!r}", where=self.folder.tokenizer, remedy="name another one"
             )
+        return found
+
+    def find(self, text: str) -> int | None:
+        """The id of a token; None where there is none."""
+        found: int | None = self._tokenizer.token_to_id(text)
         return found
 
     @cached_property

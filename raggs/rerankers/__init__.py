@@ -17,6 +17,7 @@ REGISTRY: Registry[Reranker] = Registry(
     "rerankers",
     "raggs.rerankers.base:Reranker",
     {
+        "late-interaction": "raggs.rerankers.late:LateReranker",
         "listwise": "raggs.rerankers.listwise:ListwiseReranker",
         "litellm": "raggs.rerankers.litellm:LiteLLMReranker",
         "onnx": "raggs.rerankers.onnx:OnnxReranker",

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from raggs.artifacts import Passage
 
 FLUSH = 32
-AFTERWARDS = ("activation", "scoring")  # settings that are no cause of what the model itself gives
 
 
 class LocalConfig(RerankerConfig):
@@ -50,6 +49,8 @@ class LocalReranker(Reranker):
     """Reads pairs by a model of this machine (see the module)."""
 
     PACKAGES = (*PACKAGES, "numpy")
+    AFTERWARDS: ClassVar[tuple[str, ...]] = ("activation", "scoring")  # settings that count only after what is kept
+    ADDED: ClassVar[int] = 0  # tokens that are put to those of a text
     OUTPUTS: ClassVar[tuple[str, ...]] = ()  # names of the output that is wanted, where the model has it
 
     Config: ClassVar[type[RerankerConfig]] = LocalConfig
@@ -58,7 +59,7 @@ class LocalReranker(Reranker):
     def __init__(self, config: LocalConfig, context: RerankerContext) -> None:
         super().__init__(config, context)
         self.folder = ModelFolder(config.path, config.file)
-        self.model = LocalModel(self.folder, config.max_length, self.OUTPUTS, config.threads)
+        self.model = LocalModel(self.folder, config.max_length - self.ADDED, self.OUTPUTS, config.threads)
 
     def own_causes(self) -> Causes:
         return {**super().own_causes(), "file": None}  # it counts by its content
@@ -75,7 +76,7 @@ class LocalReranker(Reranker):
         keys = [passage_key(passage.content) for passage in passages]
         known = self._kept.of(query)
         missing = {key: each.content for key, each in zip(keys, passages, strict=True) if key not in known}
-        found = self._read(query, list(missing.values()))
+        found = self._read(query, list(missing.values())) if missing else iter(())
         fresh = zip(missing, found, strict=True)
         while part := dict(islice(fresh, FLUSH)):
             known |= part
@@ -105,7 +106,7 @@ class LocalReranker(Reranker):
 
     @cached_property
     def _kept(self) -> KeptPairs:
-        causes = {name: value for name, value in self.causes().items() if name not in AFTERWARDS}
+        causes = {name: value for name, value in self.causes().items() if name not in self.AFTERWARDS}
         return KeptPairs(self._folder, hash_value(causes))
 
     @property
