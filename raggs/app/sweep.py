@@ -20,6 +20,8 @@ from raggs.settings import causes_of
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
 from raggs.sweeps.grid import Grid, make_grid
+from raggs.sweeps.halving import drop_hopeless
+from raggs.sweeps.labels import of_queries
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, SweepReport
 from raggs.sweeps.planning import plan
@@ -90,12 +92,12 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
 
 def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid: Grid) -> SweepResult:
     store = SweepStore(world.folder)
-    Scorer(config, world.judgments).measures()  # a wrong name is told before the work
+    Scorer(config, world.labels).measures()  # a wrong name is told before the work
     measuring = Measuring(world, grid.systems, store)
     causes = hash_value(
         {
             "config": causes_of(config),
-            "golden": world.judgments.digest,
+            "golden": world.labels.digest,
             "systems": [measuring.fingerprint(system) for system in grid.systems],
             "packages": {name: installed(name) for name in PACKAGES},
         }
@@ -107,16 +109,19 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
         if (manifest.causes, manifest.settings) == (causes, settings) and not _unfinished(store):
             return SweepResult(store.report(), store.folder, unchanged=True)
     measuring.check()
+    dropped = drop_hopeless(world, grid.systems) if config.search.halves(len(grid.systems)) else {}
+    measuring = Measuring(world, grid.systems, store, dropped)
     measuring.make()
     for number in range(2, config.latency.passes + 1):
         measuring.time(number)
     rows = list(measuring.rows())
-    report = derive(config, world.judgments, rows, store.run, grid.left_out, world.hear)
+    report = derive(config, world.labels, rows, store.run, grid.left_out, world.hear)
     manifest = SweepManifest(
         name=config.name,
         created=now(),
         config=stored,
-        golden=world.judgments.digest,
+        golden=world.labels.digest,
+        questions=tuple(world.queries),
         world=world.fingerprint,
         causes=causes,
         settings=settings,
@@ -136,7 +141,9 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
     world, store = World(config, listen), SweepStore(config.folder / config.name)
     store.manifest()
     report = store.report()
-    fresh = derive(config, world.judgments, store.systems(), store.run, report.left_out, listen)
+    fresh = derive(
+        config, of_queries(world.judgments, _asked(store)), store.systems(), store.run, report.left_out, listen
+    )
     return SweepResult(fresh, store.folder, unchanged=True)
 
 

@@ -24,6 +24,7 @@ from raggs.stages.retrieve import RetrieverSpec
 
 Plain = (str, int, float, bool)
 NONE = "none"
+MANY = 50  # systems that are all looked at on all questions
 
 
 def _spread(level: Mapping[str, object]) -> Iterator[dict[str, object]]:
@@ -166,10 +167,17 @@ class Hybrid(Settings):
 class Search(Settings):
     """Which systems are measured on which questions."""
 
-    type: Literal["exhaustive", "halving"] = Field("exhaustive", description="all systems on all questions, or halving")
-    queries: tuple[int | Literal["all"], ...] = Field(
+    type: Literal["exhaustive", "halving"] | None = Field(
+        None, description=f"all systems on all questions, or halving; null: halving from {MANY + 1} systems on"
+    )
+    queries: tuple[Annotated[int, Field(ge=1)] | Literal["all"], ...] = Field(
         (30, 100, "all"), min_length=1, description="of halving: questions after which systems beyond hope are dropped"
     )
+    error: float = Field(0.01, gt=0, lt=1, description="of halving: largest chance to drop the best system")
+
+    def halves(self, systems: int) -> bool:
+        """Whether so many systems are halved."""
+        return self.type == "halving" or (self.type is None and systems > MANY)
 
 
 class SweepConfig(Settings):

@@ -6,7 +6,7 @@ goes on where it was.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from raggs.errors import ConfigError, PrerequisiteError, RaggsError
@@ -42,11 +42,14 @@ class Measuring:
         world: of the sweep.
         systems: all of them.
         store: of the sweep.
+        dropped: systems that are not measured, and why.
     """
 
-    def __init__(self, world: World, systems: Sequence[System], store: SweepStore) -> None:
+    def __init__(
+        self, world: World, systems: Sequence[System], store: SweepStore, dropped: Mapping[str, str] | None = None
+    ) -> None:
         self._world, self._store = world, store
-        self.measured = [Measured(system) for system in systems]
+        self.measured = [Measured(system, dropped=(dropped or {}).get(system.name)) for system in systems]
         self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
         self._clock = Clock(world, self.parts, store.folder)
 
@@ -90,7 +93,9 @@ class Measuring:
     def make(self) -> None:
         """Every system's lists, and the first round of the clock, each right after its system was made."""
         for done, each in enumerate(self.measured):
-            self._world.hear(Building(f"systems: {each.system.name}", done, len(self.measured)))
+            self._world.hear(Building("systems", done, len(self.measured)))
+            if each.dropped:
+                continue
             try:
                 each.final = self.parts.final(each.system)
                 each.file = self._store.keep_run(each.system.name, each.final.lists)

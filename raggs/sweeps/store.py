@@ -42,7 +42,8 @@ class SweepManifest(Part):
     name: str
     created: datetime
     config: Mapping[str, JsonValue]
-    golden: str = Field(description="sha256 over the judgments")
+    golden: str = Field(description="sha256 over the judgments of the questions")
+    questions: tuple[str, ...] = Field(description="the ids of all that were asked")
     world: str | None = Field(description="hash of questions and passages; null where no corpus was searched")
     causes: str = Field(description="hash of all that the lists and scores depend on")
     settings: str = Field(description="hash of limits, prices and how time is measured")

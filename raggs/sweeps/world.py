@@ -5,7 +5,7 @@ A golden set of another corpus is refused: equal ids would mean other texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from raggs.llm.settings import Price
 from raggs.manifests.store import RunStore
 from raggs.progress import Hear, Notice, deaf
 from raggs.sweeps.config import CorpusSpec, SweepConfig
+from raggs.sweeps.labels import of_queries
 from raggs.text import plural
 from raggs.workshop import OpenCorpus, Passages, Workshop, open_queries
 
@@ -60,8 +61,13 @@ class World:
 
     @cached_property
     def judgments(self) -> Judgments:
-        """Its grades."""
+        """Its grades, of all questions that it knows."""
         return self.golden.judgments()
+
+    @cached_property
+    def labels(self) -> Judgments:
+        """The grades of the questions that are asked."""
+        return of_queries(self.judgments, self.queries)
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
@@ -127,6 +133,10 @@ class World:
             [self.passages.content_hash, *(query.model_dump(mode="json") for query in self.queries.values())]
         )
 
+    def narrowed(self, qids: Collection[str]) -> World:
+        """The same world with some of its questions alone; whatever it makes is the whole world's."""
+        return _Narrowed(self, qids)
+
     def book(self, what: str) -> None:
         """From now on calls are booked on this part of the work, in the sweep's ledger."""
         self.workshop.ledger.turn_to(self.ledger, what)
@@ -151,6 +161,13 @@ class World:
     def close(self) -> None:
         """Close what is open."""
         self.workshop.close()
+
+
+class _Narrowed(World):
+    def __init__(self, whole: World, qids: Collection[str]) -> None:
+        self.config, self.hear, self.workshop = whole.config, whole.hear, whole.workshop
+        self.golden, self.judgments, self.passages = whole.golden, whole.judgments, whole.passages
+        self.queries = {qid: query for qid, query in whole.queries.items() if qid in set(qids)}
 
 
 def _priced(config: SweepConfig) -> LLMSettings:

@@ -322,7 +322,9 @@ def test_retry_after_is_honoured(bench, fault, least, model):
 @pytest.mark.parametrize("after", ["3600", "1" + "0" * 20, "day"])
 def test_a_provider_that_wants_an_hour_ends_the_run_and_says_until_when(bench, after):
     with bench(faults=[f"429:{after}"]) as b:
-        with pytest.raises(ProviderError, match=r"may not be asked for another (60 min, until 2|24 h, until 2|age)") as caught:
+        with pytest.raises(
+            ProviderError, match=r"may not be asked for another (60 min, until 2|24 h, until 2|age)"
+        ) as caught:
             b.run(lambda llm: llm.ask(question()))
         assert "llm.max_wait_s" in str(caught.value)
         assert caught.value.exit_code == 6

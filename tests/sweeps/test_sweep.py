@@ -176,3 +176,31 @@ def test_bad_input_is_a_sentence(tmp_path: Path, keys: dict[str, object], error:
         sweep(project.config)
     assert said in str(caught.value)
     assert not project.out.exists()
+
+
+def test_halving_gives_up_what_is_worse_beyond_doubt_and_keeps_the_winner(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def grade(text):\n    return int(text.split()[1].rstrip(':'))\n"
+        "def search(query, k):\n"
+        "    number = int(query.split()[-1])\n"
+        "    graded = sorted((-((number * 13 + p * 29) % 5), f'p{p:03}') for p in range(40))\n"
+        "    return [doc for _, doc in graded][:k]\n"
+        "def worst(query, k):\n    return search(query, 40)[::-1][:k]\n"
+    )
+    systems = {
+        name: {"mode": {"type": "python", "callable": f"mine:{call}"}, "k": 10}
+        for name, call in (("best", "search"), ("worst", "worst"))
+    }
+    grid = {"mode": {"type": "python", "callable": "mine:search"}, "k": 9}
+    project = make_sweep(tmp_path, count=60, size=40, judged=40, axes=grid, systems=systems, quality=["ndcg@10"])
+    lines = [json.dumps({"_id": f"q{n:02}", "text": f"question {n}"}) + "\n" for n in range(60)]
+    (tmp_path / "queries.jsonl").write_text("".join(lines))
+    whole = project.sweep().report
+    project.change(name="half", search={"type": "halving", "queries": [20, 40, "all"]})
+    half = sweep(project.config).report
+    assert whole.choice.winner == half.choice.winner
+    gone = {row.name: row for row in half.systems if row.dropped}
+    assert list(gone) == ["worst"]
+    assert "beyond doubt" in str(gone["worst"].dropped)
+    assert gone["worst"].file is None
+    assert half.system("best").scores == whole.system("best").scores

@@ -1,0 +1,45 @@
+"""Grades of some questions alone, or with more passages judged: what a sweep scores against."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from raggs.arrays import Ints
+from raggs.golden.judgments import Judgments
+from raggs.metrics.columns import Qrels
+from raggs.metrics.ids import IdColumn
+
+
+def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
+    """The grades of some questions; without the doubt about them, which belongs to all."""
+    qrels, wanted = judgments.qrels, set(qids)
+    kept = tuple(qid for qid in qrels.qids if qid in wanted)
+    if len(kept) == len(qrels.qids):
+        return judgments
+    number = {qid: at for at, qid in enumerate(kept)}
+    renumbered = np.array([number.get(qid, -1) for qid in qrels.qids], dtype=np.int64)
+    rows = np.flatnonzero(renumbered[qrels.query] >= 0)
+    part = Qrels(kept, renumbered[qrels.query[rows]], qrels.grade[rows], _docs(qrels, rows), qrels.scale)
+    return replace(judgments, qrels=part, doubt=None)
+
+
+def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> Judgments:
+    """The grades with those of further passages, by question and passage; what is graded already stays."""
+    qrels = judgments.qrels
+    every = _docs(qrels, np.arange(len(qrels.docs)))
+    docs = [every.text(row) for row in range(len(every))]
+    qids = [qrels.qids[number] for number in qrels.query.tolist()]
+    known = {(qid, doc) for qid, doc, grade in zip(qids, docs, qrels.grade.tolist(), strict=True) if grade >= 0}
+    grades = {(qid, doc): grade for qid, doc, grade in zip(qids, docs, qrels.grade.tolist(), strict=True)}
+    grades |= {
+        (qid, doc): grade for qid, found in more.items() for doc, grade in found.items() if (qid, doc) not in known
+    }
+    names, ids = [qid for qid, _ in grades], [doc for _, doc in grades]
+    return replace(judgments, qrels=Qrels.from_columns(names, ids, list(grades.values()), qrels.scale), doubt=None)
+
+
+def _docs(qrels: Qrels, rows: Ints) -> IdColumn:
+    return IdColumn([qrels.docs.take(rows)])
