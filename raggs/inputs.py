@@ -13,7 +13,6 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from raggs.errors import DataError, NotFoundError, ProviderError, RaggsError
@@ -22,8 +21,8 @@ MOST_LINE = 1 << 26  # bytes of one line; a passage is a few thousand
 MOST_WHOLE = 1 << 30  # bytes of a file that is read in one piece
 FREE = 1 << 24  # bytes that an archive may unpack to, however small it is
 RATIO = 200  # beyond that, how many times its own size; text packs 3 to 30 times, an archive made to harm 1,000 times
-LENGTH = 4  # bytes at the end of an archive that say how long its text is
-PIECE = 1 << 20
+FREE_LINES = 1 << 19  # as FREE, of lines, each of which takes its time however short it is
+LINES = 8  # as RATIO, for each byte of an archive; text has one in 3 to 50 bytes
 HANDLES = (errno.EMFILE, errno.ENFILE)
 PROBED = 8  # files that a library opens at once
 MORE_HANDLES = "raise the limit, for example: ulimit -n 1024"
@@ -111,37 +110,17 @@ def read_lines(path: Path, most: int = MOST_LINE) -> Iterator[bytes]:
         with gzip.open(path, "rb") if packed else path.open("rb") as file:
             total, line = 0, 0
             bound = max(FREE, RATIO * size) if packed else None
-            if bound is not None and _claims_more(path, bound):
-                raise _out_of_proportion(path)
-            while text := file.readline(most + 1):
+            lines = max(FREE_LINES, LINES * size)
+            while text := file.readline((most if bound is None else min(most, bound - total)) + 1):
                 line += 1
                 total += len(text)
                 if len(text) > most:
                     said = f"a line of more than {most:,} bytes"
                     raise DataError(said, where=path, line=line, remedy="break it into lines")
-                if bound is not None and total > bound:
-                    raise _out_of_proportion(path, line)
+                if bound is not None and (total > bound or line > lines):
+                    more = f"{RATIO} times its size" if total > bound else f"{LINES} lines for each of its bytes"
+                    said = f"unpacks to more than {more}"
+                    raise DataError(said, where=path, line=line, remedy="unpack it yourself, if it is what you meant")
                 yield text
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise unreadable(error, path) from error
-
-
-def _out_of_proportion(path: Path, line: int | None = None) -> DataError:
-    said = f"unpacks to more than {RATIO} times its size"
-    return DataError(said, where=path, line=line, remedy="unpack it yourself, if it is what you meant")
-
-
-def _claims_more(path: Path, bound: int) -> bool:
-    """Whether an archive says at its end that it holds more than `bound` bytes, and does.
-
-    Millions of short lines would be read one by one before they were too many.
-    """
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LENGTH))
-        if int.from_bytes(file.read(LENGTH), "little") <= bound:
-            return False
-    left = bound
-    with suppress(OSError, EOFError, zlib.error), gzip.open(path, "rb") as file:  # a damaged end claims anything
-        while left >= 0 and (data := file.read(PIECE)):
-            left -= len(data)
-    return left < 0

@@ -12,9 +12,9 @@ not there, so that those runs need not run again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Self, TypeVar
+from typing import Annotated, Self, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -94,6 +94,19 @@ class Settings(BaseModel):
             raise ValidationError.from_exception_data(cls.__name__, found)
         return values
 
+    @model_validator(mode="before")
+    @classmethod
+    def _take_no_truth_for_a_number(cls, values: object) -> object:
+        """Refuse true and false where a number belongs: `k: yes` is no depth of 1. Each error is at the key's place."""
+        given, fields = values if isinstance(values, Mapping) else {}, cls.model_fields
+        known = [name for name, value in given.items() if _holds_truth(value) and name in fields]
+        wrong = [name for name in known if _only_numbers(fields[name].annotation)]
+        if wrong:
+            problem = PydanticCustomError("no_number", "a number belongs here, not true or false")
+            found = [InitErrorDetails(type=problem, loc=(name,), input=given[name]) for name in wrong]
+            raise ValidationError.from_exception_data(cls.__name__, found)
+        return values
+
     @model_validator(mode="after")
     def _fit_into_64_bits(self) -> Self:
         """Refuse whole numbers that arrays and databases cannot hold; each error is at the key's place."""
@@ -103,6 +116,24 @@ class Settings(BaseModel):
             found = [InitErrorDetails(type=problem, loc=(name,), input=value) for name, value in wide.items()]
             raise ValidationError.from_exception_data(type(self).__name__, found)
         return self
+
+
+def _holds_truth(value: object) -> bool:
+    """Whether it is true or false, or a mapping or a list with one in it."""
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, bool) or any(isinstance(each, bool) for each in inner)
+
+
+def _only_numbers(annotation: object) -> bool:
+    """Whether a field takes numbers, alone or in a collection, and neither true nor false."""
+    kinds = list(_kinds(annotation))
+    return (int in kinds or float in kinds) and bool not in kinds
+
+
+def _kinds(annotation: object) -> Iterator[object]:
+    yield annotation
+    for part in get_args(annotation):
+        yield from _kinds(part)
 
 
 def causes_of(settings: BaseModel) -> Causes:

@@ -78,7 +78,7 @@ def read_scored(path: Path) -> Iterator[Scored]:
     """
     seen = Seen(path)
     for number, (qid, _, doc_id, _, text, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
-        score = _number(text)
+        score = as_number(text)
         if not math.isfinite(score):
             message = f"score {text!r} is not a finite number"
             raise DataError(message, where=path, line=number, remedy="remove or repair the line")
@@ -86,10 +86,10 @@ def read_scored(path: Path) -> Iterator[Scored]:
         yield Scored(number, qid, doc_id, score)
 
 
-def _number(text: str) -> float:
-    """The value of `text`, or NaN where it is none."""
+def as_number(text: str) -> float:
+    """The value of `text`, or NaN where it is none; digits of other scripts, which other tools read as 0, are none."""
     try:
-        return math.nan if "_" in text else float(text)
+        return math.nan if "_" in text or not text.isascii() else float(text)
     except ValueError:
         return math.nan
 

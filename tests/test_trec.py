@@ -74,6 +74,7 @@ def test_a_wrong_qrels_line_is_named(tmp_path: Path, line: str, message: str) ->
     [
         ("q1 0 d1 1", "4 columns instead of 6"),
         ("q1 Q0 d1 1 nan a", "'nan' is not a finite number"),
+        ("q1 Q0 d1 1 ١٢ a", "is not a finite number"),
         ("q1 Q0 d1 1 inf a", "'inf' is not a finite number"),
         ("q1 Q0 d1 1 1e999 a", "not a finite number"),
         ("q1 Q0 d1 1 high a", "'high' is not a finite number"),

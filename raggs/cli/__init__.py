@@ -7,12 +7,15 @@ Imports: app, sweeps, config, evaluation, pipeline, manifests, stages, metrics, 
 
 from __future__ import annotations
 
+STANDARD_ERROR = 2
+
 
 def main() -> None:
     """The entry point of the `raggs` command."""
     import io
     import sys
 
+    _open_streams()
     from raggs.cli.app import app
 
     for stream in (sys.stdout, sys.stderr):
@@ -20,3 +23,17 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     app()
+
+
+def _open_streams() -> None:
+    """What a shell has closed (`2>&-`) swallows what it is given, and no file of ours gets its number."""
+    import os
+    import sys
+    from pathlib import Path
+
+    while (handle := os.open(os.devnull, os.O_RDWR)) <= STANDARD_ERROR:
+        pass
+    os.close(handle)
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115 - open as long as the process

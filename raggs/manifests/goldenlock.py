@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 from raggs.artifacts import Frozen
 from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, NotFoundError
+from raggs.inputs import regular_file
 from raggs.jsonl import first_fault
 from raggs.manifests.findings import MANIFEST, Finding
 from raggs.manifests.models import StageLock
@@ -78,7 +79,7 @@ def read_lock(path: Path) -> tuple[GoldenLock, str]:
         DataError: it is damaged.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = regular_file(path).read_text(encoding="utf-8")
         return GoldenLock.model_validate_json(text), text
     except OSError as error:
         raise NotFoundError("there is no such lock", where=path, remedy="raggs audit RUN --write-lock FILE") from error

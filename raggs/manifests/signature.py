@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, NotFoundError, PrerequisiteError, UsageError
+from raggs.inputs import regular_file
 from raggs.manifests.findings import MANIFEST, Finding
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def sign(folder: Path, key_file: Path) -> Path:
         PrerequisiteError: `cryptography` is not installed.
         ProviderError: the signature cannot be written.
     """
-    signature = _private(key_file).sign((folder / MANIFEST).read_bytes())
+    signature = _private(key_file).sign(regular_file(folder / MANIFEST).read_bytes())
     path = folder / SIGNATURE
     with disk(path, "sign a copy of the run"):
         write_atomic(path, signature)
@@ -76,7 +77,7 @@ def signature_finding(folder: Path, key_file: Path) -> Finding | None:
     if not path.is_file():
         return Finding(SIGNATURE, None, "the run is not signed")
     try:
-        key.verify(path.read_bytes(), (folder / MANIFEST).read_bytes())
+        key.verify(path.read_bytes(), regular_file(folder / MANIFEST).read_bytes())
     except InvalidSignature:
         return Finding(SIGNATURE, None, f"is no signature of this {MANIFEST} by the key {key_file.name}")
     return None
@@ -114,7 +115,7 @@ def _public(path: Path) -> Ed25519PublicKey:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return regular_file(path).read_bytes()
     except OSError as error:
         raise NotFoundError("there is no such key", where=path, remedy="raggs keygen FILE makes one") from error
 

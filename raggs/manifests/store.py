@@ -22,6 +22,7 @@ from raggs.artifacts import Record, artifact_file
 from raggs.atomic import disk, remove_leftovers, sync_folder, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError
 from raggs.hashing import canonical_json, hash_file
+from raggs.inputs import regular_file
 from raggs.jsonl import DECODER as STRICT
 from raggs.jsonl import M, Written, first_fault, read_records, write_routed
 from raggs.jsontypes import Json, JsonObject
@@ -67,7 +68,7 @@ class RunStore:
         """
         path = self.folder / MANIFEST
         try:
-            data = path.read_bytes()
+            data = regular_file(path).read_bytes()
         except OSError as error:
             raise NotFoundError(
                 "there is no run here", where=self.folder, remedy="raggs run --config CONFIG makes one"
@@ -90,7 +91,7 @@ class RunStore:
         """
         path = self.folder / MANIFEST
         try:
-            return _content(path.read_bytes(), path)
+            return _content(regular_file(path).read_bytes(), path)
         except OSError as error:
             raise NotFoundError("there is no run here", where=self.folder) from error
 

@@ -11,6 +11,7 @@ from raggs.metrics.columns import Run
 from raggs.readers.pipes import replayable
 from raggs.readers.shapes import Cell, Shape, line_cells, nested_cells, shape_of, table_cells
 from raggs.readers.trecrun import read_trec_run
+from raggs.trec import as_number
 
 
 def read_run(path: Path) -> Run:
@@ -45,10 +46,7 @@ def _run(cells: Iterable[Cell], path: Path) -> Run:
 
 
 def _score(cell: Cell, path: Path) -> float:
-    try:
-        score = math.nan if "_" in cell.value else float(cell.value)
-    except ValueError:
-        score = math.nan
+    score = as_number(cell.value)
     if not math.isfinite(score):
         message = f"score {cell.value!r} of query {cell.qid}, passage {cell.doc_id} is not a finite number"
         raise DataError(message, where=path, line=cell.line or None, remedy="remove or repair it")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from support.project import make_project
+from support.project import environment, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -61,3 +64,28 @@ def test_more_queries_to_show_than_there_are_numbers(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
     result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--show", "9" * 30])
     assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", "<&-", "<&- >&- 2>&-"])
+def test_streams_that_a_shell_has_closed_are_no_fault(closed: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=5)
+    command = f"{sys.executable} -m raggs run --config {project.config} --to merge {closed}"
+    found = subprocess.run(["bash", "-c", command], env=environment(), capture_output=True, timeout=120, check=False)
+    assert found.returncode == 0, found.stdout + found.stderr
+    assert (project.run / "merge.jsonl").is_file()
+
+
+@pytest.mark.parametrize("option", ["--lock", "--verify", "--sign"])
+def test_a_pipe_in_place_of_a_lock_or_a_key_is_refused(option: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=5)
+    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    os.mkfifo(tmp_path / "pipe")
+    found = CliRunner().invoke(app, ["audit", str(project.run), option, str(tmp_path / "pipe")])
+    assert (found.exit_code, "is a pipe, not a file" in found.output) == (5, True), found.output
+
+
+def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "manifest.json")
+    for command in ("status", "audit", "cost"):
+        found = CliRunner().invoke(app, [command, str(tmp_path)])
+        assert found.exit_code in (4, 5) and "Traceback" not in found.output, found.output

@@ -33,7 +33,7 @@ def test_every_format_holds_the_same_run(tmp_path_factory, lists):
         assert rows(read_run(folder / name)) == {(qid, doc_id): score for qid, doc_id, score in flat}, name
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1_0", "", "high", "0x10"])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1_0", "", "high", "0x10", "١٢", "１２"])
 def test_only_finite_decimal_scores_are_read(value, tmp_path):
     path = tmp_path / "run.csv"
     path.write_text(f"qid,doc_id,score\nq1,doc-1,1\nq1,doc-2,{value}\n")
