@@ -139,11 +139,9 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
         DataError: its files cannot be read.
     """
     world, store = World(config, listen), SweepStore(config.folder / config.name)
-    store.manifest()
-    report = store.report()
-    fresh = derive(
-        config, of_queries(world.judgments, _asked(store)), store.systems(), store.run, report.left_out, listen
-    )
+    asked, report = store.manifest().questions, store.report()
+    labels = of_queries(world.judgments, asked)
+    fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen)
     return SweepResult(fresh, store.folder, unchanged=True)
 
 

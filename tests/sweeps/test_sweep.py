@@ -179,7 +179,7 @@ def test_bad_input_is_a_sentence(tmp_path: Path, keys: dict[str, object], error:
 
 
 def test_halving_gives_up_what_is_worse_beyond_doubt_and_keeps_the_winner(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(
+    (tmp_path / "searchers.py").write_text(
         "def grade(text):\n    return int(text.split()[1].rstrip(':'))\n"
         "def search(query, k):\n"
         "    number = int(query.split()[-1])\n"
@@ -188,10 +188,10 @@ def test_halving_gives_up_what_is_worse_beyond_doubt_and_keeps_the_winner(tmp_pa
         "def worst(query, k):\n    return search(query, 40)[::-1][:k]\n"
     )
     systems = {
-        name: {"mode": {"type": "python", "callable": f"mine:{call}"}, "k": 10}
+        name: {"mode": {"type": "python", "callable": f"searchers:{call}"}, "k": 10}
         for name, call in (("best", "search"), ("worst", "worst"))
     }
-    grid = {"mode": {"type": "python", "callable": "mine:search"}, "k": 9}
+    grid = {"mode": {"type": "python", "callable": "searchers:search"}, "k": 9}
     project = make_sweep(tmp_path, count=60, size=40, judged=40, axes=grid, systems=systems, quality=["ndcg@10"])
     lines = [json.dumps({"_id": f"q{n:02}", "text": f"question {n}"}) + "\n" for n in range(60)]
     (tmp_path / "queries.jsonl").write_text("".join(lines))
