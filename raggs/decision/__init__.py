@@ -8,6 +8,7 @@ Imports: leaves.
 
 from raggs.decision.choice import Choice, Exclusion, Limits, Reason, Rule, Turn, choose, turning_points
 from raggs.decision.costs import QueryCosts, generator_usd, rerank_usd, search_usd, tokens_usd
+from raggs.decision.deltas import Delta, Measured, deltas, enough_effort
 from raggs.decision.effects import (
     Effect,
     Shift,
@@ -15,7 +16,7 @@ from raggs.decision.effects import (
     main_shifts,
 )
 from raggs.decision.efficiency import Gain, Step, efficiency, end_to_end_efficiency, marginal_gains
-from raggs.decision.front import JITTER_MS, Candidate, Front, dominates, find_front
+from raggs.decision.front import JITTER_MS, Candidate, Front, dominates, find_front, may_replace
 from raggs.decision.halving import Dropped, Halving, draw_order, halve
 from raggs.decision.holes import Hole, order_holes
 from raggs.decision.interactions import Interaction, strongest_interactions
@@ -28,6 +29,7 @@ __all__ = [
     "Candidate",
     "Choice",
     "Contribution",
+    "Delta",
     "Dropped",
     "Effect",
     "Exclusion",
@@ -38,6 +40,7 @@ __all__ = [
     "Hole",
     "Interaction",
     "Limits",
+    "Measured",
     "Memory",
     "QueryCosts",
     "Reason",
@@ -49,10 +52,12 @@ __all__ = [
     "Winners",
     "choose",
     "contributions",
+    "deltas",
     "dominates",
     "draw_order",
     "efficiency",
     "end_to_end_efficiency",
+    "enough_effort",
     "falls",
     "find_front",
     "find_winners",
@@ -64,6 +69,7 @@ __all__ = [
     "main_effects",
     "main_shifts",
     "marginal_gains",
+    "may_replace",
     "measured_memory",
     "order_holes",
     "rerank_usd",

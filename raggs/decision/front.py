@@ -115,6 +115,23 @@ def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) ->
     return Front(tuple(members), dominated, left_out)
 
 
+def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
+    """Shape (candidates, candidates): is the row's system surely no dearer and no slower than the column's?
+
+    Then better quality alone makes the column's superfluous, whatever limits are asked for later: what `halve` needs.
+    An axis that is known of none is not compared; otherwise what is unknown may be anything, as in `dominates`.
+
+    Raises:
+        ValueError: as `find_front`.
+    """
+    checked(candidates)
+    table, _ = _without_unknown_axes(_tabulate(candidates, jitter_ms))
+    no_dearer: Flags = table.cost_high[:, None] <= table.cost_low
+    slower_by = table.slow[:, None] - table.fast
+    no_slower: Flags = (slower_by < table.jitter) | (slower_by <= 0)
+    return no_dearer & no_slower
+
+
 def checked(candidates: Sequence[Candidate]) -> None:
     """Raises: ValueError where two candidates have one name or measures differ in number."""
     twice = [name for name, count in Counter(each.name for each in candidates).items() if count > 1]

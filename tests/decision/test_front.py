@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.published import lite_candidates
 
-from raggs.decision import Candidate, dominates, find_front
+from raggs.decision import Candidate, dominates, find_front, halve, may_replace
 
 FIVE = st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.4])
 systems = st.lists(
@@ -107,6 +107,27 @@ def test_what_is_known_of_nobody_is_not_compared():
     front = find_front([system("a", None, 100, 0.9), system("b", None, 100, 0.5)])
     assert front.names == ("a",) and front.left_out == ("cost",)
     assert find_front([system("a", None, None, 0.9), system("b", None, None, 0.5)]).left_out == ("cost", "latency")
+
+
+@given(systems, jitters)
+def test_whoever_dominates_may_replace(candidates, jitter):
+    may = may_replace(candidates, jitter)
+    assert may.shape == (len(candidates),) * 2
+    for row, one in enumerate(candidates):
+        for column, other in enumerate(candidates):
+            if row != column and dominates(one, other, jitter):
+                assert may[row, column]
+
+
+def test_a_cheap_or_fast_system_outlives_a_better_one_early():
+    candidates = [system("best", 3, 400, 1.0), system("cheap", 1, 400, 0.0), system("fast", 3, 100, 0.0)]
+    candidates += [system("slow", 3, 470, 0.0), system("unpriced", None, 500, 0.0)]
+    may = may_replace(candidates)
+    assert may[0].tolist() == [True, False, False, True, False]
+    values = [[1.0] * 30] + [[0.0] * 30] * 4
+    done = halve([each.name for each in candidates], values, total=100, replaces=may)
+    assert done.kept == ("best", "cheap", "fast", "unpriced")
+    assert may_replace([system("a", None, None, 0.5), system("b", None, None, 0.6)]).all()
 
 
 def test_the_front_of_the_published_lite_rows():
