@@ -7,11 +7,15 @@ and where neither knows, the caller's default stands. See `detect_language`.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import unicodedata
 from functools import cache
+from types import ModuleType
 from typing import Any
+
+from raggs.light import without
 
 # ISO 639-1 code -> name of the Snowball stemmer.
 STEMMERS = {
@@ -134,15 +138,21 @@ def fold_accents(text: str) -> str:
     return unicodedata.normalize("NFC", "".join(char for char in parts if not unicodedata.combining(char)))
 
 
+def quiet_bm25s() -> ModuleType:
+    """The package bm25s without progress bars, debug messages and scipy, whose sparse matrices it takes if it can."""
+    os.environ.setdefault("DISABLE_TQDM", "1")  # read when it is first imported
+    found = without("scipy.sparse", "bm25s")
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    return found
+
+
 @cache
 def stop_words(language: str) -> frozenset[str]:
     """Words that lexical search leaves out, in lower case and without accents; none for a language without a list.
 
     Single consonants are left in ("vitamin D"): elided articles and contractions are cut off before.
     """
-    os.environ.setdefault("DISABLE_TQDM", "1")  # read by bm25s when it is first imported
-    from bm25s import stopwords
-
+    stopwords = quiet_bm25s().stopwords
     lists = {
         "da": stopwords.STOPWORDS_DANISH,
         "de": stopwords.STOPWORDS_GERMAN,

@@ -70,9 +70,9 @@ def is_secret_name(name: str) -> bool:
 def secrets_of(environment: Mapping[str, str]) -> dict[str, str]:
     """By name the values of an environment's secret-looking variables that are long enough to be told apart."""
     return {
-        name: value.strip()
-        for name, value in environment.items()
-        if len(value.strip()) >= SHORTEST and is_secret_name(name) and name not in FOLDERS
+        name: value
+        for name in environment
+        if is_secret_name(name) and name not in FOLDERS and len(value := environment[name].strip()) >= SHORTEST
     }
 
 

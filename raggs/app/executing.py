@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from raggs import execution
-from raggs.app.worker import run_shard
 from raggs.config.models import RunConfig
 from raggs.execution.base import Execution, ExecutionContext
 from raggs.settings import BASE_FOLDER
@@ -13,6 +13,15 @@ from raggs.settings import BASE_FOLDER
 
 def make_execution(config: RunConfig) -> Execution:
     """The execution that a configuration asks for; it is given the configuration with absolute paths."""
-    absolute = RunConfig.model_validate(config.model_dump(mode="json"), context={BASE_FOLDER: Path.cwd()})
-    context = ExecutionContext(absolute.model_dump_json(), run_shard)
+    context = ExecutionContext(partial(_portable, config, Path.cwd()), _run_shard)
     return execution.REGISTRY.of(config.execution)(config.execution, context)
+
+
+def _portable(config: RunConfig, folder: Path) -> str:
+    return RunConfig.model_validate(config.model_dump(mode="json"), context={BASE_FOLDER: folder}).model_dump_json()
+
+
+def _run_shard(job: str, number: int) -> None:
+    from raggs.app.worker import run_shard  # late: where the work is done here, nobody needs it
+
+    run_shard(job, number)

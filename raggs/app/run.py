@@ -13,7 +13,6 @@ from pathlib import Path
 
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
-from raggs.app.estimate import estimate
 from raggs.app.executing import make_execution
 from raggs.app.services import RunServices
 from raggs.app.unpooled import telling_unpooled
@@ -28,6 +27,7 @@ from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.plan import Selection, select
 from raggs.pipeline.runner import Runner, RunResult
+from raggs.pipeline.standing import Standing
 from raggs.stages import GOLDEN
 
 __all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
@@ -111,8 +111,8 @@ def open_runner(
         configs=settings.stage_configs(),
         services=services,
         execution=execution,
-        estimate=lambda: tuple(estimate(services, runner.standing)) if services.models() else (),
-        outlook=lambda: tuple(estimate(services, runner.standing, looks=True)),
+        estimate=lambda: _estimates(services, runner.standing, looks=False) if services.models() else (),
+        outlook=lambda: _estimates(services, runner.standing, looks=True),
         listen=telling_unpooled(listen, services, store),
     )
     try:
@@ -120,6 +120,12 @@ def open_runner(
     finally:
         execution.close()
         services.close()
+
+
+def _estimates(services: RunServices, standing: Standing, *, looks: bool) -> tuple[Estimate, ...]:
+    from raggs.app.estimate import estimate  # late: a run that pays nobody needs none
+
+    return tuple(estimate(services, standing, looks=looks))
 
 
 def forecast(runner: Runner, selection: Selection) -> Forecast:

@@ -6,12 +6,11 @@ import shlex
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from raggs.app.run import Forecast
-from raggs.app.status import Status
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.again import Asked
 from raggs.cli.plain import say_json
@@ -23,6 +22,10 @@ from raggs.manifests.words import CONFIDENCE, lock_lines
 from raggs.pipeline.runner import RunResult
 from raggs.stages import GOLDEN
 from raggs.text import plural, shorten
+
+if TYPE_CHECKING:
+    from raggs.app.run import Forecast
+    from raggs.app.status import Status
 
 SHOWN_PASSAGES = 3
 MOST_SHOWN = 1_000_000  # queries

@@ -26,7 +26,7 @@ def number(value: float) -> Number:
 class Part(BaseModel):
     """A piece of the report: frozen, and without numbers that JSON has not."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
 
 class GoldenPart(Part):

@@ -22,12 +22,12 @@ class ExecutionContext:
     """What an execution may use.
 
     Attributes:
-        config: the run's configuration as JSON, with absolute paths and without keys.
+        config: gives the run's configuration as JSON, with absolute paths and without keys.
         run_shard: works on one shard in another process: ``run_shard(job, number)``, where `job` is a
             `raggs.execution.shards.ShardJob` as JSON.
     """
 
-    config: str
+    config: Callable[[], str]
     run_shard: Callable[[str, int], None]
 
 

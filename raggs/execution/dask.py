@@ -88,7 +88,7 @@ class DaskExecution(Execution):
         judge, embedder, passages = services.judge, services.embedder, services.passages
         return ShardJob(
             stage=stage.NAME,
-            config=self.context.config,
+            config=self.context.config(),
             folder=folder,
             passages=passages.file,
             topic=f"raggs-questions-{uuid4().hex}",

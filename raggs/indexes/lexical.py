@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
-import os
 from array import array
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -28,7 +26,7 @@ from raggs.indexes import analysis
 from raggs.indexes.passages import PassageStore, Progress
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles
-from raggs.languages import detect_language
+from raggs.languages import detect_language, quiet_bm25s
 from raggs.registry import installed
 
 FORMAT = 2
@@ -91,7 +89,7 @@ def open_lexical(
         _build(place, store, parameters, progress)
     try:
         _check_sums(place)
-        bm25 = _quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
+        bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
         languages = tuple(json.loads((place / LANGUAGES).read_bytes()))
         if bm25.scores["num_docs"] != len(store):
             raise ValueError("another number of passages")
@@ -157,7 +155,7 @@ def _build(place: Path, store: PassageStore, parameters: Parameters, progress: P
     if not vocabulary:
         remedy = "leave bm25 out of retrieve.retrievers"
         raise DataError("no passage has a word that could be searched for", where=store.path, remedy=remedy)
-    bm25 = _quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy")
+    bm25 = quiet_bm25s().BM25(k1=parameters.k1, b=parameters.b, method="lucene", backend="numpy")
     bm25.index((codes, vocabulary), show_progress=False)
     with disk(place, "check the folder's permissions", "the index cannot be stored"), building(place) as product:
         bm25.save(product, allow_pickle=False, show_progress=False)
@@ -181,12 +179,3 @@ def _encode(
         if progress is not None:
             progress("bm25", len(codes), len(store))
     return codes, vocabulary
-
-
-def _quiet_bm25s() -> Any:
-    """The package, without progress bars and without its debug messages."""
-    os.environ.setdefault("DISABLE_TQDM", "1")  # read by bm25s when it is first imported
-    import bm25s
-
-    logging.getLogger("bm25s").setLevel(logging.WARNING)
-    return bm25s

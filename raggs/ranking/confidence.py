@@ -7,10 +7,13 @@ differences between passages that were shown together.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 
 import numpy as np
 
 from raggs.arrays import Floats, Ints
+from raggs.light import extension
 
 Threshold = Callable[[Floats, Floats, int], float]
 
@@ -21,9 +24,14 @@ GRID = 96  # points of the threshold's grid; between them the count is interpola
 
 def normal_cdf(values: Floats) -> Floats:
     """The standard normal distribution function, elementwise."""
-    from scipy.special import ndtr  # late: it costs a fifth of a second, and naming an engine needs none of it
+    return np.asarray(_normal().ndtr(values))
 
-    return np.asarray(ndtr(values))
+
+@cache
+def _normal() -> ModuleType:
+    return extension(
+        "scipy/special/_special_ufuncs", "ndtr", "scipy.special"
+    )  # late: naming an engine needs none of it
 
 
 def above(scores: Floats, sigma: Floats) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.ranking.likelihood import JudgedOrders, by_item
+from raggs.ranking.threads import lapack
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
 TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 3.0, 0.8  # median, and spread of the logarithm: log-normal prior of b
@@ -52,19 +53,17 @@ class Posterior:
 
 def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
     """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
-    from scipy.linalg import lapack  # late: naming an engine needs no scipy
-
-    x = start
+    blas, x = lapack(), start
     for _ in range(steps):
         loglik, slope, curvature = by_item(x, judged, sharpness)
         np.fill_diagonal(curvature, curvature.diagonal() + prior.precision)
-        factor, _ = lapack.dpotrf(curvature, lower=1)
-        step, _ = lapack.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
+        factor, _ = blas.dpotrf(curvature, lower=1)
+        step, _ = blas.dpotrs(factor, slope - prior.precision * (x - prior.mean), lower=1)
         largest = float(np.abs(step).max())
         x = x + step * min(1.0, CLIP / max(largest, SMALL))  # shortened as a whole, it still leads uphill
         if largest < SMALL:
             break
-    inverse, _ = lapack.dpotri(factor, lower=1)  # the lower triangle; above it, zeros
+    inverse, _ = blas.dpotri(factor, lower=1)  # the lower triangle; above it, zeros
     covariance = inverse + inverse.T
     np.fill_diagonal(covariance, inverse.diagonal())
     misfit = float((prior.precision * (x - prior.mean) ** 2).sum()) / 2

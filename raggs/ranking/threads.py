@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, wraps
+from types import ModuleType
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
+
+from raggs.light import extension
 
 if TYPE_CHECKING:
     from threadpoolctl import ThreadpoolController
@@ -30,8 +33,15 @@ def one_blas_thread(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @cache
+def lapack() -> ModuleType:
+    """The functions of LAPACK that scipy brings. Late: naming an engine needs no scipy."""
+    return extension("scipy/linalg/_flapack", "dpotrf", "scipy.linalg.lapack")
+
+
+@cache
 def _controller() -> ThreadpoolController:
-    import scipy.linalg  # noqa: F401 - brings a BLAS of its own, which is only limited once it is loaded
     from threadpoolctl import ThreadpoolController
+
+    lapack()  # brings a BLAS of its own, which is only limited once it is loaded
 
     return ThreadpoolController()

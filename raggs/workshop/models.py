@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from raggs import embedders, judges, rewriters
 from raggs.adapter import AdapterConfig
@@ -14,11 +15,13 @@ from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
 from raggs.indexes.places import Places
 from raggs.judges.base import Judge, JudgeContext
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
-from raggs.llm.rehearsal import Rehearsal
 from raggs.loops import open_loop
 from raggs.progress import Building, Hear, Notice, Waiting
 from raggs.prompts import Prompt, load_prompt
 from raggs.rewriters.base import Rewriter, RewriterContext
+
+if TYPE_CHECKING:
+    from raggs.llm.rehearsal import Rehearsal
 
 
 class Models:
@@ -59,6 +62,8 @@ class Models:
 
     def rehearsal(self) -> Rehearsal:
         """The same models, which only remember; closed by whoever wants them."""
+        from raggs.llm.rehearsal import Rehearsal  # late: it brings the ways to providers
+
         return Rehearsal(self._settings, self.places.llm)
 
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:

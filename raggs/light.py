@@ -1,0 +1,77 @@
+"""Parts of large packages without the rest of them: what a first run of two seconds would mostly spend its time on.
+
+Each package of scipy takes a fifth of a second to import, since it looks at all of numpy down to its Fortran compiler;
+of it raggs needs three functions of LAPACK and the normal distribution at first. The functions are the very same ones,
+only loaded by themselves. Nothing depends on that: what cannot be had by itself comes with its package, as ever.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
+from pathlib import Path
+from threading import get_ident
+from types import ModuleType
+
+
+def extension(place: str, function: str, whole: str) -> ModuleType:
+    """What holds a compiled function: the extension module at a place in a package, else the module that offers it.
+
+    Args:
+        place: such as "scipy/linalg/_flapack": an extension that needs nothing but numpy.
+        function: that both hold; an extension without it is not the right one.
+        whole: such as "scipy.linalg.lapack".
+    """
+    if whole not in sys.modules:
+        root, *folders, name = place.split("/")
+        found = import_module(root).__file__  # finds what the extension links to, where its system needs that
+        spec = PathFinder.find_spec(name, [str(Path(found).parent.joinpath(*folders))]) if found else None
+        if spec is not None and spec.loader is not None:
+            try:
+                module = module_from_spec(spec)
+                spec.loader.exec_module(module)
+            except ImportError:
+                return import_module(whole)
+            if hasattr(module, function):
+                return module
+    return import_module(whole)
+
+
+class _Absent:
+    """A finder for which a module is not installed, as far as one thread can see."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread = get_ident()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See `importlib.abc.MetaPathFinder`.
+
+        Raises:
+            ModuleNotFoundError: the thread asks for the module.
+        """
+        if fullname == self._name and get_ident() == self._thread:
+            raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
+        return None
+
+
+def without(absent: str, package: str) -> ModuleType:
+    """A package that is imported as if `absent`, which it takes where it is there, were not installed.
+
+    A version of the package that cannot do without gets it.
+    """
+    finder = _Absent(absent)
+    sys.meta_path.insert(0, finder)
+    try:
+        return import_module(package)
+    except ImportError:
+        sys.meta_path.remove(finder)
+        return import_module(package)
+    finally:
+        if finder in sys.meta_path:
+            sys.meta_path.remove(finder)
