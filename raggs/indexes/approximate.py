@@ -11,24 +11,38 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from math import inf, sqrt
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from raggs.arrays import Ints, Scores, Vectors
 from raggs.errors import PrerequisiteError
 from raggs.indexes import faisslib, room
 from raggs.indexes.base import Index, IndexFacts, OpenIndex, Progress
+from raggs.indexes.exact import (
+    NOBODY,
+    Neighbours,
+    best_of,
+    broken_vectors,
+    check_finite,
+    check_shape,
+    margin_of,
+)
 from raggs.indexes.faisslib import PACKAGE, FaissIndex
 from raggs.indexes.kept import Made, is_made, kept
 from raggs.precision import Scoring
 from raggs.registry import installed
 
 if TYPE_CHECKING:
-    from raggs.indexes.exact import Neighbours
     from raggs.indexes.vectors import VectorIndex
 
 BLOCK = 8192  # rows added between two reports
+SLACK = 16  # rows beyond the k-th, so that ties there go by doc_id
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+NO_SCORES: Scores = np.empty(0, dtype=np.float32)
 
 
 class ApproximateIndex(Index):
@@ -61,7 +75,7 @@ class ApproximateIndex(Index):
 
     @abstractmethod
     def candidates(self, k: int) -> int:
-        """How many rows are asked for where k hits are wanted."""
+        """How many rows are asked for where k hits are wanted and the index's own scores are rough."""
 
     @abstractmethod
     def memory(self, rows: int, dims: int) -> int:
@@ -93,7 +107,7 @@ class ApproximateIndex(Index):
 
         def build(path: Path) -> None:
             self._check_room(rows, dims)
-            _check_finite(vectors.vectors)
+            _check_vectors(vectors.vectors)
             built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
             faisslib.write(package, built, path)
 
@@ -121,11 +135,7 @@ class ApproximateIndex(Index):
                 progress(self.kind, min(start + BLOCK, len(vectors)), len(vectors))
 
 
-def _check_finite(vectors: Vectors) -> None:
-    import numpy as np
-
-    from raggs.indexes.exact import broken_vectors
-
+def _check_vectors(vectors: Vectors) -> None:
     for start in range(0, len(vectors), BLOCK):
         if not np.isfinite(vectors[start : start + BLOCK]).all():
             raise broken_vectors()
@@ -143,8 +153,6 @@ class _Approximate(OpenIndex):
         facts: IndexFacts,
         scoring: Scoring,
     ) -> None:
-        import numpy as np
-
         self.facts = facts
         self._recipe = recipe
         self._package = package
@@ -156,38 +164,41 @@ class _Approximate(OpenIndex):
         self._width = 0
 
     def search(self, queries: Vectors, k: int) -> Neighbours:
-        """Query by query."""
-        import numpy as np
-
-        from raggs.indexes.exact import NOBODY, Neighbours, check_queries
-
-        check_queries(self._vectors, queries)
-        width = min(k, len(self._vectors))
-        positions = np.full((len(queries), width), NOBODY, dtype=np.int64)
-        scores = np.full((len(queries), width), -np.inf, dtype=np.float32)
-        self._widen(width)
+        """Query by query. A search takes a fraction of a millisecond, of which each call of numpy is a hundredth."""
+        check_shape(self._vectors, queries)
+        k = min(k, len(self._vectors))
+        self._widen(k)
         parts = self._scoring.part(np.ascontiguousarray(queries, dtype=np.float32))
-        for row in np.flatnonzero(parts.any(axis=1)):
-            found, values = self._nearest(parts[row : row + 1], width)
-            positions[row, : len(found)], scores[row, : len(found)] = found, values
+        found = [self._nearest(parts[row : row + 1], k) for row in range(len(parts))]
+        if len(found) == 1 and len(found[0][0]) == k:
+            return Neighbours(found[0][0][None], found[0][1][None])
+        positions = np.full((len(queries), k), NOBODY, dtype=np.int64)
+        scores = np.full((len(queries), k), -np.inf, dtype=np.float32)
+        for row, (rows, values) in enumerate(found):
+            positions[row, : len(rows)], scores[row, : len(rows)] = rows, values
         return Neighbours(positions, scores)
 
     def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
-        import numpy as np
-
-        from raggs.indexes.exact import best_of, margin_of
-
-        wanted = min(self._recipe.candidates(k), len(self._vectors))
-        values, rows = self._index.search(query, wanted)
-        values, rows = values[0], rows[0]
+        """Of one query of shape (1, dims); its candidates come best first."""
+        only = query[0]
+        length = sqrt(np.dot(only, only))
+        if not 0 < length < inf:  # or so small or large that its square is
+            check_finite(query)
+            if not only.any():
+                return NO_ROWS, NO_SCORES
+        wanted = k + SLACK if self._near else self._recipe.candidates(k)
+        found = self._index.search(query, min(wanted, len(self._vectors)))
+        values, rows = found[0][0], found[1][0]
         if rows[-1] < 0:  # it found no more
             values, rows = values[rows >= 0], rows[rows >= 0]
         if not self._recipe.rescores:
             order = np.lexsort((self._ranks[rows], -values))[:k]
             return rows[order], values[order]
         if self._near and len(rows) > k:
-            rows = rows[values >= values[k - 1] - margin_of(query[0])]
-        return best_of(self._vectors, self._ranks, query[0], rows, k, self._scoring)
+            last, next_one = values[k - 1 : k + 1].tolist()
+            least = last - margin_of(length, len(only))
+            rows = rows[:k] if next_one < least else rows[values >= least]
+        return best_of(self._vectors, self._ranks, only, rows, k, self._scoring)
 
     def _widen(self, k: int) -> None:
         self._package.omp_set_num_threads(1)  # it counts for the thread that calls

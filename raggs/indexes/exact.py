@@ -68,7 +68,8 @@ def search(
     Raises:
         DataError: a vector or a query holds NaN or infinity.
     """
-    check_queries(vectors, queries)
+    check_shape(vectors, queries)
+    check_finite(queries)
     width = min(k, len(vectors))
     parts = scoring.part(queries)
     starts = range(0, len(queries), batch)
@@ -80,17 +81,25 @@ def search(
     )
 
 
-def check_queries(vectors: Vectors, queries: Vectors) -> None:
-    """Refuse what cannot be compared with `vectors`.
+def check_shape(vectors: Vectors, queries: Vectors) -> None:
+    """Refuse queries of another length than the vectors.
 
     Raises:
-        DataError: queries of another length than the vectors, or NaN or infinity in one.
+        DataError: they are.
     """
     if queries.ndim != 2 or queries.shape[1] != vectors.shape[1]:
         dims, wanted = queries.shape[-1], vectors.shape[1]
         raise DataError(
             f"a query vector has {dims} dimensions, the index {wanted}", remedy="embed both with the same embedder"
         )
+
+
+def check_finite(queries: Vectors) -> None:
+    """Refuse NaN and infinity.
+
+    Raises:
+        DataError: a query holds it.
+    """
     if not np.isfinite(queries).all():
         raise DataError(
             "a query vector holds NaN or infinity", remedy="run the embed stage again: --from embed --force"
@@ -109,19 +118,27 @@ def best_of(
 
     Args:
         query: shape (d,), rounded as `scoring` says.
-        rows: positions, each once.
+        rows: positions, each once; the work is less where they come in the right order already.
     """
-    scores = scoring.last(_scores_of(scoring.part(vectors[rows]), query.astype(np.float64)))
+    scores = _scores_of(scoring.part(vectors[rows]), query.astype(np.float64))
+    if not scoring.high_precision:
+        scores = scoring.last(scores)
+    if (scores[1:] < scores[:-1]).all():  # in order, and no two equal
+        return rows[:k], scores[:k]
     order = np.lexsort((ranks[rows], -scores))[:k]
     return rows[order], scores[order]
 
 
-def margin_of(query: Vectors) -> Scores:
-    """How far two float32 scores of the same vectors may differ, at most; shape () for one query, (q,) for many."""
-    # |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5);
-    # twice that, since the threshold is a rounded score too, and a little for lengths that are not quite 1.
-    lengths: Scores = np.linalg.norm(query, axis=-1)
-    return np.asarray(2.1 * (query.shape[-1] + 2) * UNIT * lengths, dtype=np.float32)
+def margin_of(length: float, dims: int) -> float:
+    """How far two float32 scores of the same vectors may differ, at most.
+
+    |computed - true| <= gamma_d |x| |y| for any order of summation (Higham, Accuracy and Stability, 3.5); twice that,
+    since what it is compared with is a rounded score too, and a little for lengths that are not quite 1.
+
+    Args:
+        length: of the query.
+    """
+    return 2.1 * (dims + 2) * UNIT * length
 
 
 def _search_batch(
@@ -129,9 +146,10 @@ def _search_batch(
 ) -> Neighbours:
     asked = np.flatnonzero(queries.any(axis=1))
     live = np.ascontiguousarray(queries[asked], dtype=np.float32)
-    margin = margin_of(live)
+    lengths = np.linalg.norm(live, axis=1)
+    margin = (margin_of(1.0, live.shape[1]) * lengths).astype(np.float32)
     if not scoring.high_precision:  # a score may be rounded up, and so may the one that it is compared with
-        margin += np.float32(2.1 * UNITS[scoring.dtype]) * np.linalg.norm(live, axis=1)
+        margin += np.float32(2.1 * UNITS[scoring.dtype]) * lengths
     best = Neighbours(
         np.full((len(live), k), NOBODY, dtype=np.int64), np.full((len(live), k), -np.inf, dtype=np.float32)
     )

@@ -17,7 +17,7 @@ from pydantic import Field
 from raggs.arrays import Vectors
 from raggs.errors import DataError
 from raggs.indexes import room
-from raggs.indexes.approximate import ApproximateIndex
+from raggs.indexes.approximate import SLACK, ApproximateIndex
 from raggs.indexes.base import IndexConfig
 from raggs.indexes.faisslib import FaissIndex, new
 from raggs.seeds import derive_seed, generator
@@ -26,7 +26,6 @@ SAMPLE = 64  # rows for each list from which its centre is found
 LEAST = 39  # rows that a list is to have on average, as faiss advises
 MOST = 65_536  # lists
 TYPICAL = 16  # parts that are told apart in 4 bits
-SLACK = 16  # rows beyond the k-th, so that ties there go by doc_id
 ID = 8  # bytes
 
 
@@ -92,8 +91,7 @@ class IvfIndex(ApproximateIndex):
         return self.config.nprobe
 
     def candidates(self, k: int) -> int:
-        """Rough scores need more of them."""
-        return k + SLACK if self.full else max(self.config.reorder * k, k)
+        return max(self.config.reorder * k, k + SLACK)
 
     def memory(self, rows: int, dims: int) -> int:
         """Lists, which grow by doubling, and the sample."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from raggs.artifacts import Passage, Span
 from raggs.errors import DataError, NotFoundError, ProviderError
 from raggs.indexes.passages import PassageStore
+from raggs.text import id_problem
 
 
 def passages(count):
@@ -24,7 +25,9 @@ def store(tmp_path):
         yield built
 
 
-IDS = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=5)
+IDS = st.text(st.characters(exclude_categories=["Cs", "Z", "Cc"]), min_size=1, max_size=5).filter(
+    lambda text: id_problem(text) is None
+)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 META = st.dictionaries(TEXT, st.one_of(st.none(), st.booleans(), st.integers(), TEXT, st.lists(TEXT)), max_size=3)
 SPAN = Span(source="s", start=1, end=2)

@@ -1,0 +1,246 @@
+"""Indexes over vectors beside the exact search, and beside the library that they are made by.
+
+    python benchmarks/ann.py vectors [--rows 500000]    made-up vectors around centres: recall, times, bytes
+    python benchmarks/ann.py labels FOLDER              a folder with corpus.jsonl, queries.jsonl, qrels.trec
+
+`vectors` searches one query at a time on one thread, at k = 50: recall is the share of the exact 10, 20 and 30 nearest
+that stand among an index's own; milliseconds are medians over passes that take turns, by the wall clock and by
+processor time, since other work slows the former. Below the table stands faiss alone with an HNSW graph of the same
+settings, built by itself, at k = 10: its ratios are what raggs is to keep within a tenth. `labels` embeds texts by
+WordLlama and tells quality by the human labels. Settings are each index's defaults, but for --construction.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import ir_measures
+import numpy as np
+from ir_measures import R, nDCG
+
+from raggs.artifacts import Passage
+from raggs.embedders.wordllama import WordLlamaEmbedder
+from raggs.indexes import REGISTRY
+from raggs.indexes.base import IndexFacts, OpenIndex
+from raggs.indexes.passages import PassageStore
+from raggs.indexes.vectors import VectorIndex, open_vectors
+from raggs.precision import Scoring
+
+DIMS, K, QUERIES, PASSES = 256, 50, 1000, 5
+CUTOFFS = (10, 20, 30)
+CENTRES, INNER, BASES, BLOCK = 2000, 24, 64, 20_000
+INDEXES: Mapping[str, dict[str, object]] = {
+    "flat": {"type": "flat"},
+    "hnsw f32": {"type": "hnsw"},
+    "hnsw f32, no reorder": {"type": "hnsw", "reorder": False},
+    "hnsw int8": {"type": "hnsw", "quantize": "int8"},
+    "hnsw int8, no reorder": {"type": "hnsw", "quantize": "int8", "reorder": False},
+    "ivf": {"type": "ivf"},
+    "ivf nprobe 64": {"type": "ivf", "nprobe": 64},
+    "ivf pq 64": {"type": "ivf", "pq": 64, "nprobe": 64},
+    "ivf pq 64, no reorder": {"type": "ivf", "pq": 64, "nprobe": 64, "reorder": 0},
+}
+GOOD = 3  # the grade from which Cranfield's labels count as relevant for recall
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Milliseconds a query, by the wall clock and by processor time."""
+
+    wall: float
+    cpu: float
+
+
+# --- vectors ---
+
+
+def made_up(rows: int, seed: int) -> np.ndarray:
+    """Unit vectors around centres of very unequal size, spread along a few directions of each: shape (rows, DIMS)."""
+    centres = np.random.default_rng(1).standard_normal((CENTRES, DIMS), dtype=np.float32) / DIMS**0.5
+    bases = np.random.default_rng(2).standard_normal((BASES, INNER, DIMS), dtype=np.float32) / DIMS**0.5
+    rng, found = np.random.default_rng([3, seed]), np.empty((rows, DIMS), np.float32)
+    for start in range(0, rows, BLOCK):
+        part = found[start : start + BLOCK]
+        chosen = rng.zipf(1.3, len(part)) % CENTRES
+        part[:] = centres[chosen] + 0.05 * rng.standard_normal(part.shape, dtype=np.float32) / DIMS**0.5
+        inner = 0.25 * rng.standard_normal((len(part), INNER), dtype=np.float32)
+        for base in range(BASES):
+            mine = chosen % BASES == base
+            part[mine] += inner[mine] @ bases[base]
+        part /= np.linalg.norm(part, axis=1, keepdims=True)
+    return found
+
+
+def opened(store: PassageStore, folder: Path, matrix: np.ndarray) -> VectorIndex:
+    """The matrix as the vectors of a corpus."""
+    return open_vectors(folder, "made-up/1", DIMS, store, lambda texts: matrix[[int(text) for text in texts]])
+
+
+def index_of(settings: Mapping[str, object], vectors: VectorIndex) -> OpenIndex:
+    adapter = REGISTRY.load(str(settings["type"]))
+    return adapter(adapter.Config(**settings)).open(vectors, None, Scoring())
+
+
+def one_by_one(search: Callable[[np.ndarray], object], queries: np.ndarray) -> Timed:
+    """Median milliseconds of a query, each searched by itself."""
+    walls, cpus = [], []
+    for row in range(len(queries)):
+        wall, cpu = time.perf_counter(), time.process_time()
+        search(queries[row : row + 1])
+        cpus.append(time.process_time() - cpu)
+        walls.append(time.perf_counter() - wall)
+    return Timed(1000 * statistics.median(walls), 1000 * statistics.median(cpus))
+
+
+def take_turns(searches: Mapping[str, Callable[[np.ndarray], object]], queries: np.ndarray) -> dict[str, Timed]:
+    """The median pass of each, all of them once in each pass, after one that warms them."""
+    passes: dict[str, list[Timed]] = {name: [] for name in searches}
+    for number in range(PASSES + 1):
+        for name, search in searches.items():
+            # The exact search takes tens of milliseconds whatever the query.
+            found = one_by_one(search, queries[:50] if name == "flat" else queries)
+            if number:
+                passes[name].append(found)
+    return {
+        name: Timed(statistics.median(each.wall for each in found), statistics.median(each.cpu for each in found))
+        for name, found in passes.items()
+    }
+
+
+def recall(found: np.ndarray, truth: np.ndarray, k: int) -> float:
+    """The share of the first k of `truth` among the first k of `found`, as the mean over queries."""
+    pairs = zip(found[:, :k].tolist(), truth[:, :k].tolist(), strict=True)
+    return float(np.mean([len({*mine} & {*known}) / k for mine, known in pairs]))
+
+
+def run_vectors(rows: int, folder: Path, construction: int) -> None:
+    matrix, queries = made_up(rows, 0), made_up(QUERIES, 1)
+    path = folder / "passages.sqlite"
+    source = (Passage(doc_id=f"d{number:07}", text=str(number)) for number in range(rows))
+    with PassageStore.open(path) if path.exists() else PassageStore.build(path, source, "made up") as store:
+        vectors = opened(store, folder, matrix)
+        graph = {"ef_construction": construction}
+        indexes = {
+            name: index_of(settings | (graph if settings["type"] == "hnsw" else {}), vectors)
+            for name, settings in INDEXES.items()
+        }
+        truth = indexes["flat"].search(queries, K).positions
+        times = take_turns({name: _searching(index, K) for name, index in indexes.items()}, queries)
+        print(f"{rows:,} vectors of {DIMS} dimensions, {QUERIES:,} queries one at a time, k = {K}\n")
+        print(
+            "| index | recall@10 | @20 | @30 | ms a query | CPU ms | against flat | build s | MB |\n|---|" + "---:|" * 8
+        )
+        for name, index in indexes.items():
+            found = index.search(queries, K).positions
+            shares = [recall(found, truth, k) for k in CUTOFFS]
+            print(row(name, index.facts, shares, times[name], times["flat"]), flush=True)
+        beside_the_library(indexes["hnsw f32"], construction, matrix, queries, truth)
+
+
+def _searching(index: OpenIndex, k: int) -> Callable[[np.ndarray], object]:
+    return lambda query: index.search(query, k)
+
+
+def row(name: str, facts: IndexFacts, shares: Sequence[float], took: Timed, flat: Timed) -> str:
+    """A line of the table."""
+    cells = [f"{share:.4f}" for share in shares]
+    return (
+        f"| {name} | {' | '.join(cells)} | {took.wall:.3f} | {took.cpu:.3f} | {took.cpu / flat.cpu - 1:+.1%} "
+        f"| {facts.build_s:.0f} | {facts.bytes / 1e6:,.0f} |"
+    )
+
+
+def beside_the_library(
+    index: OpenIndex, construction: int, matrix: np.ndarray, queries: np.ndarray, truth: np.ndarray
+) -> None:
+    """The same graph by faiss alone, which keeps it in memory and gives its own scores."""
+    import faiss  # raggs has set it to one thread
+
+    settings = REGISTRY.load("hnsw").Config().model_dump()
+    began = time.process_time()
+    bare = faiss.index_factory(DIMS, f"HNSW{settings['m']}", faiss.METRIC_INNER_PRODUCT)
+    bare.hnsw.efConstruction = construction
+    bare.add(matrix)
+    took = time.process_time() - began
+    bare.hnsw.efSearch = settings["ef"]
+    times = take_turns({"raggs": _searching(index, 10), "faiss": lambda query: bare.search(query, 10)}, queries)
+    mine, theirs = (
+        recall(found, truth, 10) for found in (index.search(queries, 10).positions, bare.search(queries, 10)[1])
+    )
+    print(
+        f"\nHNSW at k = 10: recall@10 {mine:.4f} by raggs, {theirs:.4f} by faiss alone (built in {took:.0f} s of CPU)"
+    )
+    for what in ("wall", "cpu"):
+        ours, its = getattr(times["raggs"], what), getattr(times["faiss"], what)
+        rates = f"{1000 / ours:,.0f} by raggs, {1000 / its:,.0f} by faiss"
+        print(f"queries a second ({what}): {rates}; ratio {its / ours:.3f}")
+
+
+# --- labels ---
+
+
+def rows_of(path: Path) -> Iterator[dict[str, str]]:
+    yield from map(json.loads, path.read_text(encoding="utf-8").splitlines())
+
+
+def run_labels(folder: Path) -> None:
+    embedder, measures = WordLlamaEmbedder(WordLlamaEmbedder.Config()), [nDCG @ 10, nDCG @ 30, R(rel=GOOD) @ 30]
+    questions = list(rows_of(folder / "queries.jsonl"))
+    qrels = list(ir_measures.read_trec_qrels(str(folder / "qrels.trec")))
+    passages = (
+        Passage(doc_id=each["_id"], title=each.get("title", ""), text=each["text"] or "-")
+        for each in rows_of(folder / "corpus.jsonl")
+    )
+    print("| index | " + " | ".join(map(str, measures)) + " | ms a query |\n|---|" + "---:|" * (len(measures) + 1))
+    with (
+        tempfile.TemporaryDirectory() as name,
+        PassageStore.build(Path(name) / "p.sqlite", passages, "labels") as store,
+    ):
+        vectors = open_vectors(Path(name), embedder.identity, embedder.dims, store, embedder.embed)
+        queries = embedder.embed([each["text"] for each in questions])
+        indexes = {each: index_of(settings, vectors) for each, settings in INDEXES.items()}
+        times = take_turns({each: _searching(index, K) for each, index in indexes.items()}, queries)
+        flat: dict[object, float] = {}
+        for each, index in indexes.items():
+            found = index.search(queries, K)
+            run = [
+                ir_measures.ScoredDoc(question["_id"], store.ids_at([place])[0], float(score))
+                for question, places, scores in zip(questions, found.positions, found.scores, strict=True)
+                for place, score in zip(places.tolist(), scores, strict=True)
+                if place >= 0
+            ]
+            values = ir_measures.calc_aggregate(measures, qrels, run)
+            flat = flat or values
+            cells = [f"{values[measure]:.4f} ({values[measure] / flat[measure] - 1:+.1%})" for measure in measures]
+            print(f"| {each} | {' | '.join(cells)} | {times[each].wall:.3f} |", flush=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("vectors", "labels"))
+    parser.add_argument("folder", type=Path, nargs="?", help="of a labelled collection")
+    parser.add_argument("--rows", type=int, default=500_000)
+    parser.add_argument("--construction", type=int, default=200, help="ef_construction of the graphs")
+    parser.add_argument("--keep", type=Path, help="where vectors and indexes stay")
+    options = parser.parse_args(arguments)
+    if options.what == "labels":
+        if options.folder is None:
+            parser.error("labels needs a folder")
+        run_labels(options.folder)
+    elif options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+        run_vectors(options.rows, options.keep, options.construction)
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            run_vectors(options.rows, Path(name), options.construction)
+
+
+if __name__ == "__main__":
+    main()
