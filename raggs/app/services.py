@@ -6,13 +6,13 @@ imports no provider.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from raggs import retrievers
+from raggs.app.parts import ConfiguredParts
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
 from raggs.errors import DataError
@@ -28,8 +28,6 @@ from raggs.workshop import (
     OpenCorpus,
     Passages,
     Prompt,
-    Retriever,
-    Rewriter,
     Task,
     Workshop,
     judge_prompts,
@@ -39,7 +37,7 @@ from raggs.workshop import (
 )
 
 
-class RunServices:
+class RunServices(ConfiguredParts):
     """The parts of one run (see `raggs.pipeline.runner.RunWorld`).
 
     Args:
@@ -48,9 +46,9 @@ class RunServices:
     """
 
     def __init__(self, config: RunConfig, hear: Listener = silent) -> None:
-        self.config, self._hear = config, hear
         batch = config.judge.batch if config.judge.mode == "batch" else None
-        self.workshop = Workshop(config.workspace, config.llm, config.budget, batch=batch, hear=hear)
+        super().__init__(config, Workshop(config.workspace, config.llm, config.budget, batch=batch, hear=hear))
+        self._hear = hear
 
     # --- what stages see ---
 
@@ -76,17 +74,6 @@ class RunServices:
         return None if spec is None else self.workshop.embedder(spec)
 
     @cached_property
-    def rewriter(self) -> Rewriter:
-        """The rewriter of questions."""
-        return self.workshop.rewriter(self.config.embed.rewrite)
-
-    @cached_property
-    def retrievers(self) -> Mapping[str, Retriever]:
-        """The retrievers by name."""
-        specs = self.config.retrieve.retrievers
-        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
-
-    @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
         """The judge's prompts by task."""
         grade, order = judge_prompts(self.config.judge.prompt, self.config.rank.prompt)
@@ -96,16 +83,6 @@ class RunServices:
     def judge(self) -> Judge:
         """Who grades and orders."""
         return self.workshop.judge(self.config.judge.judge, self.prompts["grade"], self.prompts["order"])
-
-    @property
-    def loop(self) -> asyncio.Runner:
-        """The event loop of the run."""
-        return self.workshop.loop
-
-    @property
-    def concurrency(self) -> int:
-        """Calls that may be on their way at once."""
-        return self.config.llm.concurrency
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result (see `raggs.stages.base.Services`)."""

@@ -6,12 +6,12 @@ provider's key, opens no answer cache, spends nothing and writes nothing but its
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
+from raggs.app.parts import ConfiguredParts
 from raggs.arrays import Vectors
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
@@ -27,8 +27,6 @@ from raggs.judges.base import Judge, Task
 from raggs.llm import BudgetSettings
 from raggs.manifests.models import versions
 from raggs.registry import installed
-from raggs.retrievers.base import Retriever
-from raggs.rewriters.base import Rewriter
 from raggs.stages import GOLDEN
 from raggs.workshop import Workshop, judge_prompts
 
@@ -61,7 +59,7 @@ class AbsentEmbedder(Embedder):
         )
 
 
-class WorkerServices:
+class WorkerServices(ConfiguredParts):
     """The world as a worker's stages see it. Kept from shard to shard, since opening indexes takes time.
 
     What the client alone may do (ask a paid judge, embed, spend) it does for the worker; the rest is made here, of
@@ -69,12 +67,11 @@ class WorkerServices:
     """
 
     def __init__(self, job: ShardJob) -> None:
-        self.config = RunConfig.model_validate_json(job.config)
+        config = RunConfig.model_validate_json(job.config)
+        nothing = BudgetSettings(max_calls=0)
+        super().__init__(config, Workshop(config.workspace, config.llm, nothing, keeps_answers=False))
         self.job = job
         self.channel: WorkerChannel | None = None
-        self.workshop = Workshop(
-            self.config.workspace, self.config.llm, BudgetSettings(max_calls=0), keeps_answers=False
-        )
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:
@@ -94,33 +91,12 @@ class WorkerServices:
         return AbsentEmbedder(self.job.embedder, self.job.dims) if self.job.embedder else None
 
     @cached_property
-    def rewriter(self) -> Rewriter:
-        """The rewriter of questions."""
-        return self.workshop.rewriter(self.config.embed.rewrite)
-
-    @cached_property
-    def retrievers(self) -> Mapping[str, Retriever]:
-        """The retrievers by name."""
-        specs = self.config.retrieve.retrievers
-        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
-
-    @cached_property
     def judge(self) -> Judge:
         """The judge; the one at the client's where it is paid."""
         if self.job.asks is not None:
             return RemoteJudge(self.job.asks, self._channel)
         config = self.config
         return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.rank.prompt))
-
-    @property
-    def loop(self) -> asyncio.Runner:
-        """The event loop of the shard's work."""
-        return self.workshop.loop
-
-    @property
-    def concurrency(self) -> int:
-        """Calls that may be on their way at once."""
-        return self.config.llm.concurrency
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """As the client found them."""

@@ -5,36 +5,23 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.llm_server import LLMServer
-from support.project import Project, make_project
+from support.paying import paying
+from support.project import Project
 from typer.testing import CliRunner
 
 from raggs.app.cost import cost
 from raggs.cli.app import app
 from raggs.hashing import hash_value
 
-MODEL = "openai/judge"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    with LLMServer() as running:
-        yield running
-
 
 @pytest.fixture
 def project(server: LLMServer, tmp_path: Path) -> Project:
-    made = make_project(tmp_path, queries=3, corpus=24)
-    made.change(
-        judge={"judge": {"type": "litellm", "model": MODEL}},
-        llm={"api_base": server.url, "backoff_s": 0.01, "prices": {MODEL: {"input": 100.0, "output": 200.0}}},
-    )
-    return made
+    """So dear that a few calls spend a dollar."""
+    return paying(tmp_path, server, usd=100.0)
 
 
 def call(*arguments: object, code: int = 0) -> str:

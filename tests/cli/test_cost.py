@@ -6,34 +6,15 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.llm_server import LLMServer
+from support.paying import MODEL
 from support.project import Project, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
-
-MODEL = "openai/judge"
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    with LLMServer() as running:
-        yield running
-
-
-@pytest.fixture
-def project(server: LLMServer, tmp_path: Path) -> Project:
-    made = make_project(tmp_path, queries=3, corpus=24)
-    made.change(
-        judge={"judge": {"type": "litellm", "model": MODEL}},
-        llm={"api_base": server.url, "backoff_s": 0.01, "prices": {MODEL: {"input": 1.0, "output": 2.0}}},
-    )
-    return made
 
 
 def call(*arguments: object, code: int = 0) -> str:

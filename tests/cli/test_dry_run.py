@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,6 @@ from support.project import Project, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    with LLMServer() as running:
-        yield running
 
 
 def paid(folder: Path, server: LLMServer, model: str = "openai/judge", **sections: Any) -> Project:

@@ -7,22 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from support.llm_server import LLMServer
 from support.project import Project, environment, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    with LLMServer() as running:
-        yield running
 
 
 def paid(folder: Path, server: LLMServer) -> Project:
