@@ -6,12 +6,15 @@ Asks nobody. Writes nothing but the lock or the signature that it is asked for.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from raggs.app.copies import cached_copies
 from raggs.errors import DataError, UsageError
+from raggs.jsontypes import as_object
 from raggs.manifests import goldenlock, signature
 from raggs.manifests.audit import Finding, notes
 from raggs.manifests.audit import audit as findings_of
@@ -34,12 +37,14 @@ class Audit:
         records: how many were read and checked.
         unchecked: what could not be looked at.
         notes: what there is to say that is no lie.
+        of: what was audited.
     """
 
     findings: tuple[Finding, ...]
     records: int
     unchecked: tuple[str, ...] = UNCHECKED
     notes: tuple[str, ...] = ()
+    of: Literal["run", "sweep"] = "run"
 
     @property
     def ok(self) -> bool:
@@ -59,6 +64,8 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         DataError: the lock or the key cannot be read.
         PrerequisiteError: a signature is to be checked, and `cryptography` is not installed.
     """
+    if is_sweep(folder):
+        return _sweep(folder, lock or public_key)
     outside = list(_signature(folder, public_key))
     try:
         run = open_run(folder)
@@ -70,6 +77,23 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
     meant = [] if lock is None else [*goldenlock.lock_findings(run, lock)]
     lies = (*found, *copies.findings, *meant, *outside)
     return Audit(lies, rows, (*UNCHECKED, *copies.unchecked), tuple(notes(run)))
+
+
+def is_sweep(folder: Path) -> bool:
+    """Whether a folder holds a sweep, not a run: its manifest says so."""
+    try:
+        return as_object(json.loads((folder / MANIFEST).read_bytes())).get("kind") == "sweep"
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+def _sweep(folder: Path, outside: Path | None) -> Audit:
+    from raggs.sweeps.audit import findings  # late: most audits are of runs
+
+    if outside is not None:
+        raise UsageError("a sweep has no lock and no signature", remedy="raggs audit SWEEP alone")
+    found, records, unchecked = findings(folder)
+    return Audit(tuple(found), records, unchecked, of="sweep")
 
 
 def write_lock(folder: Path, file: Path) -> None:

@@ -45,6 +45,7 @@ def audit(
       raggs audit runs/demo
       raggs audit runs/demo --write-lock golden.lock
       raggs audit runs/demo --lock golden.lock --verify team.key.pub
+      raggs audit sweeps/stack
     """
     from raggs.app import audit as auditing
 
@@ -93,7 +94,8 @@ def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
     from raggs.text import plural
 
     records = plural(found.records, "record")
-    say(f"{run}: {records} checked; merge, judge, prune and rank derived again: all as the manifest says")
+    again = "merge, judge, prune and rank" if found.of == "run" else "scores, waiting and choice"
+    say(f"{run}: {records} checked; {again} derived again: all as the manifest says")
     for note in found.notes:
         say(f"note: {note}")
     for what in found.unchecked:

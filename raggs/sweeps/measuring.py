@@ -51,7 +51,7 @@ class Measuring:
         self._world, self._store = world, store
         self.measured = [Measured(system, dropped=(dropped or {}).get(system.name)) for system in systems]
         self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
-        self._clock = Clock(world, self.parts, store.folder)
+        self._clock = Clock(world, self.parts, store)
 
     def check(self) -> None:
         """Find what is wrong before anything is paid for.
@@ -100,6 +100,7 @@ class Measuring:
                 each.final = self.parts.final(each.system)
                 each.file = self._store.keep_run(each.system.name, each.final.lists)
                 self._clock.note_paid(each.system)
+                self._clock.note_reranked(each.system, each.final)
                 self._clock.time([each.system], 1)
             except (ConfigError, PrerequisiteError):
                 raise
@@ -125,7 +126,8 @@ class Measuring:
                 questions=0 if final is None else len(final.lists),
                 failed=each.failed,
                 dropped=each.dropped,
-                latency=LatencyPart() if final is None else self._clock.latency(system, final),
+                steps={} if final is None else self._clock.steps(system),
+                latency=LatencyPart() if final is None else self._clock.latency(system),
                 cost=None if final is None else costs.cost(system, final),
                 memory=None if final is None else memory_of(system, self.parts),
             )

@@ -97,6 +97,9 @@ class SystemRow(Part):
         default_factory=dict, description="%PROC as a ratio of means: mean score over mean ceiling, by measure"
     )
     holes: Mapping[str, Number] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
+    steps: Mapping[StepKind, tuple[str, ...]] = Field(
+        default_factory=dict, description="the steps in timings.jsonl that a question waits for"
+    )
     latency: LatencyPart = LatencyPart()
     cost: CostPart | None = None
     memory: MemoryPart | None = None

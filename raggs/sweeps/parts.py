@@ -234,11 +234,11 @@ class Parts:
             return False
         if system.reranker is None:
             return True
-        return self._store.has(self._rerank_causes(system, self.candidates(system), system.reranker))
+        return self._store.has(self.rerank_causes(system))
 
     def _reranked(self, system: System, candidates: Lists, spec: RerankerConfig) -> Mapping[str, Reranking]:
         def make() -> Mapping[str, Reranking]:
-            world, causes = self._world, self._rerank_causes(system, candidates, spec)
+            world, causes = self._world, self.rerank_causes(system)
             if (kept := self._store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
                 return kept
             self.book(RERANKING)
@@ -248,8 +248,12 @@ class Parts:
 
         return self._rerankings((self.searches(system), system.k, spec), make)
 
-    def _rerank_causes(self, system: System, candidates: Lists, spec: RerankerConfig) -> Causes:
-        world, reranker, records = self._world, self.reranker(spec), self._by_id(system)
+    def rerank_causes(self, system: System) -> Causes:
+        """All that can change how a system's candidates are reranked; empty without a reranker."""
+        if system.reranker is None:
+            return {}
+        world, reranker, records = self._world, self.reranker(system.reranker), self._by_id(system)
+        candidates = self.candidates(system)
         asked = [
             [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]
             for qid, hits in candidates.items()

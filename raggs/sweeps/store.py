@@ -21,15 +21,15 @@ from pydantic import Field, JsonValue, ValidationError
 
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.errors import DataError, NotFoundError
-from raggs.hashing import hash_file
-from raggs.jsonl import read_records, write_records
+from raggs.hashing import hash_file, hash_value
+from raggs.jsonl import read_records, read_torn, write_records
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
-from raggs.sweeps.models import Part, SweepReport, SystemRow
+from raggs.sweeps.models import Part, SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
 from raggs.version import __version__
 
-MANIFEST, SYSTEMS, REPORT, RUNS = "manifest.json", "systems.jsonl", "sweep.json", "runs"
+MANIFEST, SYSTEMS, TIMINGS, REPORT, RUNS = "manifest.json", "systems.jsonl", "timings.jsonl", "sweep.json", "runs"
 REMEDY = "choose another `folder`, or check its permissions"
 
 
@@ -47,7 +47,16 @@ class SweepManifest(Part):
     world: str | None = Field(description="hash of questions and passages; null where no corpus was searched")
     causes: str = Field(description="hash of all that the lists and scores depend on")
     settings: str = Field(description="hash of limits, prices and how time is measured")
-    files: Mapping[str, str] = Field(description="sha256 of each file but this and timings.jsonl")
+    files: Mapping[str, str] = Field(description="sha256 of each other file")
+    seal: str = Field("", description="sha256 of all of this but the seal")
+
+    def sealed(self) -> SweepManifest:
+        """With its seal."""
+        return self.model_copy(update={"seal": self.own_hash()})
+
+    def own_hash(self) -> str:
+        """What the seal must be."""
+        return hash_value(self.model_dump(mode="json", exclude={"seal"}))
 
 
 class SweepStore:
@@ -96,6 +105,10 @@ class SweepStore:
         """What was measured."""
         return list(read_records(self.folder / SYSTEMS, SystemRow))
 
+    def timings(self) -> list[Timing]:
+        """Every measurement of time."""
+        return list(read_torn(self.folder / TIMINGS, Timing, "delete the line; the step is timed again"))
+
     def run(self, row: SystemRow) -> Run:
         """The lists of a finished system.
 
@@ -129,7 +142,8 @@ class SweepStore:
                 if path.relative_to(self.folder).as_posix() not in mine:
                     path.unlink()
             remove_leftovers(self.folder)
-            kept = manifest.model_copy(update={"files": dict(self.hashes([SYSTEMS, *texts, *sorted(mine)]))})
+            kept = manifest.model_copy(update={"files": dict(self.hashes([SYSTEMS, TIMINGS, *texts, *sorted(mine)]))})
+            kept = kept.sealed()
             write_atomic(self.folder / MANIFEST, kept.model_dump_json(indent=2).encode())
         return kept
 

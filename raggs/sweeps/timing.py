@@ -9,13 +9,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from statistics import median
-
-import numpy as np
 
 from raggs.artifacts import EmbedRecord
 from raggs.hashing import hash_value
@@ -24,11 +20,12 @@ from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.progress import Building
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
-from raggs.sweeps.models import LatencyPart, Spread, StepKind, Timing
+from raggs.sweeps.latency import latency_of, sample
+from raggs.sweeps.models import LatencyPart, StepKind, Timing
 from raggs.sweeps.parts import EMBEDDING, PREPARING, Final, Parts, Search
+from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import World
 
-FILE = "timings.jsonl"
 RUNFILE = "runfile"  # made elsewhere, in a time that nobody here knows
 PROBES = 10  # calls that time a paid embedder whose vectors were all paid for before
 
@@ -57,15 +54,13 @@ class Clock:
 
     Args:
         world, parts: of the sweep.
-        folder: where `timings.jsonl` lies.
+        store: of the sweep, where timings are kept.
     """
 
-    def __init__(self, world: World, parts: Parts, folder: Path) -> None:
+    def __init__(self, world: World, parts: Parts, store: SweepStore) -> None:
         self._world, self._parts = world, parts
-        self._path = folder / FILE
-        self._known: dict[tuple[str, int], Timing] = {}
-        for line in read_torn(self._path, Timing, "delete the line; the step is timed again"):
-            self._known[line.step, line.round] = line
+        self._path = store.folder / TIMINGS
+        self._known = {(line.step, line.round): line for line in store.timings()}
 
     def time(self, systems: Sequence[System], number: int) -> None:
         """One round over the steps of some systems; steps that were timed in it are passed over."""
@@ -87,24 +82,33 @@ class Clock:
             if ms:
                 self._keep(Timing(step=key, kind=kind, what=what, round=1, paid=True, ms=ms))
 
-    def latency(self, system: System, final: Final) -> LatencyPart:
+    def note_reranked(self, system: System, final: Final) -> None:
+        """Take down how long a reranker took for each question, when it did the work."""
+        key = self._reranking(system)
+        if key is None or final.rerankings is None or (key, 1) in self._known or system.reranker is None:
+            return
+        ms = {qid: round(found.ms, 4) for qid, found in final.rerankings.items() if found.ms is not None}
+        if ms:
+            paid = bool(self._parts.reranker(system.reranker).models)
+            what = f"rerank {system.k} by {system.levels['reranker']}"
+            self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
+
+    def steps(self, system: System) -> dict[StepKind, tuple[str, ...]]:
+        """The keys of what a question of a system waits for, by kind."""
+        keys: dict[StepKind, list[str]] = {}
+        for step in self._local(system):
+            keys.setdefault(step.kind, []).append(step.key)
+        for key, kind, *_ in self._paid(system):
+            keys.setdefault(kind, []).append(key)
+        if system.own is not None and system.own.type == RUNFILE:
+            keys["retrieve"] = [hash_value(["untimed", self._parts.causes(self._parts.searches(system)[0])])]
+        if (reranking := self._reranking(system)) is not None:
+            keys["rerank"] = [reranking]
+        return {kind: tuple(found) for kind, found in keys.items()}
+
+    def latency(self, system: System) -> LatencyPart:
         """What is known of a system's waiting."""
-        sample = self._sample()
-        found = {
-            "embed": [self._by_question(step.key) for step in self._local(system) if step.kind == "embed"]
-            + [self._by_question(key) for key, *_ in self._paid(system)],
-            "retrieve": [self._by_question(step.key) for step in self._local(system) if step.kind == "retrieve"],
-            "rerank": [] if final.rerankings is None else [_rerank_ms(final)],
-        }
-        paid = {"embed": bool(list(self._paid(system))), "rerank": self._reranks_paid(system), "retrieve": False}
-        parts = {kind: _sum(each, sample) for kind, each in found.items() if each}
-        spreads = {kind: _spread(values, paid[kind]) for kind, values in parts.items() if values is not None}
-        whole = None if None in parts.values() else _sum([each for each in parts.values() if each is not None], sample)
-        untimed = system.own is not None and system.own.type == RUNFILE
-        total = None if untimed or not whole else _spread(whole, any(paid.values()))
-        return LatencyPart(
-            embed=spreads.get("embed"), retrieve=spreads.get("retrieve"), rerank=spreads.get("rerank"), total=total
-        )
+        return latency_of(self.steps(system), self._known.values(), self._sample())
 
     # --- steps ---
 
@@ -156,8 +160,11 @@ class Clock:
             for model in embedder.models:
                 yield hash_value(["paid embed", embedder.causes()]), "embed", f"embed by {model}", EMBEDDING, model
 
-    def _reranks_paid(self, system: System) -> bool:
-        return system.reranker is not None and bool(self._parts.reranker(system.reranker).models)
+    def _reranking(self, system: System) -> str | None:
+        """The key of a system's reranking; None without one."""
+        if system.reranker is None:
+            return None
+        return hash_value(["rerank", self._parts.rerank_causes(system)])
 
     # --- measuring ---
 
@@ -174,17 +181,7 @@ class Clock:
         return Timing(step=step.key, kind=step.kind, what=step.what, round=number, load=_load(), ms=ms)
 
     def _sample(self) -> list[str]:
-        """The questions that are timed: evenly spread over all."""
-        qids = list(self._world.queries)
-        count = min(self._world.config.latency.queries, len(qids))
-        return [qids[at * len(qids) // count] for at in range(count)]
-
-    def _by_question(self, key: str) -> dict[str, float]:
-        """The median of a step's rounds by question; empty where it was not timed."""
-        rounds = [line.ms for (step, _), line in self._known.items() if step == key]
-        return {
-            qid: median(each[qid] for each in rounds if qid in each) for qid in {q for each in rounds for q in each}
-        }
+        return sample(list(self._world.queries), self._world.config.latency.queries)
 
     def _ledger_ms(self, stage: str, model: str) -> dict[str, float]:
         """Milliseconds of a model's answered calls on one part of the work; by question where the ledger says which."""
@@ -199,27 +196,6 @@ class Clock:
         with Appender(self._path) as file:
             file.append(timing)
         self._known[timing.step, timing.round] = timing
-
-
-def _rerank_ms(final: Final) -> dict[str, float]:
-    return {qid: found.ms for qid, found in (final.rerankings or {}).items() if found.ms is not None}
-
-
-def _sum(parts: Sequence[Mapping[str, float]], sample: Sequence[str]) -> dict[str, float] | None:
-    """Milliseconds by question over several steps; None where one was never timed.
-
-    A question that a step was not timed for counts at the step's median.
-    """
-    if not all(parts):
-        return None
-    usual = [median(part.values()) for part in parts]
-    return {qid: sum(part.get(qid, mid) for part, mid in zip(parts, usual, strict=True)) for qid in sample}
-
-
-def _spread(ms: Mapping[str, float], paid: bool) -> Spread:
-    values = np.array(list(ms.values()))
-    p50, p95 = np.percentile(values, [50, 95]).tolist()
-    return Spread(p50=p50, p95=p95, calls=len(values), paid=paid)
 
 
 def _load() -> float | None:
