@@ -71,3 +71,25 @@ def test_rounded_scores_tie_where_those_of_rounded_logits_do_not() -> None:
     assert largest_tie(plain.last(sigmoid(plain.part(logits)))) >= 17
     assert largest_tie(careful.last(sigmoid(careful.part(logits)))) <= 4
     assert largest_tie(Scoring().last(sigmoid(Scoring().part(logits)))) == 1
+
+
+# The logits, each a bfloat16, behind a published list of 94 scores that a reranker gave to the candidates of one query
+# (reliable evaluation at low precision, appendix B): the list is the sigmoid of them in float32.
+LOGITS = """
+7.5625 7.3125 7.25 7.125 7.0625 6.75 6.75 6.6875 6.5625 6.375 6.0625 6.0625 6 6 5.9375 5.875 5.875 5.8125 5.75
+5.6875 5.6875 5.5 5.4375 5.4375 5.3125 5.3125 5.25 5.1875 5.1875 5.125 5.125 5.125 5 5 5 4.875 4.75 4.75 4.75
+4.6875 4.6875 4.625 4.5625 4.5 4.5 4.4375 4.4375 4.375 4.25 4.125 4 3.8125 3.75 3.625 3.5 3.4375 3.4375 3.4375
+3.375 3.375 3.25 3.1875 3.1875 3.1875 3.125 3.125 3.125 3.125 3.0625 3 3 2.9375 2.9375 2.875 2.875 2.875 2.75
+2.75 2.625 2.0625 2 2 1.9375 1.875 1.25 0.4375 0.0625 -0.125 -0.625 -0.8125 -0.9375 -1.5625 -2.375 -3.6875
+""".split()  # noqa: SIM905
+PUBLISHED = {0: 0.99948066, 1: 0.99933332, 2: 0.99929035, 7: 0.9987551, -5: 0.30735803, -2: 0.08509904, -1: 0.02442309}
+
+
+def test_a_published_list_has_ties_of_4_and_of_19_where_its_scores_are_rounded() -> None:
+    logits = np.array(LOGITS, dtype=np.float32)
+    careful, plain = (Scoring(dtype="bf16", high_precision=each) for each in (True, False))
+    assert (careful.part(logits) == logits).all(), "they are bfloat16 already"
+    scores = careful.last(sigmoid(careful.part(logits)))
+    assert {place: float(scores[place]) for place in PUBLISHED} == pytest.approx(PUBLISHED, abs=8e-8)
+    assert largest_tie(scores) == 4
+    assert largest_tie(plain.last(sigmoid(plain.part(logits)))) == 19
