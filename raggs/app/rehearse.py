@@ -142,7 +142,7 @@ def rehearse_questions(services: RunServices) -> Rehearsed:
     if config.embedder is not None and services.embedder is not None and services.embedder.models:
         embedder = services.workshop.embedder(config.embedder, found.llm)
         for start in range(0, len(texts), BATCH):
-            embedder.embed(texts[start : start + BATCH])
+            embedder.embed_queries(texts[start : start + BATCH])
     services.loop.run(found.llm.close())
     return found
 

@@ -155,7 +155,7 @@ class Parts:
             alone = spec.model_copy(update={"batch": 1}) if self.embedder(spec).models else spec
             embedder, records = self.embedder(alone), self.prepared(rewrite)
             self.book(EMBEDDING)
-            vectors = embedder.embed([record.rewrite for record in records])
+            vectors = embedder.embed_queries([record.rewrite for record in records])
             return [
                 record.model_copy(
                     update={"embedding": tuple(shortest_floats(vector)), "embedder": self.embedder(spec).identity}
@@ -169,7 +169,7 @@ class Parts:
         """Ask a paid embedder for a few vectors that nobody has, one at a time: the calls tell how long one takes."""
         embedder = self.embedder(spec.model_copy(update={"batch": 1}))
         self.book(EMBEDDING)
-        embedder.embed([f"{self._world.queries[qid].text} " for qid in qids])
+        embedder.embed_queries([f"{self._world.queries[qid].text} " for qid in qids])
 
     def questions(self, search: Search) -> Sequence[EmbedRecord]:
         """What a search is asked."""

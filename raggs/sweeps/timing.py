@@ -132,7 +132,7 @@ class Clock:
                 "embed",
                 f"embed by {embedder.identity}",
                 prepared,
-                lambda record: embedder.embed([record.rewrite]),
+                lambda record: embedder.embed_queries([record.rewrite]),
             )
         if system.own is not None and system.own.type == RUNFILE:
             return

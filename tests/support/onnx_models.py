@@ -14,10 +14,12 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from support import project
+
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[Q]", "[D]")
 WORDS = """a of the on in is was how wing lift slipstream measured cat sleeps mat day most for flat plate boundary layer
 transition auftrieb eines query passage : .""".split()  # noqa: SIM905
-VOCABULARY = {word: number for number, word in enumerate((*SPECIAL, *WORDS))}
+VOCABULARY = {word: number for number, word in enumerate((*SPECIAL, *WORDS, *project.WORDS))}
 DIMS = 8
 
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from support.onnx_models import write_cross_encoder, write_embedder
 from support.sweeping import make_sweep
 
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
@@ -204,3 +205,25 @@ def test_halving_gives_up_what_is_worse_beyond_doubt_and_keeps_the_winner(tmp_pa
     assert "beyond doubt" in str(gone["worst"].dropped)
     assert gone["worst"].file is None
     assert half.system("best").scores == whole.system("best").scores
+
+
+def test_questions_are_embedded_as_questions_and_pairs_are_read_by_a_model_of_this_machine(tmp_path: Path) -> None:
+    """Words that a model wants in front of questions do what the same words in the questions do."""
+    project = make_sweep(tmp_path)
+    write_embedder(project.config.parent / "embedder")
+    write_cross_encoder(project.config.parent / "pairs")
+    axes = {"mode": "dense", "k": [10], "reranker": ["none", {"type": "onnx", "path": "pairs"}]}
+    lists = []
+    for name, prefix in (("with", "cedar cedar "), ("without", "")):
+        embedder = {"type": "onnx", "path": "embedder", "query_prefix": prefix, "passage_prefix": "a "}
+        project.change(name=name, axes={**axes, "embedder": embedder})
+        if not prefix:
+            rows = [json.loads(line) for line in (tmp_path / "queries.jsonl").read_text().splitlines()]
+            lines = [json.dumps({**row, "text": f"cedar cedar {row['text']}"}) for row in rows]
+            (tmp_path / "queries.jsonl").write_text("\n".join(lines) + "\n")
+        report = project.sweep().report
+        assert not [row.failed for row in report.systems if row.failed]
+        runs = {row.name: (project.out.parent / name / str(row.file)).read_text() for row in report.systems}
+        lists.append([text for system, text in sorted(runs.items()) if "pairs" not in system and "onnx" in system])
+        assert any(row.latency.rerank is not None and row.latency.rerank.p50 > 0 for row in report.systems)
+    assert lists[0] and lists[0] == lists[1], [row.name for row in report.systems]
