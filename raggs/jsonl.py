@@ -26,7 +26,7 @@ from pydantic import BaseModel, ValidationError
 
 from raggs.atomic import atomic_writer
 from raggs.errors import DataError
-from raggs.inputs import MOST_LINE, read_lines
+from raggs.inputs import MOST_LINE, read_lines, regular_file
 from raggs.text import shorten
 
 M = TypeVar("M", bound=BaseModel)
@@ -269,7 +269,7 @@ def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
     """
     if not path.exists():
         return
-    with path.open("rb") as file:
+    with regular_file(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return

@@ -51,6 +51,7 @@ def export_run(
     """
     kind, scale = exporters.REGISTRY.load(format_), GradeScale(grades, binary_at)
     _check_finished(run, kind, hear)
+    _check_order(run, kind, hear)
     for sentence in edited(run, "merge", "judge", "rank"):
         hear(Notice(sentence))
     golden = RunGolden(run)
@@ -60,6 +61,16 @@ def export_run(
     for path in _strange_lists(files):
         hear(Notice(f"{path} is not of this export and stays; raggs eval takes it for a system of the folder"))
     return files
+
+
+def _check_order(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
+    """An order that was lost is not an order of nothing."""
+    if "rank" not in run.manifest.stages or (path := run.file("rank")).is_file():
+        return
+    if kind.NEEDS_ORDER:
+        remedy = "raggs run --config CONFIG makes it again; the formats trec and beir need grades only"
+        raise NotFoundError("the file is missing, though its stage has run", where=path, remedy=remedy)
+    hear(Notice(f"{path} is missing, though its stage has run: grades are exported without an order"))
 
 
 def _strange_lists(files: Sequence[Path]) -> list[Path]:

@@ -18,7 +18,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from raggs.atomic import PREFIX, disk, remove_leftovers, sync_folder, write_atomic
+from raggs.errors import DataError
 from raggs.hashing import BLOCK, hash_value
+from raggs.inputs import regular_file
 
 INDEX, HEADER, LOCK = "index", "header.json", "lock"
 FORMAT = 1
@@ -89,16 +91,21 @@ def kept_faults(folder: Path) -> Iterator[tuple[Path, str]]:
         OSError: the disk failed.
     """
     for path in sorted(folder.glob(f"*/{HEADER}")):
-        found = _header(path.parent)
-        if found is None or not _holds(path.parent, found):
-            yield path.parent, f"{INDEX} is not what was built"
+        try:
+            found = _header(path.parent)
+            wrong = found is None or not _holds(path.parent, found)
+        except DataError as error:
+            yield path.parent, error.message
+        else:
+            if wrong:
+                yield path.parent, f"{INDEX} is not what was built"
 
 
 def _header(place: Path) -> Made | None:
     """The header, if there is one that can be read."""
     try:
-        return Made(**json.loads((place / HEADER).read_bytes()))
-    except (FileNotFoundError, ValueError, TypeError):
+        return Made(**json.loads(regular_file(place / HEADER).read_bytes()))
+    except (DataError, FileNotFoundError, ValueError, TypeError):
         return None
 
 
@@ -147,7 +154,7 @@ def _flush(file: Path) -> None:
 
 def _sum_of(file: Path) -> str:
     digest = hashlib.blake2b(digest_size=16)
-    with file.open("rb") as opened:
+    with regular_file(file).open("rb") as opened:
         while block := opened.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()

@@ -20,12 +20,12 @@ import numpy as np
 
 from raggs.arrays import Ints, Scores, SmallInts
 from raggs.atomic import disk
-from raggs.errors import DataError
+from raggs.errors import DataError, RaggsError
 from raggs.hashing import hash_value
 from raggs.indexes import analysis
 from raggs.indexes.passages import PassageStore, Progress
 from raggs.indexes.publish import building
-from raggs.inputs import lacks_handles, no_handles
+from raggs.inputs import lacks_handles, no_handles, regular_file
 from raggs.languages import detect_language, quiet_bm25s
 from raggs.registry import installed
 
@@ -90,7 +90,7 @@ def open_lexical(
     try:
         _check_sums(place)
         bm25 = quiet_bm25s().BM25.load(place, mmap=True, allow_pickle=False, show_progress=False)
-        languages = tuple(json.loads((place / LANGUAGES).read_bytes()))
+        languages = tuple(json.loads(regular_file(place / LANGUAGES).read_bytes()))
         if bm25.scores["num_docs"] != len(store):
             raise ValueError("another number of passages")
     except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
@@ -109,7 +109,7 @@ def lexical_faults(folder: Path, store: PassageStore, parameters: Parameters) ->
         return
     try:
         _check_sums(place)
-    except (OSError, ValueError, AttributeError) as error:
+    except (RaggsError, OSError, ValueError, AttributeError) as error:
         yield place, str(error)
 
 
@@ -119,7 +119,7 @@ def _check_sums(place: Path) -> None:
     Raises:
         ValueError, OSError: one is another.
     """
-    wanted, found = json.loads((place / SUMS).read_bytes()), _sums(place)
+    wanted, found = json.loads(regular_file(place / SUMS).read_bytes()), _sums(place)
     if changed := sorted(name for name in {*wanted, *found} if wanted.get(name) != found.get(name)):
         raise ValueError(f"{changed[0]} is not what was built")
 
@@ -134,7 +134,7 @@ def _sum_of(file: Path) -> str:
     size = file.stat().st_size
     digest = hashlib.blake2b(str(size).encode(), digest_size=16)
     step = max(PIECE, size // PIECES)
-    with file.open("rb") as opened:
+    with regular_file(file).open("rb") as opened:
         for start in range(0, size, step):
             opened.seek(start)
             digest.update(opened.read(PIECE))

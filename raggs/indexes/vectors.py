@@ -20,11 +20,12 @@ import numpy as np
 
 from raggs.arrays import Vectors
 from raggs.atomic import disk, write_atomic
-from raggs.errors import DataError, ProviderError
+from raggs.errors import DataError, ProviderError, RaggsError
 from raggs.hashing import hash_value
 from raggs.indexes.exact import FULL, Neighbours, search
 from raggs.indexes.kept import kept_faults
 from raggs.indexes.passages import PassageStore, Progress
+from raggs.inputs import regular_file
 from raggs.precision import Scoring
 
 SHARD = 4096  # passages embedded between two marks on the disk
@@ -130,13 +131,13 @@ def vector_faults(folder: Path, store: PassageStore) -> Iterator[tuple[Path, str
     """
     for path in sorted(folder.glob(f"*/{HEADER}")):
         try:
-            values = json.loads(path.read_bytes())
+            values = json.loads(regular_file(path).read_bytes())
             if values["content_hash"] != store.content_hash:
                 continue
             header = Header(**{**values, "sums": tuple(values["sums"])})
             shards = _spread(len(header.sums))
             wrong = not all(_holds(path.with_name(VECTORS), header, shard) for shard in shards)
-        except (OSError, ValueError, TypeError, KeyError) as error:
+        except (RaggsError, OSError, ValueError, TypeError, KeyError) as error:
             yield path.parent, str(error)
         else:
             if wrong:
@@ -153,7 +154,7 @@ def _spread(count: int) -> list[int]:
 def _holds(file: Path, header: Header, shard: int) -> bool:
     """Whether a shard is as it was written."""
     size = header.shard * header.dims * 4
-    with file.open("rb") as opened:
+    with regular_file(file).open("rb") as opened:
         opened.seek(shard * size)
         return zlib.crc32(opened.read(size)) == header.sums[shard]
 
@@ -167,7 +168,7 @@ def vectors_place(folder: Path, embedder: str, dims: int, store: PassageStore) -
 def _read_header(place: Path, wanted: Header) -> Header:
     """The header on disk if it is about what is wanted, else `wanted`, which counts no shard."""
     try:
-        values = json.loads((place / HEADER).read_bytes())
+        values = json.loads(regular_file(place / HEADER).read_bytes())
         found = Header(**{**values, "sums": tuple(values["sums"])})
     except FileNotFoundError:
         return wanted

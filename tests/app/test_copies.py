@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from pathlib import Path
@@ -13,7 +14,7 @@ from raggs.app import copies
 from raggs.app.audit import audit
 from raggs.app.run import run
 from raggs.artifacts import Passage
-from raggs.errors import DataError
+from raggs.errors import DataError, RaggsError
 from raggs.indexes.passages import PassageStore
 
 
@@ -116,3 +117,15 @@ def test_blocks_are_spread_over_the_whole_store(tmp_path: Path) -> None:
         store.verify(most=1000)  # the first thousand
         with pytest.raises(DataError, match="passage d5500 is not what was stored"):
             store.verify(most=2000)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["bm25/*/sums.json", "bm25/*/languages.json", "vectors/*/header.json", "vectors/*/*.f32"]
+)
+def test_a_pipe_among_the_files_of_an_index_is_a_finding_and_no_hang(project: Project, pattern: str) -> None:
+    for path in cached(project, pattern):
+        path.unlink()
+        os.mkfifo(path)
+    assert any("is a pipe, not a file" in each for each in found(project))
+    with pytest.raises(RaggsError, match=r"pipe|cut short|damaged"):
+        run(project.config, only="retrieve", force=True)

@@ -89,3 +89,23 @@ def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path: Path) -> None:
     for command in ("status", "audit", "cost"):
         found = CliRunner().invoke(app, [command, str(tmp_path)])
         assert found.exit_code in (4, 5) and "Traceback" not in found.output, found.output
+
+
+@pytest.mark.parametrize(("format_", "code"), [("trec", 0), ("jsonl", 4)])
+def test_a_ranking_that_is_gone_is_no_empty_ranking(format_: str, code: int, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=5)
+    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    (project.run / "rank.jsonl").unlink()
+    found = CliRunner().invoke(app, ["export", str(project.run), "--format", format_, "--out", str(tmp_path / "out")])
+    assert found.exit_code == code
+    assert "missing, though its stage has run" in found.output
+
+
+def test_a_pipe_in_place_of_the_ledger_is_refused(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=1, corpus=5)
+    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    (project.run / "llm.ledger.jsonl").unlink(missing_ok=True)
+    os.mkfifo(project.run / "llm.ledger.jsonl")
+    for command in ("status", "cost", "audit"):
+        found = CliRunner().invoke(app, [command, str(project.run)])
+        assert found.exit_code == 5, found.output
