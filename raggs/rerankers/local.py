@@ -2,14 +2,14 @@
 
 A pair's numbers hang on the query, the passage, the model's content and the settings by which it reads, on nothing
 else; what is made of them (an activation, a rounding) is done anew each time. What was read is kept in the workspace
-every `FLUSH` pairs, so that a killed process has lost no more than those.
+every `FLUSH` pairs, so that a killed process has lost no more than those; one that is stopped loses none.
 """
 
 from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -58,6 +58,7 @@ class LocalReranker(Reranker):
 
     def __init__(self, config: LocalConfig, context: RerankerContext) -> None:
         super().__init__(config, context)
+        self._lock: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
         self.folder = ModelFolder(config.path, config.file)
         self.model = LocalModel(self.folder, config.max_length - self.ADDED, self.OUTPUTS, config.threads)
 
@@ -73,24 +74,41 @@ class LocalReranker(Reranker):
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         if not passages:
             return Reranking(())
-        keys = [passage_key(passage.content) for passage in passages]
-        known = self._kept.of(query)
-        missing = {key: each.content for key, each in zip(keys, passages, strict=True) if key not in known}
-        found = self._read(query, list(missing.values())) if missing else iter(())
-        fresh = zip(missing, found, strict=True)
-        while part := dict(islice(fresh, FLUSH)):
-            known |= part
-            self._kept.keep(query, part)
-            await asyncio.sleep(0)  # others of this loop, such as a signal's handler, have their turn
-        pairs = [known[key] for key in keys]
+        texts = {passage_key(passage.content): passage.content for passage in passages}
+        async with self._turn():
+            known = self._kept.of(query)
+            known |= await self._learn(query, {key: text for key, text in texts.items() if key not in known})
+        pairs = [known[passage_key(passage.content)] for passage in passages]
         scores, logits = self.scores(np.array([pair.logits for pair in pairs], dtype=np.float32))
         return Reranking.of(
             passages,
             shortest_floats(scores),
             shortest_floats(logits),
             tokens=sum(pair.tokens for pair in pairs),
-            ms=sum(known[key].ms for key in dict.fromkeys(keys)),
+            ms=sum(known[key].ms for key in texts),
         )
+
+    def _turn(self) -> asyncio.Lock:
+        """One query after the other: read side by side, none would be done before the last one."""
+        loop = asyncio.get_running_loop()
+        if self._lock is None or self._lock[0] is not loop:
+            self._lock = loop, asyncio.Lock()
+        return self._lock[1]
+
+    async def _learn(self, query: str, missing: Mapping[str, str]) -> dict[str, Pair]:
+        """Read passages that are not known, by key; whoever is stopped keeps what was read."""
+        found: dict[str, Pair] = {}
+        kept = 0
+        try:
+            for key, pair in zip(missing, self._read(query, list(missing.values())) if missing else (), strict=True):
+                found[key] = pair
+                if len(found) - kept == FLUSH:
+                    self._kept.keep(query, dict(islice(found.items(), kept, None)))
+                    kept = len(found)
+                await asyncio.sleep(0)  # others of this loop, such as whoever stops it, have their turn
+        finally:
+            self._kept.keep(query, dict(islice(found.items(), kept, None)))
+        return found
 
     @abstractmethod
     def _read(self, query: str, texts: Sequence[str]) -> Iterator[Pair]:

@@ -195,6 +195,46 @@ def test_whoever_wants_the_time_of_the_work_keeps_nothing(make, tokenizer, monke
     assert not (tmp_path / "runs" / ".cache" / "rerank").exists()
 
 
+def test_whoever_is_stopped_or_fails_keeps_what_was_read(make, tokenizer, monkeypatch):
+    many = [passage(f"p{n}", f"The lift of {'the ' * n} wing") for n in range(50)]
+    who, cut = make(), []
+    run = who.model.run
+    monkeypatch.setattr(who.model, "run", lambda batch: cut.append(1) or (run(batch) if len(cut) < 41 else run([])))
+    with pytest.raises(ValueError, match="empty"):
+        ask(who, many)
+
+    async def stopped():
+        task = asyncio.ensure_future(again.rerank(QUERY, "en", many))
+        while reads.count < 3:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    again = make()
+    reads = Reads(again, monkeypatch)
+    asyncio.run(stopped())
+    assert 3 <= reads.count <= 4
+    last = make()
+    left = Reads(last, monkeypatch)
+    assert len(ask(last, many).ranked) == 50
+    assert left.count == 50 - 40 - reads.count
+
+
+def test_one_query_is_read_after_the_other(make, tokenizer, monkeypatch):
+    who, read = make(), []
+    encode = who.model.encode
+    monkeypatch.setattr(who.model, "encode", lambda query, text: read.append(query) or encode(query, text))
+
+    async def both():
+        await asyncio.gather(*(who.rerank(query, "en", PASSAGES) for query in ("a wing", "a cat")))
+
+    asyncio.run(both())
+    assert read == ["a wing"] * 3 + ["a cat"] * 3
+    asyncio.run(both())
+    assert len(read) == 6
+
+
 def test_a_spoilt_row_is_read_again(make, tokenizer, monkeypatch, tmp_path):
     found = ask(make())
     cache = ScoreCache(tmp_path / "runs" / ".cache" / "rerank")
