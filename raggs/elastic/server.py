@@ -77,6 +77,9 @@ class Server:
             return attempts(request, self._connected())
         except (elasticsearch.ApiError, elasticsearch.TransportError) as error:
             raise explain(error, self._place) from error
+        except RecursionError as error:  # of whoever reads its JSON
+            said = "the server's answer is nested too deep"
+            raise ProviderError(said, where=self._place.url, remedy="check url; is it Elasticsearch?") from error
 
     def close(self) -> None:
         """Let go of the connections. May be called twice."""

@@ -216,3 +216,11 @@ def test_no_redirect_is_followed(status: int) -> None:
 def test_a_place_that_cannot_be(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
         IndexPlace(**{"index": "passages", **values})
+
+
+def test_an_answer_that_is_nested_too_deep_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deep(_: object) -> None:
+        raise RecursionError("maximum recursion depth exceeded while decoding a JSON array")
+
+    with pytest.raises(ProviderError, match=r"the server's answer is nested too deep.*is it Elasticsearch"):
+        Server(IndexPlace(url="http://127.0.0.1:9", index="i", retries=0)).call(deep)
