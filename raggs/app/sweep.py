@@ -21,6 +21,7 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
 from raggs.sweeps.grid import Grid, make_grid
 from raggs.sweeps.halving import drop_hopeless
+from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, SweepReport
@@ -120,7 +121,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
         name=config.name,
         created=now(),
         config=stored,
-        golden=world.labels.digest,
+        golden=world.given.digest,
         questions=tuple(world.queries),
         world=world.fingerprint,
         causes=causes,
@@ -140,7 +141,7 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
     """
     world, store = World(config, listen), SweepStore(config.folder / config.name)
     asked, report = store.manifest().questions, store.report()
-    labels = of_queries(world.judgments, asked)
+    labels = with_holes(of_queries(world.judgments, asked), store.folder)
     fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen)
     return SweepResult(fresh, store.folder, unchanged=True)
 

@@ -44,6 +44,10 @@ def sweep(
         float | None,
         typer.Option("--target", metavar="SCORE", help="Choose again: the least mean of the first measure."),
     ] = None,
+    judge_holes: Annotated[
+        bool,
+        typer.Option("--judge-holes", help="Have the golden run's judge grade what systems show and nobody judged."),
+    ] = False,
     max_usd: Annotated[
         float | None,
         typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
@@ -63,7 +67,9 @@ def sweep(
       raggs sweep --config sweep.yaml --dry-run
       raggs sweep --config sweep.yaml
       raggs sweep --config sweep.yaml --slo 350ms --max-usd-per-1k 2
+      raggs sweep --config sweep.yaml --judge-holes --max-usd 2
     """
+    from raggs.app.holes import judge_holes as ask_judge
     from raggs.app.sweep import choose_again, load_sweep, plan_sweep
     from raggs.app.sweep import sweep as run_sweep
     from raggs.cli.addresses import approver
@@ -83,11 +89,16 @@ def sweep(
         if again:
             result = choose_again(loaded, display or silent)
         else:
-            result = run_sweep(loaded, listen=display or silent, approve=approver(yes, quiet))
+            approve = approver(yes, quiet)
+            result = run_sweep(loaded, listen=display or silent, approve=approve)
+            if judge_holes and (asked := ask_judge(loaded, display or silent, approve)).graded:
+                result = run_sweep(loaded, listen=display or silent, approve=approve)
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
         _show(result)
+    if judge_holes and not quiet:
+        say(str(asked), err=True)
     if lost := [row.name for row in result.report.systems if row.failed]:
         say(f"raggs: finished in part: {', '.join(lost)} failed", err=True)
         raise typer.Exit(IN_PART)

@@ -13,6 +13,7 @@ from raggs.golden.opened import open_golden
 from raggs.manifests.findings import MANIFEST, Finding
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
+from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
 from raggs.sweeps.latency import latency_of, sample
 from raggs.sweeps.models import SweepReport, SystemRow
@@ -68,11 +69,11 @@ def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) 
     if not config.golden.exists():
         yield None
         return
-    labels = of_queries(open_golden(config.golden).judgments(), manifest.questions)
-    if labels.digest != manifest.golden:
+    given = of_queries(open_golden(config.golden).judgments(), manifest.questions)
+    if given.digest != manifest.golden:
         yield None
         return
-    fresh = derive(config, labels, rows, store.run, stored.left_out)
+    fresh = derive(config, with_holes(given, store.folder), rows, store.run, stored.left_out)
     for line, (row, again) in enumerate(zip(rows, fresh.systems, strict=True), start=1):
         if row != again:
             yield Finding(SYSTEMS, line, f"{row.name}: {_differs(row, again)} is not what its lists give")

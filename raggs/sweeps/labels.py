@@ -26,19 +26,22 @@ def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
     return replace(judgments, qrels=part, doubt=None)
 
 
+def graded_ids(judgments: Judgments) -> dict[str, dict[str, int]]:
+    """By question, its graded passages with their grades."""
+    qrels = judgments.qrels
+    found: dict[str, dict[str, int]] = {qid: {} for qid in qrels.qids}
+    docs = qrels.docs.take(np.arange(len(qrels.docs))).tolist()
+    for number, doc, grade in zip(qrels.query.tolist(), docs, qrels.grade.tolist(), strict=True):
+        if grade >= 0:
+            found[qrels.qids[number]][doc.decode()] = grade
+    return found
+
+
 def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> Judgments:
     """The grades with those of further passages, by question and passage; what is graded already stays."""
-    qrels = judgments.qrels
-    every = _docs(qrels, np.arange(len(qrels.docs)))
-    docs = [every.text(row) for row in range(len(every))]
-    qids = [qrels.qids[number] for number in qrels.query.tolist()]
-    known = {(qid, doc) for qid, doc, grade in zip(qids, docs, qrels.grade.tolist(), strict=True) if grade >= 0}
-    grades = {(qid, doc): grade for qid, doc, grade in zip(qids, docs, qrels.grade.tolist(), strict=True)}
-    grades |= {
-        (qid, doc): grade for qid, found in more.items() for doc, grade in found.items() if (qid, doc) not in known
-    }
-    names, ids = [qid for qid, _ in grades], [doc for _, doc in grades]
-    return replace(judgments, qrels=Qrels.from_columns(names, ids, list(grades.values()), qrels.scale), doubt=None)
+    known = graded_ids(judgments)
+    labels = {qid: {**more.get(qid, {}), **found} for qid, found in known.items()}
+    return replace(judgments, qrels=Qrels.of(labels, judgments.qrels.scale), doubt=None)
 
 
 def _docs(qrels: Qrels, rows: Ints) -> IdColumn:

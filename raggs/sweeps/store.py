@@ -25,6 +25,7 @@ from raggs.hashing import hash_file, hash_value
 from raggs.jsonl import read_records, read_torn, write_records
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
+from raggs.sweeps.holes import HOLES
 from raggs.sweeps.models import Part, SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
 from raggs.version import __version__
@@ -142,7 +143,9 @@ class SweepStore:
                 if path.relative_to(self.folder).as_posix() not in mine:
                     path.unlink()
             remove_leftovers(self.folder)
-            kept = manifest.model_copy(update={"files": dict(self.hashes([SYSTEMS, TIMINGS, *texts, *sorted(mine)]))})
+            kept = manifest.model_copy(
+                update={"files": dict(self.hashes([SYSTEMS, TIMINGS, HOLES, *texts, *sorted(mine)]))}
+            )
             kept = kept.sealed()
             write_atomic(self.folder / MANIFEST, kept.model_dump_json(indent=2).encode())
         return kept

@@ -24,6 +24,7 @@ from raggs.llm.settings import Price
 from raggs.manifests.store import RunStore
 from raggs.progress import Hear, Notice, deaf
 from raggs.sweeps.config import CorpusSpec, SweepConfig
+from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
 from raggs.text import plural
 from raggs.workshop import OpenCorpus, Passages, Workshop, open_queries
@@ -65,9 +66,14 @@ class World:
         return self.golden.judgments()
 
     @cached_property
-    def labels(self) -> Judgments:
-        """The grades of the questions that are asked."""
+    def given(self) -> Judgments:
+        """The golden set's grades of the questions that are asked."""
         return of_queries(self.judgments, self.queries)
+
+    @cached_property
+    def labels(self) -> Judgments:
+        """The same with the grades of holes that were judged since: what is scored against."""
+        return with_holes(self.given, self.folder)
 
     @cached_property
     def queries(self) -> Mapping[str, Query]:

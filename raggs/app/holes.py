@@ -1,0 +1,132 @@
+"""Have the judge of a golden run grade what the systems of a sweep show and nobody judged.
+
+Those passages are asked about first that stand in the most tops. The answers are cached where the golden run keeps its
+own, booked in the sweep's ledger, and kept in the sweep's folder; the golden run stays as it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from raggs.app.addresses import Approve, nobody, permit
+from raggs.artifacts import JudgeRecord, MergeRecord, Query
+from raggs.config.models import RunConfig
+from raggs.errors import BudgetError, DataError, UsageError
+from raggs.golden.opened import open_golden
+from raggs.llm.credentials import require_keys
+from raggs.manifests.store import RunStore
+from raggs.pipeline.events import Listener, silent
+from raggs.progress import Building, Notice
+from raggs.stages.judge import STAGE
+from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.holes import Hole, find_holes, keep_holes
+from raggs.sweeps.partstore import Lists
+from raggs.sweeps.store import SweepStore
+from raggs.sweeps.world import World
+from raggs.text import plural
+from raggs.trec import read_scored
+from raggs.workshop import Judge, Workshop, judge_prompts
+
+BOOKED = "holes"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How many holes there were, how many of them got a grade now, and why the rest did not."""
+
+    holes: int
+    graded: int
+    stopped: str = ""
+
+    def __str__(self) -> str:
+        rest = f"; {self.stopped}" if self.stopped else ""
+        return f"{plural(self.holes, 'unjudged passage')} in the tops, {self.graded:,} graded now{rest}"
+
+
+@dataclass(frozen=True)
+class _Services:
+    queries: Mapping[str, Query]
+    judge: Judge
+
+
+def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve = nobody) -> Asked:
+    """Grade holes of a finished sweep, as far as `budget` goes.
+
+    Raises:
+        UsageError: the golden set is no run of raggs, so it has no judge.
+        PrerequisiteError: a key is missing.
+        RaggsError: the judge cannot be asked; what was paid for is kept.
+    """
+    run = _golden_run(config.golden)
+    permit(run, ["judge"], approve)
+    world, store = World(config, listen), SweepStore(config.folder / config.name)
+    workshop = Workshop(run.workspace, run.llm, config.budget, hear=listen)
+    try:
+        lists = (_lists(store, row.file) for row in store.systems() if row.file)
+        holes = find_holes(world.labels, lists, config.cutoffs)
+        judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.rank.prompt))
+        judge.check(world.queries.values())
+        require_keys(judge.models, run.llm)
+        workshop.ledger.turn_to(world.ledger, BOOKED)
+        return _ask(holes, world, run, workshop, _Services(world.queries, judge))
+    finally:
+        workshop.close()
+        world.close()
+
+
+def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop, services: _Services) -> Asked:
+    """Some at a time, in order, so that what the money buys is what matters most."""
+    done = 0
+    settings = run.judge.model_copy(update={"stop_after": None})
+
+    async def grade(hole: Hole) -> JudgeRecord:
+        passage = world.passages.get([hole.doc_id])[hole.doc_id]
+        shown = MergeRecord(
+            qid=hole.qid, rank=1, doc_id=hole.doc_id, score=0.0, sources={}, title=passage.title, text=passage.text,
+            span=passage.span, metadata=passage.metadata,
+        )  # fmt: skip
+        return (await STAGE.pool([shown], settings, services))[0]
+
+    async def several(part: Sequence[Hole]) -> list[JudgeRecord | BaseException]:
+        return await asyncio.gather(*map(grade, part), return_exceptions=True)
+
+    for start in range(0, len(holes), run.llm.concurrency):
+        world.hear(Building("holes judged", start, len(holes)))
+        found = workshop.loop.run(several(holes[start : start + run.llm.concurrency]))
+        records = [each for each in found if isinstance(each, JudgeRecord)]
+        keep_holes(world.folder, records)
+        done += sum(record.grade is not None for record in records)
+        for each in found:
+            if isinstance(each, BudgetError):
+                world.hear(Notice(str(each)))
+                return Asked(len(holes), done, "the budget is spent")
+            if isinstance(each, BaseException):
+                raise each
+    return Asked(len(holes), done)
+
+
+def _golden_run(golden: Path) -> RunConfig:
+    """The configuration of the run that a golden set is."""
+    store = RunStore(golden)
+    if not golden.is_dir() or not store.exists:
+        remedy = "labels have no judge; make a golden set with raggs run, or judge the passages yourself"
+        raise UsageError("--judge-holes needs a run of raggs as golden set", where=golden, remedy=remedy)
+    open_golden(golden)
+    try:
+        return RunConfig.model_validate(dict(store.manifest().config))
+    except ValidationError as error:
+        raise DataError(
+            "its manifest has no configuration that can be used", where=golden, remedy="run it again"
+        ) from error
+
+
+def _lists(store: SweepStore, file: str) -> Lists:
+    found: dict[str, list[tuple[str, float]]] = {}
+    for line in read_scored(store.folder / file):
+        found.setdefault(line.qid, []).append((line.doc_id, line.score))
+    return found

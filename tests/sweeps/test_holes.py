@@ -1,0 +1,77 @@
+"""Holes: what systems show and nobody judged is found by its weight, judged by the run's judge, and counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.project import make_project
+from support.sweeping import SweepProject, make_sweep
+
+from raggs.app.audit import audit
+from raggs.app.holes import judge_holes
+from raggs.app.run import run
+from raggs.app.sweep import load_sweep
+from raggs.errors import UsageError
+from raggs.golden.judgments import Judgments
+from raggs.metrics.columns import Qrels
+from raggs.sweeps.holes import HOLES, find_holes
+from raggs.sweeps.labels import graded_ids, of_queries, with_grades
+
+
+def judgments() -> Judgments:
+    return Judgments("x", Qrels.of({"a": {"d1": 5, "d2": 1}, "b": {"d1": 3}, "c": {"d9": 4}}))
+
+
+def test_holes_are_counted_over_systems_and_cutoffs() -> None:
+    one = {"a": [("d1", 3.0), ("d7", 2.0), ("d8", 1.0)], "b": [("d7", 1.0)], "z": [("d7", 1.0)]}
+    other = {"a": [("d7", 3.0)]}
+    found = find_holes(judgments(), [one, other], (1, 2))
+    assert [tuple(hole) for hole in found] == [("a", "d7", 3), ("b", "d7", 2)]
+
+
+def test_grades_of_some_questions_and_of_more_passages() -> None:
+    some = of_queries(judgments(), ["a", "c"])
+    assert graded_ids(some) == {"a": {"d1": 5, "d2": 1}, "c": {"d9": 4}}
+    more = with_grades(some, {"a": {"d1": 2, "d3": 4}, "q": {"d1": 1}})
+    assert graded_ids(more) == {"a": {"d1": 5, "d2": 1, "d3": 4}, "c": {"d9": 4}}
+    assert of_queries(some, ["a", "c"]) is some
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> SweepProject:
+    golden = make_project(tmp_path / "golden", queries=4, corpus=40, judge={"stop_after": None}, merge={"depth": 8})
+    run(golden.config)
+    return make_sweep(tmp_path, count=4, size=40, golden="golden/runs/demo", workspace="golden/runs")
+
+
+def test_the_judge_of_the_golden_run_fills_the_holes_and_the_scores_follow(project: SweepProject) -> None:
+    before = project.sweep().report
+    assert max(hole or 0 for row in before.systems for hole in row.holes.values()) > 0
+    golden = {path: path.read_bytes() for path in (project.folder / "golden/runs/demo").iterdir() if path.is_file()}
+    asked = judge_holes(load_sweep(project.config))
+    assert asked.graded == asked.holes > 0
+    after = project.sweep()
+    assert not after.unchanged
+    assert all(hole == 0 for row in after.report.systems for hole in row.holes.values())
+    assert after.report.golden.judgments == before.golden.judgments + asked.graded
+    assert {path: path.read_bytes() for path in golden} == golden
+    assert audit(project.out).ok
+    assert project.sweep().unchanged
+    assert judge_holes(load_sweep(project.config)).holes == 0
+
+
+def test_an_edited_grade_of_a_hole_is_a_finding(project: SweepProject) -> None:
+    project.sweep()
+    judge_holes(load_sweep(project.config))
+    project.sweep()
+    path = project.out / HOLES
+    path.write_text(path.read_text().replace('"grade":1', '"grade":5'))
+    assert {finding.file for finding in audit(project.out).findings} >= {HOLES, "systems.jsonl"}
+
+
+def test_labels_have_no_judge(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    project.sweep()
+    with pytest.raises(UsageError, match="needs a run of raggs"):
+        judge_holes(load_sweep(project.config))
