@@ -82,7 +82,8 @@ def halve(
     Args:
         names: all systems that there were at the start, also those dropped in earlier rounds.
         values: of the deciding measure, shape (names, queries seen in all rounds), columns in the order of
-            `draw_order`. A query counts where all systems that were looked at on it have a value; NaN elsewhere.
+            `draw_order`. A query counts where all systems that were looked at on it have a value; NaN elsewhere. A
+            system without any value plays no part, and is kept.
         total: queries that there are in all.
         looked_at: on how many of the first queries each system was; all where None. Those looked at on all queries
             seen are judged, the others were dropped before.
@@ -102,12 +103,13 @@ def halve(
     counts = np.array([queries] * len(names) if looked_at is None else looked_at, dtype=np.int64)
     if counts.shape != (len(names),) or (counts > queries).any():
         raise ValueError(f"each system was looked at on at most {queries} queries, got {counts.tolist()}")
-    table = _table(matrix, counts, span)
+    failed = np.isnan(matrix).all(axis=1)
+    table = _table(matrix, np.where(failed, 0, counts), span)
     allowed = _allowed(replaces, len(names))
-    evidence = log_capital(table, counts, allowed, total)
+    evidence = log_capital(table, np.where(failed, 0, counts), allowed, total)
     needed, dropped = math.log(1 / error), {}
     for row in np.flatnonzero((counts == queries) & (evidence >= needed)).tolist():
-        by, gap = _leader(table, row, counts == queries, allowed)
+        by, gap = _leader(table, row, (counts == queries) & ~failed, allowed)
         dropped[row] = Dropped(names[row], names[by], gap * span, float(evidence[row]))
     kept = tuple(names[row] for row in np.flatnonzero(counts == queries).tolist() if row not in dropped)
     return Halving(kept, tuple(dropped.values()), queries, needed)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raggs.decision import main_effects, main_shifts, strongest_interactions
+from raggs.decision.resamples import resampled_means
 from raggs.seeds import generator
 
 NAN = math.nan
@@ -44,6 +45,14 @@ def test_the_effects_that_were_put_in_are_found():
         assert change.change == pytest.approx(expected, abs=0.004)
         assert change.low < change.change < change.high and change.high - change.low < 0.01
         assert change.clear is (expected > 0)
+
+
+def test_intervals_are_percentiles_of_the_resampled_change():
+    values = made(GRID, gain)
+    effect = main_effects(GRID, values, seed=3, draws=400, confidence=0.9)[2]
+    change = (values[1::2] - values[::2]).mean(axis=0)
+    means = np.concatenate(list(resampled_means(change[None, :], draws=400, seed=3)))[:, 0]
+    assert (effect.low, effect.high) == pytest.approx(tuple(np.quantile(means, [0.05, 0.95])), rel=1e-9)
 
 
 def test_the_interaction_that_was_put_in_is_found():

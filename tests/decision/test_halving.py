@@ -116,9 +116,16 @@ def test_undefined_queries_count_for_nobody():
     matrix[:, :30] = NAN
     assert [each.name for each in halve(["a", "b"], matrix, total=150).dropped] == ["b"]
     matrix[1] = NAN
-    assert halve(["a", "b"], matrix, total=150).dropped == ()
+    assert halve(["a", "b"], matrix, total=150).kept == ("a", "b")
     matrix[1, 50:] = 0.0
     assert len(halve(["a", "b"], matrix, total=150).dropped) == 1
+
+
+def test_a_system_that_failed_holds_nobody_up():
+    matrix = values([0.0, -0.5, 0.0], 100)
+    matrix[2] = NAN
+    done = halve(["a", "b", "failed"], matrix, total=150)
+    assert (done.kept, [(each.name, each.by) for each in done.dropped]) == (("a", "failed"), [("b", "a")])
 
 
 def test_nothing_seen_or_nobody_to_compare_drops_nothing():
