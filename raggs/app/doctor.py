@@ -17,6 +17,7 @@ from raggs.app.services import RunServices
 from raggs.config.load import load_config
 from raggs.config.models import RunConfig
 from raggs.errors import RaggsError
+from raggs.llm import Price
 from raggs.llm.credentials import key_state
 from raggs.registry import installed
 from raggs.text import plural
@@ -82,9 +83,9 @@ def _configuration(path: Path) -> Iterator[Check]:
         yield Check(
             "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
         )
-        for model in dict.fromkeys(services.judge.models):
+        for model in services.models():
             yield from _model(model, config, services)
-        bases = (config.llm.base_of(model) or os.environ.get("OPENAI_BASE_URL") for model in services.judge.models)
+        bases = (config.llm.base_of(model) or os.environ.get("OPENAI_BASE_URL") for model in services.models())
         for base in dict.fromkeys(filter(None, bases)):
             yield _server(base)
         if address := getattr(config.execution, "address", None):
@@ -112,12 +113,14 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Che
     except RaggsError as error:
         yield Check("price", False, str(error))
     else:
-        note = (
-            f"{model}: ${price.input:g} in, ${price.output:g} out per million tokens"
-            if price
-            else f"{model} has no known price; set llm.prices"
-        )
+        note = f"{model}: {_told(price)}" if price else f"{model} has no known price; set llm.prices"
         yield Check("price", price is not None or not config.budget.limits_usd, note)
+
+
+def _told(price: Price) -> str:
+    if price.per_1k_searches:
+        return f"${price.per_1k_searches:g} per 1,000 searches"
+    return f"${price.input:g} in, ${price.output:g} out per million tokens"
 
 
 def _key(model: str, config: RunConfig) -> Iterator[Check]:
