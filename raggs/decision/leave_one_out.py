@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-Judged = Mapping[str, Mapping[str, int]]
-Pools = Mapping[str, Mapping[str, Collection[str]]]
+import numpy as np
+
+from raggs.arrays import Ints
 
 USEFUL = 4  # grades from here on are what N-Recall4+ counts
+UNJUDGED = -1
 
 
 @dataclass(frozen=True)
@@ -25,18 +27,21 @@ class Contribution:
 
     Attributes:
         group, systems: its name and its members.
-        unique: by query id, the judged passages that no system outside of the group contributed; ids ascending, no
-            query without one.
-        judged, useful: how many those are, and how many of a useful grade.
+        unique: rows of the judged passages that no system outside of the group contributed, ascending.
+        useful: how many of them are of a useful grade.
         share: of all judged passages, in 0..1; 0 where nothing is judged.
     """
 
     group: str
     systems: tuple[str, ...]
-    unique: dict[str, tuple[str, ...]]
-    judged: int
+    unique: Ints
     useful: int
     share: float
+
+    @property
+    def judged(self) -> int:
+        """How many passages they are."""
+        return len(self.unique)
 
 
 @dataclass(frozen=True)
@@ -61,54 +66,46 @@ class Fall:
 
 
 def contributions(
-    judged: Judged, pools: Pools, groups: Mapping[str, str] | None = None, useful: int = USEFUL
+    grade: Ints, pools: Mapping[str, Ints], groups: Mapping[str, str] | None = None, useful: int = USEFUL
 ) -> tuple[Contribution, ...]:
     """The unique contributions of each group.
 
     Args:
-        judged: grades by query and passage; who brought a passage is not asked where no system did.
-        pools: by system and query, the passages that it brought into the pool: its top to the pool's depth.
+        grade: of each judged passage of each query, a row each; below 0 for one that is not judged after all.
+        pools: by system, the rows of the judged passages that it brought into the pool: its top to the pool's depth.
         groups: by system, the group that it is left out with; itself where not named.
         useful: the least useful grade.
 
     Returns:
         In the order of the groups' first systems.
     """
-    group_of = {system: (groups or {}).get(system, system) for system in pools}
     members: dict[str, list[str]] = {}
-    for system, group in group_of.items():
-        members.setdefault(group, []).append(system)
-    unique: dict[str, dict[str, tuple[str, ...]]] = {group: {} for group in members}
-    for qid, grades in judged.items():
-        for group, doc_ids in _owned(pools, group_of, qid, grades).items():
-            unique[group][qid] = tuple(sorted(doc_ids))
-    total = sum(map(len, judged.values()))
+    for system in pools:
+        members.setdefault((groups or {}).get(system, system), []).append(system)
+    brought = np.zeros((len(members), len(grade)), dtype=np.bool_)
+    for place, systems in enumerate(members.values()):
+        for system in systems:
+            brought[place, pools[system]] = True
+    judged = grade >= 0
+    alone = brought & (brought.sum(axis=0) == 1) & judged
+    total = int(judged.sum())
     return tuple(
-        _contribution(group, systems, unique[group], judged, useful, total) for group, systems in members.items()
+        Contribution(
+            group=group,
+            systems=tuple(systems),
+            unique=np.flatnonzero(alone[place]),
+            useful=int((grade[alone[place]] >= useful).sum()),
+            share=float(alone[place].sum()) / total if total else 0.0,
+        )
+        for place, (group, systems) in enumerate(members.items())
     )
 
 
-def _contribution(
-    group: str, systems: Collection[str], unique: dict[str, tuple[str, ...]], judged: Judged, useful: int, total: int
-) -> Contribution:
-    grades = [judged[qid][doc_id] for qid, doc_ids in unique.items() for doc_id in doc_ids]
-    return Contribution(
-        group=group,
-        systems=tuple(systems),
-        unique=unique,
-        judged=len(grades),
-        useful=sum(grade >= useful for grade in grades),
-        share=len(grades) / total if total else 0.0,
-    )
-
-
-def without(judged: Judged, contribution: Contribution) -> dict[str, dict[str, int]]:
-    """The judgments that there would be, had the group not taken part: its unique contributions are unjudged."""
-    gone = {qid: set(doc_ids) for qid, doc_ids in contribution.unique.items()}
-    return {
-        qid: {doc_id: grade for doc_id, grade in grades.items() if doc_id not in gone.get(qid, ())}
-        for qid, grades in judged.items()
-    }
+def without(grade: Ints, contribution: Contribution) -> Ints:
+    """The grades that there would be, had the group not taken part: its unique contributions are unjudged (-1)."""
+    left: Ints = grade.copy()
+    left[contribution.unique] = UNJUDGED
+    return left
 
 
 def falls(
@@ -143,17 +140,3 @@ def _fall(system: str, own: Contribution, scores: Mapping[str, float], alone: Ma
             if other not in own.systems and scores[other] <= scores[system] and alone[other] > alone[system]
         ),
     )
-
-
-def _owned(pools: Pools, group_of: Mapping[str, str], qid: str, grades: Mapping[str, int]) -> dict[str, list[str]]:
-    """By group, the judged passages of a query that it alone brought."""
-    owner: dict[str, str | None] = {}  # None: of several groups
-    for system, group in group_of.items():
-        for doc_id in pools[system].get(qid, ()):
-            if doc_id in grades:
-                owner[doc_id] = group if owner.get(doc_id, group) == group else None
-    owned: dict[str, list[str]] = {}
-    for doc_id, group_or_none in owner.items():
-        if group_or_none is not None:
-            owned.setdefault(group_or_none, []).append(doc_id)
-    return owned

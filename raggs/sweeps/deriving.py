@@ -14,10 +14,12 @@ from raggs.evaluation.models import ComparisonPart, Number, number
 from raggs.evaluation.report import golden_part
 from raggs.golden.judgments import Judgments
 from raggs.metrics.columns import Run
+from raggs.metrics.hits import Hits
 from raggs.metrics.stats import compare_many
 from raggs.progress import Building, Hear, deaf
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
+from raggs.sweeps.loyalty import loyalty
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.scoring import Scored, Scorer
 
@@ -46,6 +48,8 @@ def derive(
     """
     scorer = Scorer(config, judgments)
     values: dict[str, dict[str, Floats]] = {}
+    hits: dict[str, Hits] = {}
+    few = sum(row.file is not None for row in rows) <= MOST_COMPARED
     scored: list[SystemRow] = []
     for done, row in enumerate(rows):
         hear(Building("scored systems", done, len(rows)))
@@ -54,6 +58,8 @@ def derive(
             continue
         found = scorer.score(row.name, run_of(row), row.k)
         values[row.name] = found.values
+        if few:
+            hits[row.name] = found.hits
         scored.append(_with_scores(row, found, scorer.quality, config))
     decision = decide(config, scorer.quality, scored, values)
     return SweepReport(
@@ -78,6 +84,7 @@ def derive(
         wins=decision.wins,
         baseline=decision.baseline,
         comparisons=_comparisons(config, scorer.quality[0], decision, values),
+        loyalty=loyalty(scored, hits, scorer.quality[0], max(config.cutoffs)),
         notes=tuple(_notes(scored)),
     )
 

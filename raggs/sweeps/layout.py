@@ -18,7 +18,15 @@ def lay_out(report: SweepReport, *, full: bool = False) -> Document:
     Args:
         full: with all systems; else the front and the best of the others.
     """
-    sections = (_choice(report), _effects(report), _steps(report), _wins(report), _memory(report), _comparisons(report))
+    sections = (
+        _choice(report),
+        _effects(report),
+        _steps(report),
+        _wins(report),
+        _memory(report),
+        _comparisons(report),
+        _loyalty(report),
+    )
     notes = (*report.left_out, *report.notes)
     return Document(f"Sweep {report.name}", _systems(report, full), tuple(filter(None, sections)), notes)
 
@@ -185,6 +193,28 @@ def _bytes(count: float) -> str:
             return f"{count:,.3g} {unit}"
         count /= 1024
     return f"{count:,.3g} GiB"
+
+
+def _loyalty(report: SweepReport) -> Section | None:
+    """What systems owe to having been pooled, where any of them brought something alone."""
+    owing = [part for part in report.loyalty if part.alone and part.score is not None and part.without is not None]
+    if not owing:
+        return None
+    worst = owing[0]
+    said = f"{worst.system} falls from {worst.score:.3f} to {worst.without:.3f} when the {worst.alone} passages that "
+    said += "it alone brought count as unjudged: so much may a set pooled from it flatter it"
+    rows = tuple(
+        (
+            Cell(part.system),
+            Cell(part.score, "score"),
+            Cell(part.without, "score"),
+            Cell(part.alone),
+            Cell(", ".join(part.overtaken_by) or None),
+        )
+        for part in owing
+    )
+    head = ("system", report.quality[0], "without its own", "passages", "then behind")
+    return Section("Were it not in the pool", (said,), Table(head, rows))
 
 
 def _comparisons(report: SweepReport) -> Section | None:

@@ -159,10 +159,12 @@ class LoyaltyPart(Part):
     """What a system loses when the passages that it alone brought into the pool count as unjudged."""
 
     system: str
+    group: str = Field(description="systems that search alike are left out together")
     measure: str
     score: Number
     without: Number
-    alone: int
+    alone: int = Field(description="judged passages that this group alone brought, over all questions")
+    overtaken_by: tuple[str, ...] = Field(description="systems of other groups that would be ahead then")
 
 
 class ChoicePart(Part):
