@@ -160,6 +160,7 @@ class Caller:
 
         most = price.usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)), call.searches)
         unsure = call.model if call.answer_tokens(1) else ""  # where no answer is charged for, the price is known
+        call.prepare(self._settings)
         reserved = await self.budget.reserve(likely, most, unsure)
         spent, answered, task = 0.0, False, asyncio.current_task()
         self._on_their_way.add(task)

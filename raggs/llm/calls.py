@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from raggs.jsontypes import as_list, as_object, as_text
 from raggs.llm import providers
@@ -67,7 +67,9 @@ A = TypeVar("A", bound=Answer)
 
 @dataclass(frozen=True)
 class Call(ABC, Generic[A]):
-    """One call. `parameters` are the model's own."""
+    """One call. `parameters` are the model's own; `KIND` is how the model is asked."""
+
+    KIND: ClassVar[providers.Kind]
 
     model: str
     parameters: Mapping[str, object]
@@ -86,6 +88,10 @@ class Call(ABC, Generic[A]):
         """An estimate of the units by which a reranker is charged for."""
         return 0
 
+    def prepare(self, settings: LLMSettings) -> None:
+        """Load what `send` needs, so that the time of the first call does not hold it."""
+        providers.prepare(self.KIND, self.model, self.parameters, settings)
+
     @abstractmethod
     async def send(self, settings: LLMSettings, *, formatted: bool) -> A:
         """Ask once; tokens are told or estimated.
@@ -99,6 +105,8 @@ class Call(ABC, Generic[A]):
 class ChatCall(Call[Completion]):
     """A conversation. `expected_tokens`: the likely length of the answer, for the budget; `key`: of the answer in the
     cache, for batches."""
+
+    KIND: ClassVar[providers.Kind] = "chat"
 
     messages: Sequence[Message]
     response_format: Mapping[str, object]
@@ -135,6 +143,8 @@ class ChatCall(Call[Completion]):
 class EmbedCall(Call[Embeddings]):
     """Texts to be embedded together."""
 
+    KIND: ClassVar[providers.Kind] = "embedding"
+
     texts: Sequence[str]
 
     @cached_property
@@ -157,6 +167,8 @@ class EmbedCall(Call[Embeddings]):
 @dataclass(frozen=True)
 class RerankCall(Call[Relevances]):
     """Passages to be scored for one query. `sizes`: tokens of the query with each passage, estimated."""
+
+    KIND: ClassVar[providers.Kind] = "rerank"
 
     query: str
     passages: Sequence[str]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from raggs.jsontypes import JsonObject, as_list
 from raggs.llm import http
@@ -29,7 +29,24 @@ if TYPE_CHECKING:
 RERANKS = frozenset(
     {"cohere", "hosted_vllm", "infinity", "jina_ai", "litellm_proxy", "llamafile", "openai", "together_ai", "voyage"}
 )
+Kind = Literal["chat", "embedding", "rerank"]
 Answered = tuple[Mapping[str, object], dict[str, str]]  # the JSON object, and headers by their lower-case names
+
+
+def direct(kind: Kind, model: str, parameters: Iterable[str], settings: LLMSettings) -> bool:
+    """Whether a call goes straight to its server, and not through litellm."""
+    if kind != "rerank":
+        return http.speaks(model, parameters, kind)
+    provider = provider_of(model)
+    return provider == http.PROVIDER or (provider in RERANKS and settings.base_of(model) is not None)
+
+
+def prepare(kind: Kind, model: str, parameters: Iterable[str], settings: LLMSettings) -> None:
+    """Load what such a call needs; litellm takes seconds, which no call's own time is to hold."""
+    if direct(kind, model, parameters, settings):
+        http.exceptions()
+    else:
+        exceptions()
 
 
 async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) -> Answered:
@@ -38,7 +55,7 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
     Raises:
         Fault: the call failed.
     """
-    if http.speaks(model, body.keys() - {"messages"}, "chat"):
+    if direct("chat", model, body.keys() - {"messages"}, settings):
         return await _post("chat/completions", model, body, settings)
     return await _litellm("acompletion", model, body, settings)
 
@@ -49,7 +66,7 @@ async def embeddings(model: str, body: Mapping[str, object], settings: LLMSettin
     Raises:
         Fault: the call failed.
     """
-    if http.speaks(model, body.keys() - {"input"}, "embedding"):
+    if direct("embedding", model, body.keys() - {"input"}, settings):
         return await _post("embeddings", model, {**body, "encoding_format": "float"}, settings)
     return await _litellm("aembedding", model, body, settings)
 
@@ -60,9 +77,9 @@ async def rerank(model: str, body: Mapping[str, object], settings: LLMSettings) 
     Raises:
         Fault: the call failed.
     """
-    provider, wanted = provider_of(model), len(as_list(body["documents"]))
-    if provider == http.PROVIDER or (provider in RERANKS and settings.base_of(model) is not None):
-        count = {"top_k" if provider == "voyage" else "top_n": wanted}
+    wanted = len(as_list(body["documents"]))
+    if direct("rerank", model, (), settings):
+        count = {"top_k" if provider_of(model) == "voyage" else "top_n": wanted}
         return await _post("rerank", model, {**body, **count, "return_documents": False}, settings)
     return await _litellm("arerank", model, {**body, "top_n": wanted, "return_documents": False}, settings)
 

@@ -46,16 +46,22 @@ def work(kind, folder, tell):
 @pytest.mark.parametrize(("kind", "at_once"), [("litellm", 1), ("listwise", 1), ("pointwise", 2)])
 def test_after_a_kill_nothing_is_paid_twice(kind, at_once, tmp_path, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "none-of-your-business")
-    with LLMServer(fault_for=lambda number, _: None if number <= ANSWERED else "slow:60") as server:
+    asked = []
+
+    def fault_for(number, body):
+        asked.append(body)
+        return None if len(asked) <= ANSWERED else "slow:60"
+
+    with LLMServer(fault_for=fault_for) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         command = [sys.executable, "-c", WORKER, kind, str(tmp_path / "runs"), *sys.path]
         child = subprocess.Popen(command, stdout=subprocess.PIPE)
         deadline = time.monotonic() + 60
-        while server.count < ANSWERED + at_once and time.monotonic() < deadline:  # then all that was sent is kept
+        while len(asked) < ANSWERED + at_once and time.monotonic() < deadline:  # then all that was sent is kept
             time.sleep(0.01)
         child.kill()
         child.communicate()
-        assert server.count == ANSWERED + at_once
+        assert len(asked) == server.count == ANSWERED + at_once
         server.fault_for = None
         lines, fresh = [], []
         work(kind, tmp_path / "runs", lambda *ids, flush: lines.append(ids))
