@@ -196,6 +196,7 @@ class SweepConfig(Settings):
     systems: dict[RunName, SystemSpec] = Field(default_factory=dict, description="single systems beside the grid")
     hybrid: Hybrid = Hybrid()
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 20, 30), min_length=1, description="of the measures")
+    measures: tuple[str, ...] = Field((), description="more measures that are reported, at `cutoffs` if without one")
     quality: tuple[str, ...] = Field(
         (), description="what decides, most important first; empty: RA-nWG and N-Recall4, or nDCG and recall"
     )

@@ -17,6 +17,7 @@ from raggs.decision.front import Candidate, find_front
 from raggs.decision.winners import find_winners
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import effects
+from raggs.sweeps.grid import family
 from raggs.sweeps.models import ChoicePart, EffectPart, InteractionPart, StepPart, SystemRow, WinPart
 from raggs.sweeps.words import because, excluded, turns
 
@@ -138,10 +139,9 @@ def _steps(rows: Sequence[SystemRow], measure: str, jitter: float) -> Iterator[S
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
     for row in rows:
         if "k" in row.levels and measure in row.scores:
-            key = tuple((axis, level) for axis, level in row.levels.items() if axis != "k")
-            families.setdefault(key, []).append(row)
-    for family in families.values():
-        by_k = {row.k: row for row in family}
+            families.setdefault(family(row.levels, "k"), []).append(row)
+    for members in families.values():
+        by_k = {row.k: row for row in members}
         steps = [
             Step(
                 row.k,

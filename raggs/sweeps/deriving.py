@@ -19,6 +19,7 @@ from raggs.metrics.stats import compare_many
 from raggs.progress import Building, Hear, deaf
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
+from raggs.sweeps.deltas import index_deltas
 from raggs.sweeps.loyalty import loyalty
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.scoring import Scored, Scorer
@@ -80,6 +81,7 @@ def derive(
         choice=decision.choice,
         effects=decision.effects,
         interactions=decision.interactions,
+        deltas=tuple(index_deltas(scored, scorer.quality)),
         steps=decision.steps,
         wins=decision.wins,
         baseline=decision.baseline,

@@ -132,6 +132,11 @@ def _in_name(axis: str, label: str) -> str:
     return f"k{label}" if axis == "k" else label
 
 
+def family(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str], ...]:
+    """What systems share that differ in some axes alone."""
+    return tuple((axis, level) for axis, level in levels.items() if axis not in axes)
+
+
 # --- labels ---------------------------------------------------------------------------------------------------
 
 

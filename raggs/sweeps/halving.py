@@ -3,27 +3,31 @@
 The rule is that of `raggs.decision.halving`.
 
 Where a limit on waiting or money is set, a worse system may still be the choice: then it is dropped only for one that
-does no more work than it does.
+is no slower and no dearer, as measured in the first round.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from raggs.arrays import Flags, Floats
+from raggs.decision.front import Candidate, may_replace
 from raggs.decision.halving import draw_order, halve
 from raggs.errors import ConfigError, PrerequisiteError, RaggsError
 from raggs.progress import Building
+from raggs.sweeps.costing import Costs
 from raggs.sweeps.grid import System
-from raggs.sweeps.parts import Parts
+from raggs.sweeps.parts import Final, Parts
 from raggs.sweeps.partstore import PartStore
 from raggs.sweeps.scoring import Scorer, run_of
+from raggs.sweeps.store import SweepStore
+from raggs.sweeps.timing import Clock
 from raggs.sweeps.world import World
 
 
-def drop_hopeless(world: World, systems: Sequence[System]) -> dict[str, str]:
+def drop_hopeless(world: World, systems: Sequence[System], store: SweepStore) -> dict[str, str]:
     """By system that is given up, why.
 
     Raises:
@@ -32,20 +36,16 @@ def drop_hopeless(world: World, systems: Sequence[System]) -> dict[str, str]:
     config, qids = world.config.search, list(world.queries)
     order = [qids[at] for at in draw_order(len(qids), world.config.seed)]
     rounds = sorted({count for count in config.queries if isinstance(count, int) and count < len(qids)})
-    replaces = _replaces(systems, limited=_limited(world))
+    race = _Race(world, systems, store, rounds)
     dropped: dict[str, str] = {}
-    seen = {system.name: 0 for system in systems}
-    values = np.full((len(systems), max(rounds, default=0)), np.nan)
     for count in rounds:
-        asked = order[:count]
-        _look(world, systems, dropped, asked, values)
-        seen |= {system.name: count for system in systems if system.name not in dropped}
+        race.look(order[:count], dropped)
         found = halve(
             [system.name for system in systems],
-            values[:, :count],
+            race.values[:, :count],
             total=len(qids),
-            looked_at=list(seen.values()),
-            replaces=replaces,
+            looked_at=list(race.seen.values()),
+            replaces=race.replaces(),
             error=config.error,
         )
         for each in found.dropped:
@@ -56,42 +56,54 @@ def drop_hopeless(world: World, systems: Sequence[System]) -> dict[str, str]:
     return dropped
 
 
-def _look(
-    world: World, systems: Sequence[System], dropped: dict[str, str], asked: Sequence[str], values: Floats
-) -> None:
-    """Score the systems that are left on some questions, into the first columns of `values`."""
-    part = world.narrowed(asked)
-    alive = [system for system in systems if system.name not in dropped]
-    parts, scorer = Parts(part, PartStore(world.workshop.places.sweeps), alive), Scorer(world.config, part.labels)
-    place = {qid: at for at, qid in enumerate(asked)}
-    columns = [place[qid] for qid in part.labels.qrels.qids]
-    for done, system in enumerate(alive):
-        world.hear(Building(f"systems on {len(asked)} questions", done, len(alive)))
-        try:
-            run = run_of(list(parts.final(system).lists.items()))
-        except (ConfigError, PrerequisiteError):
-            raise
-        except RaggsError:
-            continue  # it is told when all questions are asked
-        found = scorer.score(system.name, run, system.k).values[scorer.quality[0]]
-        values[systems.index(system), columns] = found
+class _Race:
+    """What is known of all systems so far: values by question, and what each takes."""
 
+    def __init__(self, world: World, systems: Sequence[System], store: SweepStore, rounds: Sequence[int]) -> None:
+        self._world, self._systems, self._store = world, systems, store
+        self.values: Floats = np.full((len(systems), max(rounds, default=0)), np.nan)
+        self.seen = {system.name: 0 for system in systems}
+        self._takes = {system.name: Candidate(system.name, None, None, (0.0,), system.k) for system in systems}
 
-def _limited(world: World) -> bool:
-    limits = world.config.limits
-    return limits.latency_ms is not None or limits.usd_per_1k is not None or limits.quality is not None
+    def look(self, asked: Sequence[str], dropped: Mapping[str, str]) -> None:
+        """Score the systems that are left on some questions, into the first columns of `values`."""
+        part = self._world.narrowed(asked)
+        alive = [system for system in self._systems if system.name not in dropped]
+        parts, scorer = Parts(part, PartStore(part.workshop.places.sweeps), alive), Scorer(part.config, part.labels)
+        place = {qid: at for at, qid in enumerate(asked)}
+        columns = [place[qid] for qid in part.labels.qrels.qids]
+        for done, system in enumerate(alive):
+            part.hear(Building(f"systems on {len(asked)} questions", done, len(alive)))
+            self.seen[system.name] = len(asked)
+            try:
+                final = parts.final(system)
+                found = scorer.score(system.name, run_of(list(final.lists.items())), system.k)
+                self.values[self._systems.index(system), columns] = found.values[scorer.quality[0]]
+                self._measure(part, parts, system, final)
+            except (ConfigError, PrerequisiteError):
+                raise
+            except RaggsError:
+                continue  # it is told when all questions are asked
 
+    def replaces(self) -> Flags | None:
+        """Which system (row) may stand in for which other one (column); None where quality alone counts."""
+        if not self._limited:
+            return None
+        return may_replace(list(self._takes.values()), self._world.config.latency.jitter_ms)
 
-def _replaces(systems: Sequence[System], *, limited: bool) -> Flags:
-    """Which system (row) may stand in for which other one (column)."""
-    if not limited:
-        return np.ones((len(systems), len(systems)), dtype=np.bool_)
-    return np.array([[_no_more_work(one, other) for other in systems] for one in systems], dtype=np.bool_)
+    @property
+    def _limited(self) -> bool:
+        limits = self._world.config.limits
+        return limits.latency_ms is not None or limits.usd_per_1k is not None or limits.quality is not None
 
-
-def _no_more_work(one: System, other: System) -> bool:
-    """Whether the first does nothing that the second does not."""
-    if one.k > other.k or one.reranker not in (None, other.reranker):
-        return False
-    parts = (one.mode, one.rewrite, one.embedder, one.index, one.own)
-    return parts == (other.mode, other.rewrite, other.embedder, other.index, other.own)
+    def _measure(self, world: World, parts: Parts, system: System, final: Final) -> None:
+        """What a system takes, once, where a limit on it is set."""
+        if not self._limited or self._takes[system.name].latency_ms is not None:
+            return
+        clock = Clock(world, parts, self._store)
+        clock.note_paid(system)
+        clock.note_reranked(system, final)
+        clock.time([system], 1)
+        total, cost = clock.latency(system).total, Costs(world, parts).cost(system, final).total
+        waits = None if total is None else total.p50
+        self._takes[system.name] = Candidate(system.name, cost, waits, (0.0,), system.k)

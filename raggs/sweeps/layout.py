@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from raggs.decision.deltas import MOST
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
 from raggs.evaluation.models import ScorePart
 from raggs.sweeps.models import Plan, SweepReport, SystemRow
@@ -9,7 +10,7 @@ from raggs.sweeps.words import ms, usd
 
 SHOWN = 12  # systems on the screen; files hold all
 FRONT = "*"
-CHOSEN = ">"
+ENOUGH = MOST  # of the exact index' quality that an index may lose
 
 
 def lay_out(report: SweepReport, *, full: bool = False) -> Document:
@@ -24,6 +25,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> Document:
         _steps(report),
         _wins(report),
         _memory(report),
+        _deltas(report),
         _comparisons(report),
         _loyalty(report),
     )
@@ -193,6 +195,31 @@ def _bytes(count: float) -> str:
             return f"{count:,.3g} {unit}"
         count /= 1024
     return f"{count:,.3g} GiB"
+
+
+def _deltas(report: SweepReport) -> Section | None:
+    if not report.deltas:
+        return None
+    rows = tuple(
+        (
+            Cell(part.system),
+            *(Cell(_percent(part.quality.get(name))) for name in report.quality),
+            Cell(_percent(part.latency)),
+        )
+        for part in report.deltas
+    )
+    said = [part.system for part in report.deltas if part.loss is not None and part.loss <= ENOUGH]
+    sentence = (
+        f"within {ENOUGH:.0%} of the exact index in every measure: {', '.join(said)}"
+        if said
+        else f"no index is within {ENOUGH:.0%} of the exact one in every measure: raise ef or nprobe, or stay exact"
+    )
+    head = ("system", *report.quality, "search")
+    return Section("Against the exact index", (sentence,), Table(head, rows))
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{share:+.1%}"
 
 
 def _loyalty(report: SweepReport) -> Section | None:

@@ -16,6 +16,7 @@ from raggs.evaluation.models import number
 from raggs.evaluation.study import mean
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
+from raggs.sweeps.grid import family
 from raggs.sweeps.models import LoyaltyPart, SystemRow
 
 SHARED = ("k", "reranker")  # axes that change no search
@@ -66,4 +67,4 @@ def _unjudged(hits: Hits, contribution: Contribution) -> Hits:
 
 
 def _group(row: SystemRow) -> str:
-    return "+".join(label for axis, label in row.levels.items() if axis not in SHARED)
+    return "+".join(label for _, label in family(row.levels, *SHARED))

@@ -133,6 +133,16 @@ class InteractionPart(Part):
     sentence: str
 
 
+class DeltaPart(Part):
+    """What an index loses against the exact one, as shares of what that has: -.12 is 12 % less."""
+
+    system: str
+    exact: str
+    quality: Mapping[str, Number]
+    latency: Number = Field(description="of the median search")
+    loss: Number = Field(description="the greatest loss of a measure; an index is good enough up to .02, aim at .01")
+
+
 class StepPart(Part):
     """What more candidates bring."""
 
@@ -200,6 +210,7 @@ class SweepReport(Part):
     choice: ChoicePart
     effects: tuple[EffectPart, ...] = ()
     interactions: tuple[InteractionPart, ...] = ()
+    deltas: tuple[DeltaPart, ...] = ()
     steps: tuple[StepPart, ...] = ()
     wins: tuple[WinPart, ...] = ()
     baseline: str | None = None

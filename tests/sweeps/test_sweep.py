@@ -205,6 +205,10 @@ def test_halving_gives_up_what_is_worse_beyond_doubt_and_keeps_the_winner(tmp_pa
     assert "beyond doubt" in str(gone["worst"].dropped)
     assert gone["worst"].file is None
     assert half.system("best").scores == whole.system("best").scores
+    project.change(name="limited", limits={"latency_ms": 10_000})
+    limited = sweep(project.config).report
+    assert limited.choice.winner == whole.choice.winner
+    assert [row.name for row in limited.systems if row.dropped] == ["worst"]
 
 
 def test_questions_are_embedded_as_questions_and_pairs_are_read_by_a_model_of_this_machine(tmp_path: Path) -> None:
@@ -227,3 +231,19 @@ def test_questions_are_embedded_as_questions_and_pairs_are_read_by_a_model_of_th
         lists.append([text for system, text in sorted(runs.items()) if "pairs" not in system and "onnx" in system])
         assert any(row.latency.rerank is not None and row.latency.rerank.p50 > 0 for row in report.systems)
     assert lists[0] and lists[0] == lists[1], [row.name for row in report.systems]
+
+
+def test_an_index_is_held_against_the_exact_one(tmp_path: Path) -> None:
+    index = ["flat", {"type": "hnsw", "m": 4, "ef": 10}]
+    project = make_sweep(tmp_path, axes={"mode": ["dense"], "index": index, "k": [10]}, measures=["recall", "map"])
+    report = project.sweep().report
+    (found,) = report.deltas
+    flat, hnsw = report.systems
+    assert (found.system, found.exact) == (hnsw.name, flat.name)
+    for measure, share in found.quality.items():
+        before, after = flat.scores[measure].mean, hnsw.scores[measure].mean
+        assert before and after is not None
+        assert share == pytest.approx((after - before) / before)
+    assert {"recall@5", "recall@10", "map"} <= set(report.measures)
+    assert hnsw.memory is not None
+    assert hnsw.memory.kind.startswith("hnsw")
