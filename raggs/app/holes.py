@@ -1,7 +1,7 @@
 """Have the judge of a golden run grade what the systems of a sweep show and nobody judged.
 
-Those passages are asked about first that stand in the most tops. The answers are cached where the golden run keeps its
-own, booked in the sweep's ledger, and kept in the sweep's folder; the golden run stays as it is.
+Those passages are asked about first that could change most between the systems. The answers are cached where the
+golden run keeps its own, booked in the sweep's ledger, and kept in the sweep's folder; the golden run stays as it is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.artifacts import JudgeRecord, MergeRecord, Query
 from raggs.config.models import RunConfig
+from raggs.decision.holes import Hole
 from raggs.errors import BudgetError, DataError, UsageError
 from raggs.golden.opened import open_golden
 from raggs.llm.credentials import require_keys
@@ -24,7 +25,7 @@ from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building, Notice
 from raggs.stages.judge import STAGE
 from raggs.sweeps.config import SweepConfig
-from raggs.sweeps.holes import Hole, find_holes, keep_holes
+from raggs.sweeps.holes import find_holes, keep_holes
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.world import World

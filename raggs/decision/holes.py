@@ -1,17 +1,16 @@
-"""Which unjudged passage to have judged next: the one that could change most between those that may win.
+"""Which unjudged passage to have judged next: the one that could change most between the systems.
 
-A passage in the top of all contenders, or of none, moves them alike and decides nothing; one that divides them in half
-decides most. Where few useful passages of a query are known, one more weighs more, since measures divide by how many
-there are. Nothing is said about whether it will turn out useful: that is what the judge is for.
+A passage in the top of all systems, or of one in a thousand, moves them alike and decides little; one that divides them
+in half decides most. Where few useful passages of a query are known, one more weighs more, since measures divide by how
+many there are. Nothing is said about whether it will turn out useful: that is what the judge is for.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-Tops = Mapping[str, Mapping[str, Sequence[str]]]
+Top = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -19,67 +18,71 @@ class Hole:
     """An unjudged passage in the top of some system.
 
     Attributes:
-        query, doc_id: which. systems: how many systems have it in their top. divides: the probability that it stands
-        in the top of just one of two contenders, drawn by their weights; 0..0.5. worth: that, over the useful passages
-        that the query would have with it, of those that fit into the top; the
-            unit is the value of a query.
+        qid, doc_id: which.
+        systems: how many systems have it in their top, at the deepest cutoff.
+        divides: the probability that it stands in the top of just one of two systems, drawn by their weights; at the
+            cutoff where that is greatest; 0..0.5.
+        worth: the mean over cutoffs of that probability, over the useful passages that the query would have with it, of
+            those that fit into the top; the unit is the value of a query.
     """
 
-    query: str
+    qid: str
     doc_id: str
     systems: int
     divides: float
     worth: float
 
 
+@dataclass
+class _Held:
+    weights: list[float] = field(default_factory=list)  # by cutoff, of the systems that have it in their top
+    systems: int = 0
+
+
 def order_holes(
-    tops: Tops,
+    tops: Iterable[tuple[float, Top]],
     judged: Mapping[str, Collection[str]],
     useful: Mapping[str, int],
-    weights: Mapping[str, float] | None = None,
+    cutoffs: Sequence[int],
 ) -> tuple[Hole, ...]:
     """The holes in the systems' tops, what could change most first.
 
     Args:
-        tops: by system and query, the passages of the top to be filled, all of one depth.
+        tops: of each system its weight (1 for all, or how likely it is to be chosen) and by query its passages, best
+            first; each system is looked at once, and none is kept.
         judged: by query, the passages that have a grade; a query that is not named has no judgments and no holes.
         useful: by query, how many useful passages are known; 0 where not named.
-        weights: by system, how likely it is to be chosen, 0 or more (see `winners`); those not named weigh nothing.
-            All are alike where None.
+        cutoffs: of the measures; at least 1 each.
 
     Returns:
         By worth, then by how many systems have it, then by query and doc_id.
 
     Raises:
-        ValueError: a weight below 0, or none above 0 where there are systems.
+        ValueError: a weight below 0, none above 0 where there are systems, or no cutoff.
     """
-    chances = _chances(tops, weights)
-    held: dict[tuple[str, str], float] = {}
-    systems: Counter[tuple[str, str]] = Counter()
-    depth: Counter[str] = Counter()
-    for system, lists in tops.items():
-        for query in lists.keys() & judged.keys():
-            depth[query] = max(depth[query], len(lists[query]))
-            for doc_id in {*lists[query]}.difference(judged[query]):
-                held[query, doc_id] = held.get((query, doc_id), 0.0) + chances[system]
-                systems[query, doc_id] += 1
-    holes = [
-        _hole(query, doc_id, systems[query, doc_id], min(share, 1.0), min(useful.get(query, 0) + 1, depth[query]))
-        for (query, doc_id), share in held.items()
-    ]
-    return tuple(sorted(holes, key=lambda hole: (-hole.worth, -hole.systems, hole.query, hole.doc_id)))
-
-
-def _hole(query: str, doc_id: str, systems: int, share: float, ideal: int) -> Hole:
-    divides = round(2 * share * (1 - share), 12)  # sums of shares differ by rounding
-    return Hole(query, doc_id, systems, divides, divides / ideal)
-
-
-def _chances(tops: Tops, weights: Mapping[str, float] | None) -> dict[str, float]:
-    given = {system: 1.0 if weights is None else weights.get(system, 0.0) for system in tops}
-    if any(weight < 0 for weight in given.values()):
-        raise ValueError("a system's weight is a number from 0 up")
-    total = sum(given.values())
-    if given and not total:
+    if not cutoffs or min(cutoffs) < 1:
+        raise ValueError(f"cutoffs are one or more numbers from 1 up, got {list(cutoffs)}")
+    held: dict[tuple[str, str], _Held] = {}
+    total, systems = 0.0, 0
+    for weight, top in tops:
+        if weight < 0:
+            raise ValueError(f"a system's weight is a number from 0 up, got {weight}")
+        total, systems = total + weight, systems + 1
+        for qid in top.keys() & judged.keys():
+            for rank, doc_id in enumerate(top[qid][: max(cutoffs)]):
+                if doc_id not in judged[qid]:
+                    found = held.setdefault((qid, doc_id), _Held([0.0] * len(cutoffs)))
+                    found.systems += 1
+                    for place, cutoff in enumerate(cutoffs):
+                        found.weights[place] += weight if rank < cutoff else 0.0
+    if systems and not total:
         raise ValueError("no system weighs anything: name those that may be chosen")
-    return {system: weight / total for system, weight in given.items()}
+    holes = [_hole(*key, found, total, useful.get(key[0], 0), cutoffs) for key, found in held.items()]
+    return tuple(sorted(holes, key=lambda hole: (-hole.worth, -hole.systems, hole.qid, hole.doc_id)))
+
+
+def _hole(qid: str, doc_id: str, held: _Held, total: float, useful: int, cutoffs: Sequence[int]) -> Hole:
+    shares = [min(weight / total, 1.0) for weight in held.weights]
+    divides = [round(2 * share * (1 - share), 12) for share in shares]  # sums of weights differ by rounding
+    worth = [each / min(useful + 1, cutoff) for each, cutoff in zip(divides, cutoffs, strict=True)]
+    return Hole(qid, doc_id, held.systems, max(divides), sum(worth) / len(worth))

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from raggs.artifacts import JudgeRecord
+from raggs.decision.holes import Hole, order_holes
 from raggs.golden.judgments import Judgments
 from raggs.jsonl import Appender, read_torn
 from raggs.sweeps.labels import graded_ids, with_grades
@@ -19,31 +19,18 @@ HOLES = "holes.jsonl"
 REMEDY = "delete the line; the judge is asked again, and what was paid for is in the cache"
 
 
-class Hole(NamedTuple):
-    """An unjudged passage of a question: `weight` counts the systems and cutoffs whose top it stands in."""
-
-    qid: str
-    doc_id: str
-    weight: int
-
-
-def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> list[Hole]:
-    """All unjudged passages in the top of any system, those first that stand in the most tops.
+def find_holes(judgments: Judgments, lists: Iterable[Lists], cutoffs: Sequence[int]) -> tuple[Hole, ...]:
+    """All unjudged passages in the top of any system, those first that could change most between the systems.
 
     Args:
         judgments: the grades that there are.
         lists: of each system.
         cutoffs: of the measures.
     """
-    known, weights = graded_ids(judgments), dict[tuple[str, str], int]()
-    for each in lists:
-        for qid, hits in each.items():
-            judged = known.get(qid)
-            for rank, (doc_id, _) in enumerate(hits[: max(cutoffs)]):
-                if judged is not None and doc_id not in judged:
-                    key = (qid, doc_id)
-                    weights[key] = weights.get(key, 0) + sum(rank < cutoff for cutoff in cutoffs)
-    return sorted((Hole(*key, weight) for key, weight in weights.items()), key=lambda hole: (-hole.weight, hole[:2]))
+    known, relevant = graded_ids(judgments), judgments.qrels.scale.relevant
+    useful = {qid: sum(grade >= relevant for grade in grades.values()) for qid, grades in known.items()}
+    tops = ((1.0, {qid: [doc_id for doc_id, _ in hits] for qid, hits in each.items()}) for each in lists)
+    return order_holes(tops, known, useful, cutoffs)
 
 
 def with_holes(judgments: Judgments, folder: Path) -> Judgments:

@@ -124,6 +124,7 @@ def test_a_cheap_or_fast_system_outlives_a_better_one_early():
     candidates += [system("slow", 3, 470, 0.0), system("unpriced", None, 500, 0.0)]
     may = may_replace(candidates)
     assert may[0].tolist() == [True, False, False, True, False]
+    assert may[3, 0], "70 ms more count as equal"
     values = [[1.0] * 30] + [[0.0] * 30] * 4
     done = halve([each.name for each in candidates], values, total=100, replaces=may)
     assert done.kept == ("best", "cheap", "fast", "unpriced")

@@ -1,4 +1,4 @@
-"""Which hole to fill first: what divides the contenders, on queries of which little is known."""
+"""Which hole to fill first: what divides the systems, on queries of which little is known."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from hypothesis import strategies as st
 
 from raggs.decision import order_holes
 
-TOPS = {
-    "a": {"q1": ["j", "all", "half"], "q2": ["half2"]},
-    "b": {"q1": ["j", "all", "half"], "q2": ["x"]},
-    "c": {"q1": ["j", "all", "one"], "q2": ["half2"]},
-    "d": {"q1": ["j", "all"], "q2": ["x"]},
-}
+TOPS = [
+    {"q1": ["j", "all", "half"], "q2": ["half2"]},
+    {"q1": ["j", "all", "half"], "q2": ["x"]},
+    {"q1": ["j", "all", "one"], "q2": ["half2"]},
+    {"q1": ["j", "all"], "q2": ["x"]},
+]
 JUDGED = {"q1": {"j"}, "q2": {"x"}}
 
 
+def ordered(tops=TOPS, judged=JUDGED, useful=None, weights=(1, 1, 1, 1), cutoffs=(3,)):
+    return order_holes(zip(weights, tops, strict=False), judged, useful or {}, cutoffs)
+
+
 def found(holes):
-    return [(hole.query, hole.doc_id) for hole in holes]
+    return [(hole.qid, hole.doc_id) for hole in holes]
 
 
-def test_what_divides_the_contenders_comes_first():
-    holes = order_holes(TOPS, JUDGED, {"q1": 1})
+def test_what_divides_the_systems_comes_first():
+    holes = ordered(useful={"q1": 1})
     assert found(holes) == [("q2", "half2"), ("q1", "half"), ("q1", "one"), ("q1", "all")]
     by_id = {hole.doc_id: hole for hole in holes}
     assert (by_id["half"].systems, by_id["half"].divides) == (2, 0.5)
@@ -32,35 +36,45 @@ def test_what_divides_the_contenders_comes_first():
 
 
 def test_a_top_holds_no_more_useful_passages_than_it_is_long():
-    few, many = (order_holes(TOPS, JUDGED, {"q1": known}) for known in (2, 50))
-    assert few == many
+    assert ordered(useful={"q1": 2}) == ordered(useful={"q1": 50}) != ordered(useful={"q1": 1})
+
+
+def test_a_passage_counts_at_the_cutoffs_that_show_it():
+    deep, both = ({hole.doc_id: hole for hole in ordered(cutoffs=cutoffs)} for cutoffs in ((3,), (2, 3)))
+    assert both["half"].worth == deep["half"].worth / 2 and both["half"].divides == deep["half"].divides
+    assert both["half2"].worth == deep["half2"].worth
+    assert {hole.doc_id for hole in ordered(cutoffs=(1,))} == {"half2"}
 
 
 def test_only_those_that_may_win_count():
-    holes = order_holes(TOPS, JUDGED, {}, {"a": 0.6, "b": 0.4})
+    holes = ordered(weights=(0.6, 0.4, 0, 0))
     assert found(holes)[0] == ("q2", "half2") and holes[0].divides == pytest.approx(0.48)
     assert {hole.doc_id: hole.worth for hole in holes}["half"] == 0, "both have it"
+    assert ordered(weights=(6, 4, 0, 0)) == holes
 
 
 def test_a_query_without_judgments_has_no_holes():
-    assert {hole.query for hole in order_holes(TOPS, {"q1": []}, {})} == {"q1"}
-    assert order_holes({}, JUDGED, {}) == ()
+    assert {hole.qid for hole in ordered(judged={"q1": []})} == {"q1"}
+    assert ordered(tops=[]) == ()
 
 
-lists = st.dictionaries(st.sampled_from(["q1", "q2"]), st.lists(st.sampled_from("uvwxyz"), max_size=4))
+lists = st.dictionaries(st.sampled_from(["q1", "q2"]), st.lists(st.sampled_from("uvwxyz"), max_size=4, unique=True))
 
 
-@given(st.dictionaries(st.sampled_from("abc"), lists))
-def test_each_hole_stands_once_and_none_is_judged(tops):
+@given(st.lists(lists, max_size=4), st.integers(1, 5))
+def test_each_hole_stands_once_and_none_is_judged(tops, cutoff):
     judged = {"q1": {"u", "v"}, "q2": set()}
-    holes = order_holes(tops, judged, {})
-    shown = {(query, doc_id) for by_query in tops.values() for query, ids in by_query.items() for doc_id in ids}
+    holes = ordered(tops, judged, cutoffs=(cutoff,))
+    shown = {(qid, doc_id) for by_query in tops for qid, ids in by_query.items() for doc_id in ids[:cutoff]}
     assert sorted(found(holes)) == sorted(each for each in shown if each[1] not in judged[each[0]])
     assert all(0 <= hole.divides <= 0.5 for hole in holes)
 
 
-def test_weights_are_numbers_from_zero_up():
+def test_weights_and_cutoffs_are_numbers():
     with pytest.raises(ValueError, match="from 0 up"):
-        order_holes(TOPS, JUDGED, {}, {"a": -1})
+        ordered(weights=(-1, 1, 1, 1))
     with pytest.raises(ValueError, match="no system weighs anything"):
-        order_holes(TOPS, JUDGED, {}, {"e": 1})
+        ordered(weights=(0, 0, 0, 0))
+    for cutoffs in ((), (0, 10)):
+        with pytest.raises(ValueError, match="from 1 up"):
+            ordered(cutoffs=cutoffs)

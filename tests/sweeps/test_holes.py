@@ -1,4 +1,4 @@
-"""Holes: what systems show and nobody judged is found by its weight, judged by the run's judge, and counts."""
+"""Holes: what systems show and nobody judged is found by what it could change, judged by the run's judge, and kept."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ def judgments() -> Judgments:
     return Judgments("x", Qrels.of({"a": {"d1": 5, "d2": 1}, "b": {"d1": 3}, "c": {"d9": 4}}))
 
 
-def test_holes_are_counted_over_systems_and_cutoffs() -> None:
+def test_what_divides_the_systems_comes_before_what_all_of_them_show() -> None:
     one = {"a": [("d1", 3.0), ("d7", 2.0), ("d8", 1.0)], "b": [("d7", 1.0)], "z": [("d7", 1.0)]}
-    other = {"a": [("d7", 3.0)]}
-    found = find_holes(judgments(), [one, other], (1, 2))
-    assert [tuple(hole) for hole in found] == [("a", "d7", 3), ("b", "d7", 2)]
+    other = {"a": [("d7", 3.0), ("d1", 2.0), ("d8", 1.0)]}
+    found = find_holes(judgments(), [one, other], (1, 3))
+    assert [(hole.qid, hole.doc_id) for hole in found] == [("b", "d7"), ("a", "d7"), ("a", "d8")]
+    assert [hole.worth for hole in found] == [0.5, 0.25, 0.0], "d7 divides them at 1 alone, d8 nowhere"
 
 
 def test_grades_of_some_questions_and_of_more_passages() -> None:
