@@ -21,7 +21,7 @@ from raggs.golden.systems import System as Listed
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import measure_hits
 from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
+from raggs.metrics.names import Named, at_cutoffs, parse_measure
 from raggs.sweeps.config import SweepConfig
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
@@ -86,7 +86,7 @@ class Scorer:
             for name in self.ceilings
             for form in ("proc", "pct_proc")
         ]
-        more = [one.name for name in self._config.measures for one in at_cutoffs(name, self._cutoffs(name))]
+        more = [one.name for name in self._config.measures for one in at_cutoffs(name, self._config.cutoffs)]
         return tuple(dict.fromkeys((*self.quality, *plain, *more, *ceilings)))
 
     def score(self, name: str, run: Run, k: int) -> Scored:
@@ -118,10 +118,6 @@ class Scorer:
             values={told: found.column(named[told].name) for told in self.quality},
             hits=hits,
         )
-
-    def _cutoffs(self, name: str) -> Sequence[int]:
-        """Those of a measure that was asked for: none where it does without."""
-        return self._config.cutoffs if needs_cutoff(name) else ()
 
     @property
     def _graded(self) -> bool:
