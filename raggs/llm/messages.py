@@ -64,7 +64,8 @@ class EmbedRequest:
 class RerankRequest:
     """Passages to be scored by how well each answers `query`, at most `batch` of them in one call.
 
-    `qid`: the query on which the ledger books it; empty where it serves several queries or none.
+    `fresh`: ask for all, also for what was paid for before, so that the time is that of just this request. `qid`: the
+    query on which the ledger books it; empty where it serves several queries or none.
     """
 
     model: str
@@ -73,6 +74,7 @@ class RerankRequest:
     batch: int = 1000
     parameters: Mapping[str, object] = field(default_factory=dict)
     qid: str = ""
+    fresh: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 A score belongs to query, passage, model and parameters, and to nothing else: rerankers read one passage at a time. So
 scores of 200 candidates hold those of 50, and only what is missing is asked for. What a call took is kept with each of
-its scores, and so is which call it was: its time counts once, whoever asks again.
+its scores, and so is which call it was and how many it brought: the time of 200 is not the time of 50.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import json
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -42,17 +43,25 @@ BATCH_TOKENS = 250_000  # providers refuse requests of 300,000 or more; the esti
 
 @dataclass(frozen=True)
 class Pair:
-    """The score of one passage, and its part of the call that brought it: `call` is its name, `ms` the time of all."""
+    """The score of one passage, and its part of the call that brought it.
+
+    Attributes:
+        call: its name.
+        among: how many passages it had.
+        ms: its time.
+        tokens, usd: of what it took, this passage's part.
+    """
 
     score: float
     call: str
+    among: int
     ms: float
     tokens: int
     usd: float
 
     def cached(self, model: str) -> CachedAnswer:
         """As it is cached."""
-        raw = canonical_json({"call": self.call, "score": self.score})
+        raw = canonical_json({"call": self.call, "of": self.among, "score": self.score})
         return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms)
 
     @classmethod
@@ -62,10 +71,10 @@ class Pair:
             found = {} if cached is None else as_object(json.loads(cached.raw))
         except (ValueError, RecursionError):
             return None
-        score, call = _number(found.get("score")), as_text(found.get("call"))
-        if cached is None or cached.ms is None or score is None or call is None:
+        score, call, among = _number(found.get("score")), as_text(found.get("call")), found.get("of")
+        if cached is None or cached.ms is None or score is None or call is None or not isinstance(among, int):
             return None
-        return cls(score, call, cached.ms, cached.prompt_tokens, cached.usd)
+        return cls(score, call, among, cached.ms, cached.prompt_tokens, cached.usd)
 
 
 Pairs = dict[str, Pair]  # by key
@@ -100,6 +109,8 @@ class Scoring:
             ProviderError: the provider failed, or its answers stayed unusable.
             RaggsError: what must stop the run (see `raggs.llm.faults`), or the budget.
         """
+        if self._request.fresh:
+            await self._caller.lead(f"{id(self)}", self._pay)
         self.learn(self.remembered())
         while self.missing:
             leader = self._caller.leader(self._claim)
@@ -146,21 +157,31 @@ class Scoring:
 
     def scored(self) -> Scored:
         """Scores in the order of the passages, and what those calls took."""
-        pairs = {key: self._known[key] for key in self._keys}.values()
-        times = {pair.call: pair.ms for pair in pairs}
+        pairs = list({key: self._known[key] for key in self._keys}.values())
         tokens, usd = sum(pair.tokens for pair in pairs), math.fsum(pair.usd for pair in pairs)
-        took = Took(len(times), tokens, math.fsum(times.values()), usd)
+        took = Took(len({pair.call for pair in pairs}), tokens, self._ms(pairs), usd)
         return Scored(tuple(self._known[key].score for key in self._keys), took)
+
+    def _ms(self, pairs: Sequence[Pair]) -> float | None:
+        """The time of the calls, if they were those that a request for just these passages makes; else nobody knows."""
+        brought, times = Counter(pair.call for pair in pairs), {pair.call: (pair.among, pair.ms) for pair in pairs}
+        whole = all(brought[call] == among for call, (among, _) in times.items())
+        if not whole or len(times) > -(-len(pairs) // self._request.batch):
+            return None
+        return math.fsum(ms for _, ms in times.values())
 
     async def _obtain(self, claims: Claims | None) -> Pairs:
         """Ask for what is missing, and keep it; one call after the other, as their times add up."""
         async with asking(claims, [self._claim]):
             self.learn(self.remembered())  # another run may have paid meanwhile
-            for keys, call in self.calls():
-                pairs = dict(zip(keys, await self._ask(call), strict=True))
-                self._known.update(pairs)
-                if self._cache is not None:
-                    self._cache.put_all({key: pair.cached(call.model) for key, pair in pairs.items()})
+            return await self._pay()
+
+    async def _pay(self) -> Pairs:
+        for keys, call in self.calls():
+            pairs = dict(zip(keys, await self._ask(call), strict=True))
+            self._known.update(pairs)
+            if self._cache is not None:
+                self._cache.put_all({key: pair.cached(call.model) for key, pair in pairs.items()})
         return self._known
 
     async def _ask(self, call: RerankCall) -> list[Pair]:
@@ -220,6 +241,6 @@ def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float) ->
     starts = [0, *ends[:-1]]
     ms = round(took.ms or 0.0, 3)
     return [
-        Pair(score, name, ms, end - start, usd * size / whole)
+        Pair(score, name, len(scores), ms, end - start, usd * size / whole)
         for score, size, start, end in zip(scores, call.sizes, starts, ends, strict=True)
     ]

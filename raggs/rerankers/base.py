@@ -32,7 +32,7 @@ class RerankerContext:
 
     llm: LLM
     places: Places
-    keeps: bool = True  # whether work that was done is looked up and kept in `places`
+    keeps: bool = True  # whether work that was done is looked up and kept; without, each time is that of the work
     tell: Callable[[str], None] = lambda _: None
 
 

@@ -6,6 +6,7 @@ candidates is known at 50.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -19,6 +20,7 @@ from raggs.settings import Causes, Effort
 if TYPE_CHECKING:
     from raggs.artifacts import Passage
 
+ROUNDING = 1e-6  # searches
 OURS = frozenset({"documents", "query", "return_documents", "top_k", "top_n"})
 
 
@@ -70,16 +72,25 @@ class LiteLLMReranker(Reranker):
 
     async def rerank(self, query: str, language: str, passages: Sequence[Passage]) -> Reranking:
         own = self.context.llm.settings.of(self.config.model).parameters
+        contents = [passage.content for passage in passages]
         found = await self.context.llm.rerank(
             RerankRequest(
                 self.config.model,
                 query,
-                [passage.content for passage in passages],
+                contents,
                 self.config.batch,
                 {**own, **self.config.parameters},
+                fresh=not self.context.keeps,
             )
         )
         took = found.took
-        return Reranking.of(
-            passages, found.scores, tokens=took.tokens, ms=took.ms if passages else None, calls=took.calls, usd=took.usd
-        )
+        ms, usd = took.ms if passages else None, self._usd(took.usd)
+        return Reranking.of(passages, found.scores, tokens=took.tokens, ms=ms, calls=took.calls, usd=usd)
+
+    def _usd(self, paid: float) -> float:
+        """What such a request costs by itself: searches are paid whole, also where one served more passages."""
+        price = self.context.llm.price(self.config.model)
+        if price is None or not price.per_1k_searches:
+            return paid
+        each = price.per_1k_searches / 1000
+        return each * math.ceil(paid / each - ROUNDING)

@@ -84,12 +84,13 @@ def test_each_pair_is_paid_for_once(bench):
         part = rerank(b, texts[:7][::-1], second)
         assert part.scores == wanted(texts[:7][::-1])
         assert (second.spent.calls, second.spent.cached) == (0, 7)
-        assert part.took.ms == whole.took.ms, "the time of the paid call is kept"
+        assert part.took.ms is None, "nobody knows how long 7 take"
         assert 0 < part.took.usd < whole.took.usd
+        assert rerank(b, texts[::-1]).took == whole.took, "the time of the paid call is kept"
         more = rerank(b, [*texts, "another", texts[0]], third)
         assert more.scores == wanted([*texts, "another", texts[0]])
         assert [request["documents"] for request in b.server.requests] == [texts, ["another"]]
-        assert more.took.calls == 2
+        assert (more.took.calls, more.took.ms) == (2, None)
 
 
 @pytest.mark.parametrize("change", [{"model": VLLM}, {"parameters": {"max_tokens_per_doc": 5}}, {"query": "why?"}])
@@ -145,10 +146,25 @@ def test_what_came_before_a_failure_is_kept(bench):
 def test_many_and_long_passages_go_in_several_calls(bench):
     with bench() as b:
         texts = passages(250)
-        assert rerank(b, texts, batch=100).scores == wanted(texts)
+        found = rerank(b, texts, batch=100)
+        assert found.scores == wanted(texts)
+        assert found.took.calls == 3
+        assert found.took.ms > 0, "one after the other"
         assert [len(request["documents"]) for request in b.server.requests] == [100, 100, 50]
         rerank(b, [str(number) * 300_000 for number in range(4)])
         assert [len(request["documents"]) for request in b.server.requests[3:]] == [2, 2]
+
+
+def test_what_is_asked_afresh_has_a_time_of_its_own_and_is_kept(bench):
+    texts = passages(20)
+    with bench() as b:
+        whole, part = rerank(b, texts), rerank(b, texts[:5], fresh=True)
+        assert part.scores == whole.scores[:5]
+        assert part.took.ms > 0 and part.took.calls == 1
+        assert [len(request["documents"]) for request in b.server.requests] == [20, 5]
+        assert rerank(b, texts[:5]).took == part.took
+        assert rerank(b, texts).took.ms is None
+        assert b.server.count == 2
 
 
 def test_no_passage_no_call(bench):
@@ -350,13 +366,15 @@ def test_a_rehearsal_counts_what_is_missing(bench):
         assert b.server.count == 1
 
 
-@pytest.mark.parametrize("raw", ["", "[]", "{}", '{"score": NaN, "call": "c"}', '{"score": true, "call": "c"}'])
+@pytest.mark.parametrize(
+    "raw", ["", "[]", "{}", '{"score": NaN, "call": "c", "of": 1}', '{"score": true, "call": "c", "of": 1}']
+)
 def test_a_damaged_entry_is_a_miss(raw):
-    entry = Pair(0.25, "c", 3.5, 7, 0.5).cached(MODEL)
-    assert Pair.of(entry) == Pair(0.25, "c", 3.5, 7, 0.5)
+    entry = Pair(0.25, "c", 4, 3.5, 7, 0.5).cached(MODEL)
+    assert Pair.of(entry) == Pair(0.25, "c", 4, 3.5, 7, 0.5)
     assert Pair.of(CachedAnswer(**{**vars(entry), "raw": raw})) is None
     assert Pair.of(CachedAnswer(**{**vars(entry), "ms": None})) is None
-    assert json.loads(entry.raw) == {"score": 0.25, "call": "c"}
+    assert json.loads(entry.raw) == {"score": 0.25, "call": "c", "of": 4}
 
 
 def test_a_price_that_was_forgotten_is_not_zero():
