@@ -178,10 +178,13 @@ class AnswerCache:
 
 
 def _wait_for(database: Path) -> None:
-    """Wait until nobody holds a database for himself alone; diskcache would wait for some minutes."""
+    """Wait until nobody writes into a database, by beginning to: where there is a log of writes, readers never wait.
+
+    diskcache writes when it opens a database, and would wait for a minute and more with each of its statements.
+    """
     if database.exists():
         with closing(sqlite3.connect(regular_file(database), timeout=PATIENCE_S)) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.execute("BEGIN IMMEDIATE")
 
 
 def _parse(text: str) -> CachedAnswer | None:

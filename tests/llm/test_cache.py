@@ -7,6 +7,8 @@ import os
 import pickle  # noqa: TID251 - the attack itself
 import sqlite3
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -223,6 +225,31 @@ def test_a_database_that_another_process_writes_is_waited_for_with_a_limit(
     with closing(hold(tmp_path, "NORMAL")), pytest.raises(BusyError, match=r"cache\.db: .* locked by another process"):
         do(cache)
     do(cache)
+
+
+HOLDER = """import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("BEGIN " + sys.argv[2])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("how", ["IMMEDIATE", "EXCLUSIVE"])
+def test_opening_waits_once_for_a_process_that_writes(
+    how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+    AnswerCache(tmp_path).close()
+    monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
+    monkeypatch.setattr("raggs.llm.cache.diskcache.Cache", lambda folder, **_: opened.append(folder))
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "cache.db"), how]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "held\n"
+        with pytest.raises(BusyError, match=r"cache\.db: .* locked by another process, for more than 0\.1 s"):
+            AnswerCache(tmp_path)
+        holder.communicate()
+    assert not opened, "diskcache must not meet the lock: it retries each statement for a minute"
 
 
 def test_a_database_that_another_process_holds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
