@@ -1,6 +1,7 @@
 """TREC files: qrels (``qid 0 docid grade``) and runs (``qid Q0 docid rank score tag``).
 
-Columns are separated by white space; lines that begin with ``#`` are comments; a ``.gz`` file is read as it is.
+Columns are separated by white space; lines that begin with ``#`` are comments, save those that read as a row: whether
+such a query counts is nothing to be guessed. A ``.gz`` file is read as it is.
 Reading is one pass; what stays in memory is each (qid, docid) seen, to find what stands twice.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,12 +57,12 @@ def read_qrels(path: Path) -> Iterator[Label]:
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not UTF-8, not 4 columns, a NUL, a grade that is no integer, or a (qid, docid) twice; with file and
-            line.
+        DataError: not UTF-8, not 4 columns, a NUL, a grade that is no integer, a (qid, docid) twice, or a comment that
+            reads as a label; with file and line.
     """
     seen = Seen(path)
-    for number, (qid, _, doc_id, grade) in _rows(path, 4, "qid 0 docid grade"):
-        if not INTEGER.fullmatch(grade):
+    for number, (qid, _, doc_id, grade) in _rows(path, "qid 0 docid grade", lambda row: _is_grade(row[3])):
+        if not _is_grade(grade):
             message = f"grade {grade!r} is not an integer"
             raise DataError(message, where=path, line=number, remedy="grades are whole numbers")
         seen.note(qid, doc_id, number)
@@ -73,11 +74,12 @@ def read_scored(path: Path) -> Iterator[Scored]:
 
     Raises:
         NotFoundError: the file is missing or unreadable.
-        DataError: not UTF-8, not 6 columns, a NUL, a score that is no finite number, or a (qid, docid) twice; with file
-            and line.
+        DataError: not UTF-8, not 6 columns, a NUL, a score that is no finite number, a (qid, docid) twice, or a comment
+            that reads as a hit; with file and line.
     """
     seen = Seen(path)
-    for number, (qid, _, doc_id, _, text, _) in _rows(path, 6, "qid Q0 docid rank score tag"):
+    form = "qid Q0 docid rank score tag"
+    for number, (qid, _, doc_id, _, text, _) in _rows(path, form, lambda row: math.isfinite(as_number(row[4]))):
         score = as_number(text)
         if not math.isfinite(score):
             message = f"score {text!r} is not a finite number"
@@ -94,13 +96,23 @@ def as_number(text: str) -> float:
         return math.nan
 
 
-def _rows(path: Path, count: int, form: str) -> Iterator[tuple[int, list[str]]]:
+def _is_grade(text: str) -> bool:
+    return INTEGER.fullmatch(text) is not None
+
+
+def _rows(path: Path, form: str, counts: Callable[[list[str]], bool]) -> Iterator[tuple[int, list[str]]]:
+    """The lines of a file in columns as `form` names them; `counts`: whether such columns hold the number they need."""
+    count = len(form.split())
     for number, text in raw_lines(path):
+        columns = text.split()
         if text.startswith("#"):
+            if columns[0] != "#" and len(columns) == count and counts(columns):
+                message = f"begins with # as a comment does, and reads as a row of query {columns[0]!r}"
+                remedy = "rename the query, or write a space after the # of a comment"
+                raise DataError(message, where=path, line=number, remedy=remedy)
             continue
         if "\0" in text:
             raise DataError("holds NUL, which is no part of an id", where=path, line=number, remedy="remove it")
-        columns = text.split()
         if len(columns) != count:
             message = f"{len(columns)} columns instead of {count}"
             raise DataError(message, where=path, line=number, remedy=f"expected: {form}; ids hold no spaces")

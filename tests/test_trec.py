@@ -59,6 +59,7 @@ def test_what_is_written_is_read(
         ("q1 0 d1 2.5", "'2.5' is not an integer"),
         ("q1 0 d1 high", "'high' is not an integer"),
         ("q0 0 d0 2", r"q0 and passage d0 stand twice \(first in line 1\)"),
+        ("#q1 0 d1 3", "begins with # as a comment does, and reads as a row of query '#q1'"),
     ],
 )
 def test_a_wrong_qrels_line_is_named(tmp_path: Path, line: str, message: str) -> None:

@@ -95,7 +95,7 @@ def test_an_archive_that_swells_is_refused_before_it_is_unpacked(tmp_path: Path,
     for name, content in (("zeros.gz", b"\0" * (1 << 22)), ("lines.gz", b" \n" * (1 << 22))):
         (tmp_path / name).write_bytes(gzip.compress(content))
         assert quick_run(tmp_path / name) is None
-        with pytest.raises(DataError, match="unpacks to more than 200 times its size"):
+        with pytest.raises(DataError, match=r"unpacks to more than (200 times its size|8 lines)"):
             read(tmp_path / name)
 
 

@@ -168,11 +168,20 @@ def test_a_missing_file(tmp_path):
         read_trec_run(tmp_path / "none.trec")
 
 
+@pytest.mark.parametrize("comment", ["# q Q0 b 2 1", "#q Q0 b 2 high t", "#"])
+def test_a_comment_of_as_many_columns_is_a_comment(tmp_path, comment):
+    for text in (f"q Q0 a 1 1 t\n{comment}\n", f"{comment}\nq Q0 a 1 1 t\n"):
+        path = write(tmp_path, text)
+        assert quick_run(path) is None
+        assert len(read_trec_run(path).score) == 1
+
+
 @pytest.mark.parametrize("text", ["q Q0 a 1 1 t\n#q Q0 b 2 1 t\n", "#q Q0 a 1 1 t\nq Q0 b 2 1 t\n"])
-def test_a_comment_of_as_many_columns_is_a_comment(tmp_path, text):
+def test_a_comment_that_reads_as_a_hit_is_refused(tmp_path, text):
     path = write(tmp_path, text)
     assert quick_run(path) is None
-    assert len(read_trec_run(path).score) == 1
+    with pytest.raises(DataError, match=r"run\.trec:[12]: begins with # .* a row of query '#q' — rename the query, or"):
+        read_trec_run(path)
 
 
 @pytest.mark.parametrize(
