@@ -84,9 +84,11 @@ def measure_time(systems: int, queries: int) -> None:
         for row, (mean, level) in enumerate(zip(np.nanmean(values, axis=1).tolist(), levels, strict=True))
     ]
     limits = Limits(latency_ms=500, usd_per_1k=3)
-    judged = {str(qid): {f"d{doc_id}": 1 + doc_id % 5 for doc_id in range(200)} for qid in range(queries)}
-    tops = [[f"d{doc_id}" for doc_id in rng.choice(200, 10, replace=False)] for _ in range(97)]
-    pools = {str(row): {str(qid): tops[(row * 31 + qid * 17) % 97] for qid in range(queries)} for row in range(systems)}
+    grade = rng.integers(1, 6, size=200 * queries)
+    pools = {
+        str(row): (rng.integers(200, size=(queries, 10)) + 200 * np.arange(queries)[:, None]).ravel()
+        for row in range(systems)
+    }
     parts: dict[str, Callable[[], object]] = {
         "front": lambda: find_front(candidates),
         "choice under limits": lambda: choose(candidates, limits),
@@ -96,7 +98,7 @@ def measure_time(systems: int, queries: int) -> None:
         "strongest interactions": lambda: strongest_interactions(levels, values, seed=1),
         "shifts of cost": lambda: main_shifts(levels, [each.usd_per_1k for each in candidates]),
         "a round of halving": lambda: halve([each.name for each in candidates], values[:, :100], total=queries),
-        "leave-one-out of pools of 10": lambda: contributions(judged, pools),
+        "leave-one-out of pools of 10": lambda: contributions(grade, pools),
     }
     print(f"| {systems:,} systems x {queries:,} queries | s |\n|---|---:|")
     total = 0.0

@@ -82,23 +82,29 @@ def contributions(
     members: dict[str, list[str]] = {}
     for system in pools:
         members.setdefault((groups or {}).get(system, system), []).append(system)
-    brought = np.zeros((len(members), len(grade)), dtype=np.bool_)
+    brought_by, owner = np.zeros(len(grade), dtype=np.int64), np.zeros(len(grade), dtype=np.int64)
     for place, systems in enumerate(members.values()):
+        rows = np.zeros(len(grade), dtype=np.bool_)
         for system in systems:
-            brought[place, pools[system]] = True
+            rows[pools[system]] = True
+        brought_by += rows
+        owner[rows] = place
     judged = grade >= 0
-    alone = brought & (brought.sum(axis=0) == 1) & judged
+    alone = np.flatnonzero((brought_by == 1) & judged)
+    alone = alone[np.argsort(owner[alone], kind="stable")]
+    ends = np.searchsorted(owner[alone], np.arange(len(members) + 1))
     total = int(judged.sum())
     return tuple(
-        Contribution(
-            group=group,
-            systems=tuple(systems),
-            unique=np.flatnonzero(alone[place]),
-            useful=int((grade[alone[place]] >= useful).sum()),
-            share=float(alone[place].sum()) / total if total else 0.0,
-        )
+        _contribution(group, tuple(systems), alone[ends[place] : ends[place + 1]], grade, useful, total)
         for place, (group, systems) in enumerate(members.items())
     )
+
+
+def _contribution(
+    group: str, systems: tuple[str, ...], unique: Ints, grade: Ints, useful: int, total: int
+) -> Contribution:
+    share = unique.size / total if total else 0.0
+    return Contribution(group, systems, unique, useful=int((grade[unique] >= useful).sum()), share=share)
 
 
 def without(grade: Ints, contribution: Contribution) -> Ints:
