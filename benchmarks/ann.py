@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import ir_measures
 import numpy as np
@@ -39,13 +40,13 @@ CENTRES, INNER, BASES, BLOCK = 2000, 24, 64, 20_000
 INDEXES: Mapping[str, dict[str, object]] = {
     "flat": {"type": "flat"},
     "hnsw f32": {"type": "hnsw"},
-    "hnsw f32, no reorder": {"type": "hnsw", "reorder": False},
+    "hnsw f32 own scores": {"type": "hnsw", "reorder": False},
     "hnsw int8": {"type": "hnsw", "quantize": "int8"},
-    "hnsw int8, no reorder": {"type": "hnsw", "quantize": "int8", "reorder": False},
+    "hnsw int8 own scores": {"type": "hnsw", "quantize": "int8", "reorder": False},
     "ivf": {"type": "ivf"},
     "ivf nprobe 64": {"type": "ivf", "nprobe": 64},
     "ivf pq 64": {"type": "ivf", "pq": 64, "nprobe": 64},
-    "ivf pq 64, no reorder": {"type": "ivf", "pq": 64, "nprobe": 64, "reorder": 0},
+    "ivf pq 64 own scores": {"type": "ivf", "pq": 64, "nprobe": 64, "reorder": 0},
 }
 GOOD = 3  # the grade from which Cranfield's labels count as relevant for recall
 
@@ -120,7 +121,7 @@ def recall(found: np.ndarray, truth: np.ndarray, k: int) -> float:
     return float(np.mean([len({*mine} & {*known}) / k for mine, known in pairs]))
 
 
-def run_vectors(rows: int, folder: Path, construction: int) -> None:
+def run_vectors(rows: int, folder: Path, construction: int, names: Sequence[str], own_graph: bool) -> None:
     matrix, queries = made_up(rows, 0), made_up(QUERIES, 1)
     path = folder / "passages.sqlite"
     source = (Passage(doc_id=f"d{number:07}", text=str(number)) for number in range(rows))
@@ -130,6 +131,7 @@ def run_vectors(rows: int, folder: Path, construction: int) -> None:
         indexes = {
             name: index_of(settings | (graph if settings["type"] == "hnsw" else {}), vectors)
             for name, settings in INDEXES.items()
+            if name in names
         }
         truth = indexes["flat"].search(queries, K).positions
         times = take_turns({name: _searching(index, K) for name, index in indexes.items()}, queries)
@@ -141,7 +143,8 @@ def run_vectors(rows: int, folder: Path, construction: int) -> None:
             found = index.search(queries, K).positions
             shares = [recall(found, truth, k) for k in CUTOFFS]
             print(row(name, index.facts, shares, times[name], times["flat"]), flush=True)
-        beside_the_library(indexes["hnsw f32"], construction, matrix, queries, truth)
+        kept = max(vectors.place.glob("hnsw-*/index"), key=lambda file: file.stat().st_size)  # the one of floats
+        beside_the_library(indexes["hnsw f32"], built(matrix, construction) if own_graph else kept, queries, truth)
 
 
 def _searching(index: OpenIndex, k: int) -> Callable[[np.ndarray], object]:
@@ -157,26 +160,33 @@ def row(name: str, facts: IndexFacts, shares: Sequence[float], took: Timed, flat
     )
 
 
-def beside_the_library(
-    index: OpenIndex, construction: int, matrix: np.ndarray, queries: np.ndarray, truth: np.ndarray
-) -> None:
-    """The same graph by faiss alone, which keeps it in memory and gives its own scores."""
+def built(matrix: np.ndarray, construction: int) -> Any:
+    """A graph by faiss alone, all rows at once."""
     import faiss  # raggs has set it to one thread
 
-    settings = REGISTRY.load("hnsw").Config().model_dump()
     began = time.process_time()
-    bare = faiss.index_factory(DIMS, f"HNSW{settings['m']}", faiss.METRIC_INNER_PRODUCT)
-    bare.hnsw.efConstruction = construction
-    bare.add(matrix)
-    took = time.process_time() - began
-    bare.hnsw.efSearch = settings["ef"]
+    graph = faiss.index_factory(DIMS, f"HNSW{REGISTRY.load('hnsw').Config().m}", faiss.METRIC_INNER_PRODUCT)
+    graph.hnsw.efConstruction = construction
+    graph.add(matrix)
+    print(f"\nfaiss alone built its graph in {time.process_time() - began:.0f} s of CPU")
+    return graph
+
+
+def beside_the_library(index: OpenIndex, graph: Path | Any, queries: np.ndarray, truth: np.ndarray) -> None:
+    """The graph by faiss alone, which keeps it in memory and gives its own scores.
+
+    Args:
+        graph: a file of raggs, or what faiss made itself.
+    """
+    import faiss
+
+    bare = faiss.read_index(str(graph)) if isinstance(graph, Path) else graph
+    bare.hnsw.efSearch = REGISTRY.load("hnsw").Config().ef
     times = take_turns({"raggs": _searching(index, 10), "faiss": lambda query: bare.search(query, 10)}, queries)
     mine, theirs = (
         recall(found, truth, 10) for found in (index.search(queries, 10).positions, bare.search(queries, 10)[1])
     )
-    print(
-        f"\nHNSW at k = 10: recall@10 {mine:.4f} by raggs, {theirs:.4f} by faiss alone (built in {took:.0f} s of CPU)"
-    )
+    print(f"\nHNSW at k = 10: recall@10 {mine:.4f} by raggs, {theirs:.4f} by faiss alone")
     for what in ("wall", "cpu"):
         ours, its = getattr(times["raggs"], what), getattr(times["faiss"], what)
         rates = f"{1000 / ours:,.0f} by raggs, {1000 / its:,.0f} by faiss"
@@ -228,18 +238,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, nargs="?", help="of a labelled collection")
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--construction", type=int, default=200, help="ef_construction of the graphs")
+    parser.add_argument("--indexes", default=",".join(INDEXES), help="which of them, parted by commas")
+    parser.add_argument(
+        "--same-graph", action="store_true", help="faiss alone reads the graph of raggs, and builds none"
+    )
     parser.add_argument("--keep", type=Path, help="where vectors and indexes stay")
     options = parser.parse_args(arguments)
     if options.what == "labels":
         if options.folder is None:
             parser.error("labels needs a folder")
         run_labels(options.folder)
-    elif options.keep:
+        return
+    names, own = options.indexes.split(","), not options.same_graph
+    if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-        run_vectors(options.rows, options.keep, options.construction)
+        run_vectors(options.rows, options.keep, options.construction, names, own)
     else:
         with tempfile.TemporaryDirectory() as name:
-            run_vectors(options.rows, Path(name), options.construction)
+            run_vectors(options.rows, Path(name), options.construction, names, own)
 
 
 if __name__ == "__main__":

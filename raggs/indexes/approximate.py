@@ -13,6 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from math import inf, sqrt
 from pathlib import Path
+from threading import get_ident
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from raggs.indexes.exact import (
     check_shape,
     margin_of,
 )
-from raggs.indexes.faisslib import PACKAGE, FaissIndex
+from raggs.indexes.faisslib import PACKAGE, FaissIndex, Scan
 from raggs.indexes.kept import Made, is_made, kept
 from raggs.precision import Scoring
 from raggs.registry import installed
@@ -160,16 +161,21 @@ class _Approximate(OpenIndex):
         self._vectors: Vectors = np.asarray(vectors.vectors)  # the same map, whose rows cost less to take
         self._ranks = vectors.ranks
         self._scoring = scoring
-        self._near = recipe.full and scoring.dtype == "f32"  # whether its scores tell which rows can be among the k
-        self._width = 0
+        self._rounds = scoring.dtype != "f32"
+        self._near = recipe.full and not self._rounds  # whether its scores tell which rows can be among the k
+        self._set_for: tuple[int, int] = (0, 0)  # k, and the thread that searches
+        self._scan = Scan(package, index, 1)
 
     def search(self, queries: Vectors, k: int) -> Neighbours:
         """Query by query. A search takes a fraction of a millisecond, of which each call of numpy is a hundredth."""
         check_shape(self._vectors, queries)
         k = min(k, len(self._vectors))
-        self._widen(k)
-        parts = self._scoring.part(np.ascontiguousarray(queries, dtype=np.float32))
-        found = [self._nearest(parts[row : row + 1], k) for row in range(len(parts))]
+        if self._set_for != (k, get_ident()):
+            self._set(k)
+        parts: Vectors = np.ascontiguousarray(queries, dtype=np.float32)
+        if self._rounds:
+            parts = self._scoring.part(parts)
+        found = [self._nearest(part, k) for part in parts]
         if len(found) == 1 and len(found[0][0]) == k:
             return Neighbours(found[0][0][None], found[0][1][None])
         positions = np.full((len(queries), k), NOBODY, dtype=np.int64)
@@ -179,16 +185,13 @@ class _Approximate(OpenIndex):
         return Neighbours(positions, scores)
 
     def _nearest(self, query: Vectors, k: int) -> tuple[Ints, Scores]:
-        """Of one query of shape (1, dims); its candidates come best first."""
-        only = query[0]
-        length = sqrt(np.dot(only, only))
+        """Of one query of shape (dims,); its candidates come best first."""
+        length = sqrt(np.dot(query, query))
         if not 0 < length < inf:  # or so small or large that its square is
             check_finite(query)
-            if not only.any():
+            if not query.any():
                 return NO_ROWS, NO_SCORES
-        wanted = k + SLACK if self._near else self._recipe.candidates(k)
-        found = self._index.search(query, min(wanted, len(self._vectors)))
-        values, rows = found[0][0], found[1][0]
+        values, rows = self._scan(query)
         if rows[-1] < 0:  # it found no more
             values, rows = values[rows >= 0], rows[rows >= 0]
         if not self._recipe.rescores:
@@ -196,13 +199,14 @@ class _Approximate(OpenIndex):
             return rows[order], values[order]
         if self._near and len(rows) > k:
             last, next_one = values[k - 1 : k + 1].tolist()
-            least = last - margin_of(length, len(only))
+            least = last - margin_of(length, len(query))
             rows = rows[:k] if next_one < least else rows[values >= least]
-        return best_of(self._vectors, self._ranks, only, rows, k, self._scoring)
+        return best_of(self._vectors, self._ranks, query, rows, k, self._scoring)
 
-    def _widen(self, k: int) -> None:
-        self._package.omp_set_num_threads(1)  # it counts for the thread that calls
-        width = self._recipe.width(k)
-        if width != self._width:
-            faisslib.tune(self._package, self._index, self._recipe.SETTING, width)
-            self._width = width
+    def _set(self, k: int) -> None:
+        """What faiss keeps between searches: how wide they are, and how many threads the one that calls may use."""
+        self._package.omp_set_num_threads(1)
+        faisslib.tune(self._package, self._index, self._recipe.SETTING, self._recipe.width(k))
+        wanted = k + SLACK if self._near else self._recipe.candidates(k)
+        self._scan = Scan(self._package, self._index, min(wanted, len(self._vectors)))
+        self._set_for = k, get_ident()

@@ -7,12 +7,14 @@ sleep. With one thread a build is a function of the vectors and the seed, and a 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
+
+import numpy as np
 
 from raggs.arrays import Ints, Scores, Vectors
 from raggs.atomic import disk_fault
@@ -30,7 +32,31 @@ class FaissIndex(Protocol):
 
     def train(self, x: Vectors) -> None: ...
     def add(self, x: Vectors) -> None: ...
-    def search(self, x: Vectors, k: int) -> tuple[Scores, Ints]: ...
+    def search_c(self, n: int, x: object, k: int, distances: object, labels: object, params: None) -> None: ...
+
+
+class Scan:
+    """One search after the other for the same number of rows, by faiss' own function.
+
+    Its wrapper in Python checks and makes arrays for each call, which takes as long as a tenth of a short search.
+    """
+
+    def __init__(self, package: ModuleType, index: FaissIndex, wanted: int) -> None:
+        self._index = index
+        self._wanted = wanted
+        self._pointer: Callable[[object], object] = package.swig_ptr
+        self._values: Scores = np.empty(wanted, dtype=np.float32)
+        self._rows: Ints = np.empty(wanted, dtype=np.int64)
+        self._into = self._pointer(self._values), self._pointer(self._rows)
+
+    def __call__(self, query: Vectors) -> tuple[Scores, Ints]:
+        """Scores and rows, best first, -1 where it found no more.
+
+        Args:
+            query: shape (dims,), contiguous.
+        """
+        self._index.search_c(1, self._pointer(query), self._wanted, *self._into, None)
+        return self._values.copy(), self._rows.copy()
 
 
 def faiss(kind: str) -> ModuleType:
@@ -93,9 +119,15 @@ def read(package: ModuleType, path: Path) -> FaissIndex:
         DataError: faiss cannot read it.
     """
     try:
-        found: FaissIndex = package.read_index(str(path), package.IO_FLAG_MMAP_IFC)
-    except RuntimeError as error:
-        raise DataError(
-            "faiss cannot read the index", where=path, remedy="delete its folder; it is built again"
-        ) from error
+        return _read(package, path, package.IO_FLAG_MMAP_IFC)
+    except RuntimeError:  # it cannot map files on every system
+        try:
+            return _read(package, path, 0)
+        except RuntimeError as error:
+            remedy = "delete its folder; it is built again"
+            raise DataError("faiss cannot read the index", where=path, remedy=remedy) from error
+
+
+def _read(package: ModuleType, path: Path, flags: int) -> FaissIndex:
+    found: FaissIndex = package.read_index(str(path), flags)
     return found

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from raggs.errors import DataError, ProviderError
@@ -43,3 +45,17 @@ def test_what_it_cannot_read_is_said(index, tmp_path):
     (tmp_path / "index").write_bytes(b"none")
     with pytest.raises(DataError, match=r"faiss cannot read the index — delete its folder"):
         faisslib.read(package, tmp_path / "index")
+
+
+def test_where_files_cannot_be_mapped_they_are_read(index, tmp_path):
+    package, made = index
+    made.add(np.eye(4, dtype=np.float32))
+    faisslib.write(package, made, tmp_path / "index")
+
+    def read_index(path, flags):
+        if flags:
+            raise RuntimeError("not on this system")
+        return package.read_index(path, flags)
+
+    elsewhere = SimpleNamespace(read_index=read_index, IO_FLAG_MMAP_IFC=package.IO_FLAG_MMAP_IFC)
+    assert faisslib.read(elsewhere, tmp_path / "index").ntotal == 4
