@@ -25,9 +25,9 @@ from raggs.retrievers.dense import DenseRetriever
 from raggs.settings import Causes
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
-from raggs.sweeps.once import Once
+from raggs.sweeps.once import Once, all_or_none
 from raggs.sweeps.partstore import Lists, PartStore
-from raggs.sweeps.reranking import rerank_all
+from raggs.sweeps.reranking import require_whole, rerank_all
 from raggs.sweeps.world import World
 from raggs.workshop import Embedder, Reranker, Retriever
 
@@ -141,7 +141,7 @@ class Parts:
                     async with ahead:
                         return await prepare(world.queries[qid], rewriter, world.config.language)
 
-                return list(await asyncio.gather(*map(one, world.queries)))
+                return await all_or_none(map(one, world.queries))
 
             self.book(PREPARING)
             return world.workshop.loop.run(everything())
@@ -181,8 +181,7 @@ class Parts:
         """What a retriever returns for every question."""
 
         def make() -> Lists:
-            causes = self.causes(search)
-            if (kept := self._store.lists(causes)) is not None and kept.keys() == self._world.queries.keys():
+            if (kept := self._kept(search)) is not None:
                 return kept
             records = self.questions(search)
             self.book(PASSAGES)
@@ -191,10 +190,15 @@ class Parts:
                 record.qid: [(hit.doc_id, hit.score) for hit in hits]
                 for record, hits in zip(records, found, strict=True)
             }
-            self._store.keep_lists(causes, lists)
+            self._store.keep_lists(self.causes(search), lists)
             return lists
 
         return self._lists(search, make)
+
+    def _kept(self, search: Search) -> Lists | None:
+        """The hits of an earlier sweep; None where there are none that can be read."""
+        kept = self._store.lists(self.causes(search))
+        return kept if kept is not None and kept.keys() == self._world.queries.keys() else None
 
     def candidates(self, system: System) -> Lists:
         """The first k of a system's lists, fused where there are several."""
@@ -230,7 +234,7 @@ class Parts:
 
     def kept(self, system: System) -> bool:
         """Whether everything that a system returns is kept from before."""
-        if not all(self._store.has(self.causes(search)) for search in self.searches(system)):
+        if any(self._kept(search) is None for search in self.searches(system)):
             return False
         if system.reranker is None:
             return True
@@ -243,6 +247,7 @@ class Parts:
                 return kept
             self.book(RERANKING)
             found = world.workshop.loop.run(rerank_all(world, self.reranker(spec), candidates, self._by_id(system)))
+            require_whole(found)
             self._store.keep_rerankings(causes, found)
             return found
 
@@ -252,16 +257,17 @@ class Parts:
         """All that can change how a system's candidates are reranked; empty without a reranker."""
         if system.reranker is None:
             return {}
-        world, reranker, records = self._world, self.reranker(system.reranker), self._by_id(system)
-        candidates = self.candidates(system)
+        world, reranker = self._world, self.reranker(system.reranker)
         asked = [
-            [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]
-            for qid, hits in candidates.items()
+            [world.queries[qid].model_dump(mode="json"), *(doc for doc, _ in hits)]
+            for qid, hits in self.candidates(system).items()
         ]
         return {
             "reranker": reranker.causes(),
             "llm": world.config.llm.causes_for(reranker.models) if reranker.models else None,
             "candidates": hash_value(asked),
+            "rewriter": world.workshop.rewriter(system.rewrite).causes(),
+            "language": world.config.language,
             "passages": world.passages.content_hash,
             "duplicates": world.config.duplicates,
         }

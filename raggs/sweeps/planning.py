@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import fmean
 
+from raggs.embedders.base import EmbedderConfig
 from raggs.sweeps.grid import Grid, System
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, PlanLine
@@ -55,16 +56,8 @@ def _paid(
                 usd = None if price is None else price.usd(sent, count * REWRITE[1])
                 yield PlanLine(what="rewriting questions", model=model, calls=count, tokens=sent, usd=usd)
         seen.add(repr(system.rewrite))
-        if system.embedder is not None and repr(system.embedder) not in seen:
-            seen.add(repr(system.embedder))
-            embedder = parts.embedder(system.embedder)
-            for model in embedder.models:
-                tokens, price = count * question + len(world.passages) * passage, llm.price(model)
-                calls = count - (-len(world.passages) // embedder.config.batch)
-                usd = None if price is None else tokens * price.input / MILLION
-                yield PlanLine(
-                    what="embedding questions and passages", model=model, calls=calls, tokens=tokens, usd=usd
-                )
+        if system.embedder is not None:
+            yield from _embedding(measuring, world, system, system.embedder, (question, passage), seen)
         key = repr((parts.searches(system), system.k, system.reranker))
         if system.reranker is not None and key not in seen:
             seen.add(key)
@@ -78,3 +71,20 @@ def _paid(
                     tokens=count * (one.input_tokens + one.output_tokens),
                     usd=None if one.usd is None else count * one.usd,
                 )
+
+
+def _embedding(
+    measuring: Measuring, world: World, system: System, spec: EmbedderConfig, sizes: tuple[int, int], seen: set[str]
+) -> Iterator[PlanLine]:
+    """The questions once for each rewriter, the passages once; `sizes`: tokens of a question and of a passage."""
+    embedder, price_of = measuring.parts.embedder(spec), world.workshop.llm.price
+    passages, questions = len(world.passages), len(world.queries)
+    work = {
+        repr(("passages", spec)): ("embedding passages", -(-passages // embedder.config.batch), passages * sizes[1]),
+        repr((system.rewrite, spec)): ("embedding questions", questions, questions * sizes[0]),
+    }
+    for model in embedder.models:
+        for what, calls, tokens in (each for key, each in work.items() if key not in seen):
+            usd = None if (price := price_of(model)) is None else tokens * price.input / MILLION
+            yield PlanLine(what=what, model=model, calls=calls, tokens=tokens, usd=usd)
+    seen.update(work)

@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from raggs.artifacts import EmbedRecord, Passage
+from raggs.errors import ProviderError
 from raggs.fusion.duplicates import group_duplicates
 from raggs.progress import Building
 from raggs.rerankers.base import Reranking
+from raggs.sweeps.once import all_or_none
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.world import World
+from raggs.text import plural
 from raggs.workshop import Reranker
 
 
@@ -37,7 +40,21 @@ async def rerank_all(
         world.hear(Building("reranked questions", done, len(candidates)))
         return found
 
-    return dict(zip(candidates, await asyncio.gather(*map(one, candidates)), strict=True))
+    return dict(zip(candidates, await all_or_none(map(one, candidates)), strict=True))
+
+
+def require_whole(found: Mapping[str, Reranking]) -> None:
+    """Refuse lists of which a part stayed in its old order because a question to the model failed.
+
+    Raises:
+        ProviderError: there is one; its score would say nothing of the reranker.
+    """
+    if lost := {qid: each.problems[0] for qid, each in found.items() if each.problems}:
+        qid, problem = next(iter(lost.items()))
+        raise ProviderError(
+            f"{len(lost)} of {plural(len(found), 'list')} could not be reranked whole: query {qid}: {problem}",
+            remedy="run again: what was paid is cached",
+        )
 
 
 def _unlike(world: World, docs: Sequence[str]) -> list[Passage]:

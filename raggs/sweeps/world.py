@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
+from raggs.atomic import disk
 from raggs.errors import DataError, NotFoundError
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
@@ -144,7 +145,13 @@ class World:
         return _Narrowed(self, qids)
 
     def book(self, what: str) -> None:
-        """From now on calls are booked on this part of the work, in the sweep's ledger."""
+        """From now on calls are booked on this part of the work, in the sweep's ledger.
+
+        Raises:
+            ProviderError: the sweep's folder cannot be made.
+        """
+        with disk(self.folder, "choose another `folder`, or check its permissions"):
+            self.folder.mkdir(parents=True, exist_ok=True)
         self.workshop.ledger.turn_to(self.ledger, what)
 
     @property
