@@ -46,15 +46,20 @@ def _scores(section: Section, screen: Console) -> None:
     if table is None:
         return
     drawn, between = _layout(table, screen.width)
-    for part in _parts(drawn, screen.width, between):
-        screen.print(_grid(_folded(part, screen.width, between), between))
+    show_parts(drawn, screen, between)
     signs = {each.brackets for row in drawn.rows for cell in row for each in cell.ranges}
     legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
     _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
-    _terms(section.terms, screen)
+    show_terms(section.terms, screen)
 
 
-def _terms(terms: Sequence[Legend], screen: Console) -> None:
+def show_parts(table: Table, screen: Console, between: str = " ") -> None:
+    """A table in as many parts as the screen's width asks for."""
+    for part in _parts(table, screen.width, between):
+        screen.print(grid(_folded(part, screen.width, between), between))
+
+
+def show_terms(terms: Sequence[Legend], screen: Console) -> None:
     """A line each, the names in a column of their own."""
     longest = max((len(term.sign) for term in terms), default=0)
     for term in terms:
@@ -69,8 +74,8 @@ def _layout(table: Table, width: int) -> tuple[Table, str]:
     Where none fits, all of it in several parts.
     """
     below = (table, "\n")
-    layouts = ((table, " "), below, (_without_intervals(table), "\n"))
-    return next((layout for layout in layouts if _width(*layout) <= width), below)
+    layouts = ((table, " "), below, (without_intervals(table), "\n"))
+    return next((layout for layout in layouts if width_of(*layout) <= width), below)
 
 
 def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
@@ -79,7 +84,7 @@ def _say(sentences: Sequence[str], screen: Console, style: str = "") -> None:
         screen.print(Text(visible(sentence), style=style), soft_wrap=not screen.is_terminal)
 
 
-def _without_intervals(table: Table) -> Table:
+def without_intervals(table: Table) -> Table:
     """For narrow screens: what was asked for stays, what is always there goes."""
     rows = (
         tuple(replace(cell, ranges=tuple(each for each in cell.ranges if each.brackets != "[]")) for cell in row)
@@ -96,7 +101,7 @@ def _parts(table: Table, width: int, between: str) -> Sequence[Table]:
         if taken[-1] and sum(columns[one] for one in [0, *taken[-1], place]) + GAP * (len(taken[-1]) + 1) > width:
             taken.append([])
         taken[-1].append(place)
-    return [_columns(table, [0, *places]) for places in taken]
+    return [columns_of(table, [0, *places]) for places in taken]
 
 
 def _folded(table: Table, width: int, between: str) -> Table:
@@ -116,12 +121,14 @@ def _broken(text: str, room: int) -> str:
     return "\n".join(text[start : start + room] for start in range(0, len(text), room)) or text
 
 
-def _columns(table: Table, places: Sequence[int]) -> Table:
+def columns_of(table: Table, places: Sequence[int]) -> Table:
+    """Those columns of a table."""
     rows = tuple(tuple(row[place] for place in places) for row in table.rows)
     return Table(tuple(table.head[place] for place in places), rows)
 
 
-def _width(table: Table, between: str) -> int:
+def width_of(table: Table, between: str) -> int:
+    """Columns of the screen that a table takes, with its ranges beside their values, or below them."""
     columns = _widths(table, between)
     return sum(columns) + GAP * (len(columns) - 1)
 
@@ -133,14 +140,20 @@ def _widths(table: Table, between: str) -> list[int]:
     return [max(Text(line).cell_len for text in column for line in text.split("\n")) for column in columns]
 
 
-def _grid(table: Table, between: str) -> Grid:
+def grid(table: Table, between: str) -> Grid:
+    """A table as it is drawn."""
     made = Grid(box=None, pad_edge=False, padding=(0, GAP, 0, 0))
     for place, title in enumerate(table.head):
-        words = all(row[place].form == "text" for row in table.rows)
-        made.add_column(Text(visible(title)), no_wrap=True, justify="right" if place and words else "left")
+        right = place and all(row[place].form == "text" for row in table.rows) and not _words(table, place)
+        made.add_column(Text(visible(title)), no_wrap=True, justify="right" if right else "left")
     for row in table.rows:
         made.add_row(*(_cell(cell, between) for cell in row))
     return made
+
+
+def _words(table: Table, place: int) -> bool:
+    """Whether a column holds words rather than figures with their units."""
+    return any(row[place].text[:1].isalpha() for row in table.rows)
 
 
 def _cell(cell: Cell, between: str) -> Text:

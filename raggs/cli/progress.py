@@ -20,17 +20,28 @@ PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
 
 
 class _Pace:
-    """How fast something is built; it begins where what was built before it ended."""
+    """How fast things are built, one in the course of another too; each begins where what was heard before it ended."""
 
     def __init__(self) -> None:
-        self._what = ""
-        self._began = self._heard = time.monotonic()
+        self._began: dict[str, float] = {}
+        self._done: dict[str, int] = {}
+        self._heard = time.monotonic()
 
     def rate(self, what: str, done: int) -> str:
-        if what != self._what:
-            self._what, self._began = what, self._heard
-        self._heard = time.monotonic()
-        return f"{done / max(self._heard - self._began, 1e-9):,.1f}/s"
+        """Such as ``12.5/s``."""
+        return f"{done / self._passed(what, done):,.1f}/s"
+
+    def left(self, what: str, done: int, total: int) -> str:
+        """Such as ``, 40 s left``; nothing where nobody can know."""
+        if not 0 < done < total:
+            return ""
+        return f", {self._passed(what, done) / done * (total - done):,.0f} s left"
+
+    def _passed(self, what: str, done: int) -> float:
+        if what not in self._began or done < self._done[what]:
+            self._began[what] = self._heard
+        self._heard, self._done[what] = time.monotonic(), done
+        return max(self._heard - self._began[what], 1e-9)
 
 
 class LiveProgress:
@@ -140,8 +151,9 @@ class PlainProgress:
             case Building(what, done, total):
                 rate = self._pace.rate(what, done)
                 if self._due():
+                    more = self._pace.left(what, done, total)
                     count = f"{done:,}/{total:,}" if total else f"{done:,}"  # a reader does not know its end
-                    self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate})")
+                    self._say(f"      building {what}: {count}" if self._stage else f"{what}: {count} ({rate}{more})")
             case Waiting(what, done, total):
                 if self._due():
                     self._say(f"      waiting for {what}: {done:,}/{total:,}")

@@ -105,23 +105,23 @@ def sweep(
 
 
 def _show(result: SweepResult) -> None:
-    from raggs.cli.evalviews import show_document
     from raggs.cli.screen import open_console
+    from raggs.cli.sweepviews import show_sweep
     from raggs.sweeps.layout import lay_out
 
-    show_document(lay_out(result.report), open_console())
+    show_sweep(lay_out(result.report), open_console())
     say(f"{'unchanged: ' if result.unchanged else ''}{result.folder / 'sweep.md'}")
 
 
 def _show_plan(plan: Plan, as_json: bool) -> None:
-    from raggs.cli.evalviews import show_document
     from raggs.cli.screen import open_console
+    from raggs.cli.sweepviews import show_sweep
     from raggs.sweeps.layout import lay_out_plan
 
     if as_json:
         say_json(plan.model_dump_json(indent=2))
     else:
-        show_document(lay_out_plan(plan), open_console())
+        show_sweep(lay_out_plan(plan), open_console())
 
 
 def _meant(file: Path | None, config: Path | None) -> Path:

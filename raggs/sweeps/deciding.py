@@ -14,7 +14,7 @@ from raggs.arrays import Floats
 from raggs.decision.choice import Choice, Limits, choose, turning_points
 from raggs.decision.efficiency import Step, marginal_gains
 from raggs.decision.front import Candidate, find_front
-from raggs.decision.winners import find_winners
+from raggs.decision.winners import Winners, find_winners
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import effects
 from raggs.sweeps.grid import family
@@ -71,7 +71,7 @@ def decide(
     return Decision(
         front=front.names,
         dominated=front.dominated,
-        choice=_choice(chosen, candidates, quality, () if winners is None else (winners.sentence,)),
+        choice=_choice(chosen, _second(chosen, candidates, jitter), candidates, quality, winners),
         baseline=_baseline(config, candidates),
         steps=tuple(_steps(rows, quality[0], jitter)),
         effects=bought,
@@ -102,15 +102,36 @@ def _baseline(config: SweepConfig, candidates: Sequence[Candidate]) -> str | Non
         return config.baseline
     unknown = float("inf")
 
-    def price(each: Candidate) -> tuple[float, float, str]:
+    def price(each: Candidate) -> tuple[float, float, int, str]:
         cost = unknown if each.usd_per_1k is None else each.usd_per_1k
-        return cost, unknown if each.latency_ms is None else each.latency_ms, each.name
+        return cost, unknown if each.latency_ms is None else each.latency_ms, each.k, each.name
 
     return min(candidates, key=price).name
 
 
+def _second(chosen: Choice, candidates: Sequence[Candidate], jitter: float) -> Candidate | None:
+    """Who would be chosen without the winner and all that measured the same."""
+    first = chosen.winner
+    if first is None:
+        return None
+    rest = [each for each in candidates if not _alike(each, first, jitter)]
+    return choose(rest, chosen.limits, jitter).winner if rest else None
+
+
+def _alike(one: Candidate, other: Candidate, jitter: float) -> bool:
+    if (one.quality, one.usd_per_1k) != (other.quality, other.usd_per_1k):
+        return False
+    if one.latency_ms is None or other.latency_ms is None:
+        return one.latency_ms is other.latency_ms
+    return one.latency_ms == other.latency_ms or abs(one.latency_ms - other.latency_ms) < jitter
+
+
 def _choice(
-    chosen: Choice, candidates: Sequence[Candidate], quality: Sequence[str], unknown: tuple[str, ...]
+    chosen: Choice,
+    second: Candidate | None,
+    candidates: Sequence[Candidate],
+    quality: Sequence[str],
+    winners: Winners | None,
 ) -> ChoicePart:
     limits = {
         name: limit
@@ -123,12 +144,12 @@ def _choice(
     }
     return ChoicePart(
         winner=None if chosen.winner is None else chosen.winner.name,
-        sentence=because(chosen, len(candidates), quality[0]),
+        sentence=because(chosen, len(candidates), quality[0], second),
         changes=tuple(
             turns(turning_points(candidates, "latency"), chosen, "latency")
             + turns(turning_points(candidates, "cost"), chosen, "cost")
         ),
-        unknown=unknown,
+        unknown=() if winners is None else (winners.sentence,),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
         limits=limits,
     )

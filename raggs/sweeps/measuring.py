@@ -107,6 +107,7 @@ class Measuring:
             except RaggsError as error:
                 each.final, each.file, each.failed = None, None, str(error)
                 self._world.hear(Notice(f"{each.system.name} is unfinished: {error}"))
+        self._world.hear(Building("systems", len(self.measured), len(self.measured)))
 
     def time(self, number: int) -> None:
         """One more round of the clock."""

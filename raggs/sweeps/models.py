@@ -242,6 +242,9 @@ class Plan(Part):
 
     name: str
     systems: tuple[str, ...]
+    axes: Mapping[str, tuple[str, ...]] = Field(
+        default_factory=dict, description="the grid's levels by axis; `systems`: those beside it"
+    )
     questions: int
     passages: int
     left_out: tuple[str, ...]

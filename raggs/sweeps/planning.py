@@ -10,6 +10,7 @@ from statistics import fmean
 
 from raggs.embedders.base import EmbedderConfig
 from raggs.sweeps.grid import Grid, System
+from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, PlanLine
 from raggs.sweeps.world import World
@@ -30,6 +31,7 @@ def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
     return Plan(
         name=world.config.name,
         systems=tuple(system.name for system in grid.systems),
+        axes={**grid.labels, **({BESIDE: tuple(world.config.systems)} if world.config.systems else {})},
         questions=len(world.queries),
         passages=len(world.passages),
         left_out=grid.left_out,

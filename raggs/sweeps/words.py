@@ -31,6 +31,34 @@ def usd(value: float) -> str:
     return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.2g}"
 
 
+def ms_change(value: float) -> str:
+    """A change in milliseconds, with its sign."""
+    return f"{_sign(value)}{ms(abs(value))}"
+
+
+def usd_change(value: float) -> str:
+    """A change of USD for 1,000 questions, with its sign."""
+    return f"{_sign(value)}{usd(abs(value))}"
+
+
+def change(value: float) -> str:
+    """A change of quality, in as many digits as say something."""
+    return f"{value:+.2g}"
+
+
+def byte_size(count: float) -> str:
+    """Bytes as people write them."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1000:
+            return f"{count:,.3g} {unit}"
+        count /= 1024
+    return f"{count:,.3g} GiB"
+
+
+def _sign(value: float) -> str:
+    return "+" if value > 0 else "-" if value < 0 else ""
+
+
 def told(each: Candidate, measure: str) -> str:
     """A system's three figures."""
     parts = [f"{measure} {each.quality[0]:.3f}"]
@@ -39,8 +67,8 @@ def told(each: Candidate, measure: str) -> str:
     return ", ".join(parts)
 
 
-def because(chosen: Choice, systems: int, measure: str) -> str:
-    """Which system to ship, and the rule that chose it."""
+def because(chosen: Choice, systems: int, measure: str, second: Candidate | None) -> str:
+    """Which system to ship, and the rule that chose it; `second` would be chosen without it."""
     if chosen.winner is None:
         return f"None of {plural(systems, 'system')} holds the limits." if systems else "No system was measured."
     held = [
@@ -55,12 +83,10 @@ def because(chosen: Choice, systems: int, measure: str) -> str:
     within = f" within {' and '.join(held)}" if held else ""
     allowed = systems - sum(each.bound is not None and each.by is None for each in chosen.excluded)
     rule = "the best of" if chosen.rule == "best quality" else "the fastest, then cheapest, that reaches it, of"
-    second = (
-        "" if chosen.runner_up is None else f"; next is {chosen.runner_up.name} ({told(chosen.runner_up, measure)})"
-    )
+    after = "" if second is None else f"; next is {second.name} ({told(second, measure)})"
     return (
         f"Ship {chosen.winner.name} ({told(chosen.winner, measure)}): "
-        f"{rule} {plural(allowed, 'system')}{within}{second}."
+        f"{rule} {plural(allowed, 'system')}{within}{after}."
     )
 
 
@@ -83,10 +109,12 @@ def excluded(each: Exclusion, measure: str) -> str:
 def turns(points: Sequence[Turn], chosen: Choice, axis: str) -> list[str]:
     """What other limits on one axis would choose."""
     said = ms if axis == "latency" else usd
-    unit = "" if axis == "latency" else " per 1,000"
+    what = "a wait of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
     winner = chosen.winner.name if chosen.winner else None
-    others = [point for point in points if point.winner != winner]
+    ends: list[float | None] = [*(point.limit for point in points[1:]), None]
+    others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner != winner]
     return [
-        f"with at least {said(point.limit)}{unit} allowed and no other limit: {point.winner}"
-        for point in others[-SHOWN:]
+        f"With {what.format(said(point.limit) if end is None else f'{said(point.limit)} to {said(end)}')} "
+        f"and no other limit: {point.winner}"
+        for point, end in others[-SHOWN:]
     ]

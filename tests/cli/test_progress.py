@@ -42,7 +42,7 @@ def test_plain_lines_come_no_oftener_than_their_interval(
         display(Building("documents", done, 40))
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(" (")[0] for line in lines] == [f"documents: {done}/40" for done in told]
-    assert all(re.search(r"\([\d,.]+/s\)$", line) for line in lines)
+    assert all(re.search(r"\([\d,.]+/s(, [\d,]+ s left)?\)$", line) for line in lines)
 
 
 RANKING = (

@@ -1,0 +1,129 @@
+"""What a sweep found beside its choice, as sections: what each axis and more candidates buy, and memory.
+
+What changes nothing is one sentence, not a line each.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table
+from raggs.sweeps.comparing import comparing, ranges
+from raggs.sweeps.models import EffectPart, StepPart, SweepReport
+from raggs.sweeps.words import byte_size, change, ms_change, usd_change
+from raggs.text import plural
+
+SHOWN = 8  # lines of a table on the screen
+NOTHING = 5e-5  # a change of quality that four decimals do not show
+DOUBT = "?"
+
+
+def findings(report: SweepReport, full: bool) -> list[Section]:
+    """The sections that there is something to say in."""
+    found = (_effects(report, full), _steps(report, full), _memory(report, full))
+    return [*filter(None, found), *comparing(report, full)]
+
+
+def _effects(report: SweepReport, full: bool) -> Section | None:
+    if not report.effects:
+        return None
+    idle = [part for part in report.effects if _idle(part, report.jitter_ms)]
+    told = [part for part in report.effects if part not in idle]
+    shown = told if full else [part for part in told if _from_first(part, report.effects)][:SHOWN]
+    paid = any(part.usd_per_1k for part in report.effects)
+    rows = tuple(_effect(part, paid) for part in shown)
+    head = ("axis", "from → to", report.quality[0], "p50", *(("per 1,000",) if paid else ()), "pairs")
+    sentences = ["mean change over pairs of systems that differ in that axis alone"]
+    if idle:
+        named = ", ".join(f"{part.axis} {part.against} → {part.level}" for part in idle)
+        sentences.append(f"nothing that can be seen: {named}")
+    if len(shown) < len(told):
+        sentences.append(f"{len(told) - len(shown)} more in sweep.md")
+    sentences += [part.sentence for part in report.interactions if part.clear or full]
+    terms = [Legend("[ ]", f"{report.confidence:.0%} interval over resampled questions")] if shown else []
+    terms += [Legend(DOUBT, "may be chance, as so many are compared")] if any(not part.clear for part in shown) else []
+    return Section("What each axis buys", tuple(sentences), Table(head, rows) if rows else None, (), tuple(terms))
+
+
+def _idle(part: EffectPart, jitter: float) -> bool:
+    """Whether a level changes nothing: quality to four decimals, waiting within the jitter, no money."""
+    still = part.quality is not None and abs(part.quality) < NOTHING
+    return still and abs(part.latency_ms or 0.0) < jitter and not part.usd_per_1k
+
+
+def _from_first(part: EffectPart, parts: Sequence[EffectPart]) -> bool:
+    return part.against == next(each.against for each in parts if each.axis == part.axis)
+
+
+def _effect(part: EffectPart, paid: bool) -> Row:
+    return (
+        Cell(part.axis),
+        Cell(f"{part.against} → {part.level}"),
+        Cell(part.quality, "signed", "" if part.clear else DOUBT, ranges(part.low, part.high)),
+        Cell(None if part.latency_ms is None else ms_change(part.latency_ms)),
+        *((Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),) if paid else ()),
+        Cell(part.pairs),
+    )
+
+
+def _steps(report: SweepReport, full: bool) -> Section | None:
+    """What each larger k brings."""
+    if not report.steps:
+        return None
+    moving = [part for part in report.steps if not _stands(part)]
+    idle = Counter(f"k {part.from_k} → {part.k}" for part in report.steps if _stands(part))
+    total = Counter(f"k {part.from_k} → {part.k}" for part in report.steps)
+    sentences = [
+        f"{step} changes no {report.quality[0]} in {_of(count, total[step])}, and costs and waits no more"
+        for step, count in idle.items()
+    ]
+    shown = sorted(moving, key=lambda part: -abs(part.quality or 0.0))[: None if full else SHOWN]
+    if len(shown) < len(moving):
+        sentences.append(f"{len(moving) - len(shown)} smaller changes in sweep.md")
+    if moving and all(part.within_jitter for part in moving):
+        sentences.append(f"no step waits longer by {report.jitter_ms:g} ms, below which waits count as equal")
+    paid = any(part.usd_per_1k for part in shown)
+    head = ("system", "k", report.quality[0], "p50", *(("per 1,000", "quality per USD") if paid else ()))
+    table = Table(head, tuple(_step(part, paid) for part in shown)) if shown else None
+    return Section("What more candidates bring", tuple(sentences), table)
+
+
+def _stands(part: StepPart) -> bool:
+    return abs(part.quality or 0.0) < NOTHING and not part.usd_per_1k and (part.within_jitter or not part.ms)
+
+
+def _of(count: int, total: int) -> str:
+    return f"any of {plural(total, 'system')}" if count == total else f"{count} of {plural(total, 'system')}"
+
+
+def _step(part: StepPart, paid: bool) -> Row:
+    money = (
+        Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),
+        Cell(None if part.per_usd is None else change(part.per_usd)),
+    )
+    return (
+        Cell(part.system),
+        Cell(f"{part.from_k} → {part.k}"),
+        Cell(part.quality, "signed"),
+        Cell(None if part.ms is None else ms_change(part.ms)),
+        *(money if paid else ()),
+    )
+
+
+def _memory(report: SweepReport, full: bool) -> Section | None:
+    seen: dict[str, Row] = {}
+    for row in report.systems:
+        if (part := row.memory) is None:
+            continue
+        what = f"{row.levels.get('embedder', '')} in {row.levels.get('index', '')}"
+        built = Cell(f"{part.built_s:,.1f} s" if part.built_s else None)
+        figures = (part.bytes, part.million, part.ten_million)
+        seen.setdefault(what, (Cell(what), *(Cell(byte_size(figure)) for figure in figures), built))
+    rows = tuple(seen.values())
+    if not rows:
+        return None
+    shown = rows if full else rows[:SHOWN]
+    more = () if len(shown) == len(rows) else (f"{len(rows) - len(shown)} more in sweep.md",)
+    sentences = ("vectors and index together, here and by the same bytes a vector", *more)
+    return Section("Memory", sentences, Table(("vectors", "here", "1 million", "10 million", "built in"), shown))

@@ -1,0 +1,95 @@
+"""What a reader of a sweep is told: the choice, what matters, and nothing twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.sweeping import make_sweep
+
+from raggs.app.sweep import load_sweep, plan_sweep
+from raggs.sweeps.findings import findings
+from raggs.sweeps.folding import best_first, fold
+from raggs.sweeps.layout import BOTH, lay_out, lay_out_plan
+from raggs.sweeps.models import SweepReport
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> SweepReport:
+    """Three modes with 10 and 20 candidates; measures look at the first 10 at most, so k changes nothing."""
+    return make_sweep(tmp_path_factory.mktemp("sweep")).sweep().report
+
+
+def test_systems_that_measured_alike_are_one_line(report: SweepReport) -> None:
+    folded = fold(report, best_first(report))
+    assert {name: head.name for name, head in folded.items()} == {
+        "dense+wordllama+k20": "dense+wordllama+k10",
+        "lexical+k20": "lexical+k10",
+        "hybrid+wordllama+k20": "hybrid+wordllama+k10",
+    }
+    table = lay_out(report).scores.table
+    assert table is not None
+    assert len(table.rows) == 3
+    assert "3 folded" in " ".join(lay_out(report).scores.sentences)
+    assert "k 20 like k 10 (3x)" in " ".join(lay_out(report).scores.sentences)
+
+
+def test_waits_that_differ_by_more_than_the_jitter_are_not_alike(report: SweepReport) -> None:
+    ordered = best_first(report)
+    slow = next(row for row in ordered if row.name == "lexical+k20")
+    total = slow.latency.total
+    assert total is not None
+    later = total.model_copy(update={"p50": total.p50 + report.jitter_ms})
+    slower = slow.model_copy(update={"latency": slow.latency.model_copy(update={"total": later})})
+    folded = fold(report, [slower if row is slow else row for row in ordered])
+    assert set(folded) == {"dense+wordllama+k20", "hybrid+wordllama+k20"}
+
+
+def test_the_file_shows_every_system_and_the_screen_the_front(report: SweepReport) -> None:
+    full, brief = lay_out(report, full=True).scores.table, lay_out(report).scores.table
+    assert full is not None and brief is not None
+    assert len(full.rows) == len(report.systems)
+    names = " ".join(row[0].text for row in brief.rows)
+    assert str(report.choice.winner) in names
+    assert brief.rows[0][0].text.startswith(BOTH)
+
+
+def test_a_sign_is_explained_only_where_it_is_shown(report: SweepReport) -> None:
+    terms = {term.sign for term in lay_out(report).scores.terms}
+    assert BOTH in terms
+    assert "per 1,000" not in terms  # nothing costs anything, and a sentence says so
+    assert any("no system costs anything" in said for said in lay_out(report).scores.sentences)
+    alone = report.model_copy(update={"systems": report.systems[:1], "front": ()})
+    assert not {BOTH, "*"} & {term.sign for term in lay_out(alone).scores.terms}
+
+
+def test_the_choice_comes_first_then_what_is_not_known(report: SweepReport) -> None:
+    titles = [section.title for section in lay_out(report).sections]
+    assert titles[0] == "Which to ship"
+    assert titles.index("What the data cannot tell") < titles.index("What each axis buys")
+
+
+def test_steps_and_effects_that_change_nothing_are_a_sentence(report: SweepReport) -> None:
+    found = {section.title: section for section in findings(report, full=False)}
+    steps, effects = found["What more candidates bring"], found["What each axis buys"]
+    assert steps.table is None
+    assert steps.sentences[0].startswith("k 10 → 20 changes no ra_nwg@5 in any of 3 systems")
+    assert "nothing that can be seen: k 10 → 20" in effects.sentences
+    assert effects.table is not None
+    assert all(row[0].text != "k" for row in effects.table.rows)
+
+
+def test_a_plan_of_many_systems_is_told_by_axes(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    plan = plan_sweep(load_sweep(project.config))
+    few = lay_out_plan(plan).scores.table
+    assert few is not None
+    assert [row[0].text for row in few.rows] == list(plan.systems)
+    project.change(axes={"mode": ["dense", "lexical", "hybrid"], "k": [5, 10, 15, 20, 25]}, systems={"mine": {}})
+    plan = plan_sweep(load_sweep(project.config))
+    many = lay_out_plan(plan).scores
+    assert many.table is not None
+    assert {row[0].text: row[1].text for row in many.table.rows} == {
+        "mode": "dense, lexical, hybrid", "k": "5, 10, 15, 20, 25", "systems": "mine",
+    }  # fmt: skip
+    assert "all with rewrite none, embedder wordllama" in many.sentences[1]
