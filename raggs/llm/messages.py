@@ -86,16 +86,19 @@ class Took:
         tokens: that were sent.
         ms: between question and answer, without waits for a turn, one call after the other; None where not known.
         usd: what they cost.
+        searches: units by which a request for just this would be paid, of rerankers that are paid so.
     """
 
     calls: int = 0
     tokens: int = 0
     ms: float | None = 0.0
     usd: float = 0.0
+    searches: int = 0
 
     def __add__(self, other: Took) -> Took:
         ms = None if self.ms is None or other.ms is None else self.ms + other.ms
-        return Took(self.calls + other.calls, self.tokens + other.tokens, ms, self.usd + other.usd)
+        searches = self.searches + other.searches
+        return Took(self.calls + other.calls, self.tokens + other.tokens, ms, self.usd + other.usd, searches)
 
 
 @dataclass(frozen=True)

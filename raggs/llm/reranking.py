@@ -23,7 +23,7 @@ from raggs.errors import ProviderError
 from raggs.hashing import canonical_json
 from raggs.jsontypes import as_object, as_text
 from raggs.llm.cache import CachedAnswer
-from raggs.llm.calls import RerankCall
+from raggs.llm.calls import SEARCH_PASSAGES, RerankCall
 from raggs.llm.claims import asking
 from raggs.llm.conversation import Unusable
 from raggs.llm.faults import Fault
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from raggs.llm.ledger import CallLedger
 
 TASK = "rerank"
+ROUNDING = 1e-9  # searches
 BATCH_TOKENS = 250_000  # providers refuse requests of 300,000 or more; the estimate errs upwards
 
 
@@ -48,6 +49,7 @@ class Pair:
     Attributes:
         call: its name.
         among: how many passages it had.
+        searches: units by which it was paid.
         ms: its time.
         tokens, usd: of what it took, this passage's part.
     """
@@ -55,13 +57,15 @@ class Pair:
     score: float
     call: str
     among: int
+    searches: int
     ms: float
     tokens: int
     usd: float
 
     def cached(self, model: str) -> CachedAnswer:
         """As it is cached."""
-        raw = canonical_json({"call": self.call, "of": self.among, "score": self.score})
+        shown = {"call": self.call, "of": self.among, "score": self.score, "searches": self.searches}
+        raw = canonical_json(shown)
         return CachedAnswer(raw, model, self.tokens, 0, self.usd, self.ms)
 
     @classmethod
@@ -71,10 +75,19 @@ class Pair:
             found = {} if cached is None else as_object(json.loads(cached.raw))
         except (ValueError, RecursionError):
             return None
-        score, call, among = _number(found.get("score")), as_text(found.get("call")), found.get("of")
-        if cached is None or cached.ms is None or score is None or call is None or not isinstance(among, int):
+        score, call = _number(found.get("score")), as_text(found.get("call"))
+        among, searches = found.get("of"), found.get("searches")
+        if cached is None or cached.ms is None or score is None or call is None:
             return None
-        return cls(score, call, among, cached.ms, cached.prompt_tokens, cached.usd)
+        if not (isinstance(among, int) and among > 0 and isinstance(searches, int)):
+            return None
+        return cls(score, call, among, searches, cached.ms, cached.prompt_tokens, cached.usd)
+
+    @property
+    def weight(self) -> float:
+        """As how many passages it was counted: more than one, if there were long ones in its call."""
+        least = -(-self.among // SEARCH_PASSAGES)
+        return max(1.0, SEARCH_PASSAGES * self.searches / self.among) if self.searches > least else 1.0
 
 
 Pairs = dict[str, Pair]  # by key
@@ -159,7 +172,8 @@ class Scoring:
         """Scores in the order of the passages, and what those calls took."""
         pairs = list({key: self._known[key] for key in self._keys}.values())
         tokens, usd = sum(pair.tokens for pair in pairs), math.fsum(pair.usd for pair in pairs)
-        took = Took(len({pair.call for pair in pairs}), tokens, self._ms(pairs), usd)
+        searches = math.ceil(math.fsum(pair.weight for pair in pairs) / SEARCH_PASSAGES - ROUNDING)
+        took = Took(len({pair.call for pair in pairs}), tokens, self._ms(pairs), usd, searches)
         return Scored(tuple(self._known[key].score for key in self._keys), took)
 
     def _ms(self, pairs: Sequence[Pair]) -> float | None:
@@ -200,7 +214,7 @@ class Scoring:
                     trace.outcome, problem = "unusable", str(unusable)
                     continue
                 trace.outcome = "answered"
-                return _pairs(scores, call, trace.took, usd)
+                return _pairs(scores, call, trace.took, usd, found.searches)
         raise ProviderError(
             f"{call.model} gave no usable scores: {problem}", remedy="check that it is a reranker, and its parameters"
         )
@@ -234,13 +248,13 @@ def _number(found: object) -> float | None:
     return float(found)
 
 
-def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float) -> list[Pair]:
+def _pairs(scores: Sequence[float], call: RerankCall, took: Took, usd: float, searches: int) -> list[Pair]:
     """Each score with its part of what the call took, by length. `usd`: with answers before it that were of no use."""
     name, whole = uuid4().hex, sum(call.sizes)
     ends = [took.tokens * end // whole for end in accumulate(call.sizes)]  # so that the parts add up to all
     starts = [0, *ends[:-1]]
     ms = round(took.ms or 0.0, 3)
     return [
-        Pair(score, name, len(scores), ms, end - start, usd * size / whole)
+        Pair(score, name, len(scores), searches, ms, end - start, usd * size / whole)
         for score, size, start, end in zip(scores, call.sizes, starts, ends, strict=True)
     ]

@@ -6,13 +6,12 @@ candidates is known at 50.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from raggs.llm import Parameters, RerankRequest
+from raggs.llm import Parameters, RerankRequest, Took
 from raggs.llm.calls import searches_of
 from raggs.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
 from raggs.settings import Causes, Effort
@@ -20,7 +19,6 @@ from raggs.settings import Causes, Effort
 if TYPE_CHECKING:
     from raggs.artifacts import Passage
 
-ROUNDING = 1e-6  # searches
 OURS = frozenset({"documents", "query", "return_documents", "top_k", "top_n"})
 
 
@@ -84,13 +82,10 @@ class LiteLLMReranker(Reranker):
             )
         )
         took = found.took
-        ms, usd = took.ms if passages else None, self._usd(took.usd)
+        ms, usd = took.ms if passages else None, self._usd(took)
         return Reranking.of(passages, found.scores, tokens=took.tokens, ms=ms, calls=took.calls, usd=usd)
 
-    def _usd(self, paid: float) -> float:
+    def _usd(self, took: Took) -> float:
         """What such a request costs by itself: searches are paid whole, also where one served more passages."""
         price = self.context.llm.price(self.config.model)
-        if price is None or not price.per_1k_searches:
-            return paid
-        each = price.per_1k_searches / 1000
-        return each * math.ceil(paid / each - ROUNDING)
+        return price.usd(took.tokens, 0, took.searches) if price and price.per_1k_searches else took.usd

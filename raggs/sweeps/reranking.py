@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from raggs.artifacts import EmbedRecord, Passage
-from raggs.errors import ProviderError
+from raggs.errors import BudgetError, ProviderError
 from raggs.fusion.duplicates import group_duplicates
 from raggs.progress import Building
-from raggs.rerankers.base import Reranking
+from raggs.rerankers.base import RerankerConfig, Reranking
 from raggs.sweeps.once import all_or_none
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.world import World
@@ -55,6 +56,25 @@ def require_whole(found: Mapping[str, Reranking]) -> None:
             f"{len(lost)} of {plural(len(found), 'list')} could not be reranked whole: query {qid}: {problem}",
             remedy="run again: what was paid is cached",
         )
+
+
+def probe(
+    world: World, spec: RerankerConfig, rerankings: Mapping[str, Reranking], records: Sequence[EmbedRecord]
+) -> dict[str, float]:
+    """Milliseconds of a paid reranker that is asked some questions again, one at a time; those that fail are left out.
+
+    Args:
+        rerankings: by id of the question, what it made of the candidates before.
+    """
+    reranker, ms = world.workshop.reranker(spec, keeps=False), {}
+    for record in records:
+        docs = [each.doc_id for each in rerankings[record.qid].ranked]
+        found = world.passages.get(docs)
+        with suppress(BudgetError, ProviderError):
+            asked = reranker.rerank(record.rewrite, record.language, [found[doc] for doc in docs])
+            if (took := world.workshop.loop.run(asked).ms) is not None:
+                ms[record.qid] = round(took, 4)
+    return ms
 
 
 def _unlike(world: World, docs: Sequence[str]) -> list[Passage]:

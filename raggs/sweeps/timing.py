@@ -22,12 +22,13 @@ from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.latency import latency_of, sample
 from raggs.sweeps.models import LatencyPart, StepKind, Timing
-from raggs.sweeps.parts import EMBEDDING, PREPARING, Final, Parts, Search
+from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, Final, Parts, Search
+from raggs.sweeps.reranking import probe
 from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import World
 
 RUNFILE = "runfile"  # made elsewhere, in a time that nobody here knows
-PROBES = 10  # calls that time a paid embedder whose vectors were all paid for before
+PROBES = 10  # calls that time what is paid for, where its answers came from calls of another size
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,13 @@ class Clock:
         if key is None or final.rerankings is None or (key, 1) in self._known or system.reranker is None:
             return
         ms = {qid: round(found.ms, 4) for qid, found in final.rerankings.items() if found.ms is not None}
+        paid = bool(self._parts.reranker(system.reranker).models)
+        lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
+        if paid and len(ms) < PROBES and lacking:  # scores are kept by passage, and were paid for at another k
+            records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
+            self._parts.book(RERANKING)
+            ms |= probe(self._world, system.reranker, final.rerankings, records)
         if ms:
-            paid = bool(self._parts.reranker(system.reranker).models)
             what = f"rerank {system.k} by {system.levels['reranker']}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
 

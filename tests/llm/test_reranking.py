@@ -186,6 +186,19 @@ def test_searches_are_paid_by_the_hundred_passages(bench, count, searches, count
         assert took.usd == pytest.approx(llm.spent.usd)
 
 
+@pytest.mark.parametrize("counted", [True, False])
+def test_a_part_of_what_is_known_costs_what_it_would_by_itself(bench, counted):
+    long = [f"{number} " + "word " * 500 for number in range(60)]  # counts for several passages, where nobody counts
+    with bench(count_tokens=counted) as b:
+        assert rerank(b, passages(250)).took.searches == 3
+        assert [rerank(b, passages(count)).took.searches for count in (50, 100, 101, 250)] == [1, 1, 2, 3]
+        assert rerank(b, [*passages(10), "one", "more"]).took.searches == 1
+        whole = rerank(b, long).took.searches
+        assert whole == (1 if counted else 2)
+        assert rerank(b, long[:10]).took.searches == 1
+        assert b.server.count == 3
+
+
 def test_tokens_are_paid_by_the_million(bench):
     with bench() as b:
         llm = layer(b, PRICE)
@@ -370,11 +383,11 @@ def test_a_rehearsal_counts_what_is_missing(bench):
     "raw", ["", "[]", "{}", '{"score": NaN, "call": "c", "of": 1}', '{"score": true, "call": "c", "of": 1}']
 )
 def test_a_damaged_entry_is_a_miss(raw):
-    entry = Pair(0.25, "c", 4, 3.5, 7, 0.5).cached(MODEL)
-    assert Pair.of(entry) == Pair(0.25, "c", 4, 3.5, 7, 0.5)
+    entry = Pair(0.25, "c", 4, 1, 3.5, 7, 0.5).cached(MODEL)
+    assert Pair.of(entry) == Pair(0.25, "c", 4, 1, 3.5, 7, 0.5)
     assert Pair.of(CachedAnswer(**{**vars(entry), "raw": raw})) is None
     assert Pair.of(CachedAnswer(**{**vars(entry), "ms": None})) is None
-    assert json.loads(entry.raw) == {"score": 0.25, "call": "c", "of": 4}
+    assert json.loads(entry.raw) == {"score": 0.25, "call": "c", "of": 4, "searches": 1}
 
 
 def test_a_price_that_was_forgotten_is_not_zero():
