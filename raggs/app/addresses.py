@@ -28,7 +28,7 @@ SERVERS = ("_BASE_URL", "_API_BASE", "_API_URL")
 HOMES = frozenset(
     {"api.anthropic.com", "api.cohere.com", "api.deepseek.com", "api.fireworks.ai", "api.groq.com", "api.mistral.ai"}
     | {"api.openai.com", "api.perplexity.ai", "api.together.xyz", "api.x.ai", "generativelanguage.googleapis.com"}
-    | {"openrouter.ai"}
+    | {"api.jina.ai", "api.voyageai.com", "openrouter.ai"}
 )
 ASKING = {
     "embed": ("embed",),

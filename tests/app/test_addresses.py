@@ -9,7 +9,7 @@ import pytest
 from support.project import make_project
 
 from raggs.app import addresses
-from raggs.app.addresses import Destination, permit, settings_file, trust
+from raggs.app.addresses import Destination, is_known, permit, settings_file, trust
 from raggs.app.run import run
 from raggs.app.validate import validate
 from raggs.config.load import load_config
@@ -146,3 +146,11 @@ def test_a_dotenv_makes_no_address_known_and_runs_no_code(
     assert "evil" not in told
     for name in given:
         os.environ.pop(name, None)
+
+
+@pytest.mark.parametrize(
+    "address", ["https://api.voyageai.com/v1", "https://api.jina.ai/v1", "https://api.cohere.com/v2"]
+)
+def test_the_homes_of_rerankers_are_known(address):
+    assert is_known(Destination("llm.api_base", address, ("A_KEY",)))
+    assert not is_known(Destination("llm.api_base", address.replace("https", "http"), ("A_KEY",)))
