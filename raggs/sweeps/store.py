@@ -131,7 +131,7 @@ class SweepStore:
         return path.relative_to(self.folder).as_posix()
 
     def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
-        """Write what was found; runs of systems that are no more go away."""
+        """Write what was found; runs and plots of what is no more go away."""
         with disk(self.folder, REMEDY):
             self.folder.mkdir(parents=True, exist_ok=True)
             rows = list(rows)
@@ -141,6 +141,9 @@ class SweepStore:
             mine = {row.file for row in rows if row.file}
             for path in (self.folder / RUNS).glob("*.trec"):
                 if path.relative_to(self.folder).as_posix() not in mine:
+                    path.unlink()
+            for path in self.folder.glob("*.svg"):
+                if path.name not in texts:
                     path.unlink()
             remove_leftovers(self.folder)
             kept = manifest.model_copy(

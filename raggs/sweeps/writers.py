@@ -1,4 +1,4 @@
-"""A sweep's report as files: sweep.json for programs, sweep.csv for spreadsheets, sweep.md for people."""
+"""A sweep's report as files: sweep.json for programs, sweep.csv for spreadsheets, sweep.md and plots for people."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from raggs.evaluation.models import Number, ScorePart
 from raggs.evaluation.writers import markdown
 from raggs.sweeps.layout import lay_out
 from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.plots import plots
 from raggs.text import spreadsheet_cell
 
 UNKNOWN = ScorePart(mean=None, low=None, high=None, valid=0)
@@ -17,10 +18,13 @@ UNKNOWN = ScorePart(mean=None, low=None, high=None, valid=0)
 
 def report_files(report: SweepReport) -> dict[str, str]:
     """By file name, its text."""
+    drawn = plots(report)
+    shown = "".join(f"\n![{words}]({name})\n" for name, (words, _) in drawn.items())
     return {
         "sweep.json": report.model_dump_json(indent=2) + "\n",
         "sweep.csv": table_csv(report),
-        "sweep.md": markdown(lay_out(report, full=True)),
+        "sweep.md": markdown(lay_out(report, full=True)) + (f"\n## Plots\n{shown}" if drawn else ""),
+        **{name: svg for name, (_, svg) in drawn.items()},
     }
 
 

@@ -31,6 +31,7 @@ def test_every_system_has_lists_scores_times_and_costs(tmp_path: Path) -> None:
     assert report.choice.winner in report.front
     assert {path.name for path in project.out.iterdir()} == {
         "manifest.json", "runs", "sweep.csv", "sweep.json", "sweep.md", "systems.jsonl", "timings.jsonl",
+        "front.svg", "quality-over-k.svg", "latency-over-k.svg", "effects.svg",
     }  # fmt: skip
 
 
@@ -98,6 +99,7 @@ def test_a_system_that_is_taken_out_leaves_no_file_behind(tmp_path: Path) -> Non
     project.change(axes={"mode": "lexical", "k": [10]})
     assert len(project.sweep().report.systems) == 1
     assert [path.name for path in (project.out / "runs").iterdir()] == ["lexical.trec"]
+    assert [path.name for path in project.out.glob("*.svg")] == ["front.svg"]
 
 
 def test_other_limits_choose_again_and_write_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

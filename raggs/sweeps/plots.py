@@ -1,0 +1,214 @@
+"""The plots of a sweep, as SVG files beside sweep.md: the front, quality and waiting over k, what each axis buys.
+
+From the report alone, so that an audit draws them again. A plot without anything to show is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+from raggs.evaluation.models import Number
+from raggs.sweeps.folding import best_first, fold
+from raggs.sweeps.models import EffectPart, SweepReport, SystemRow
+from raggs.sweeps.svg import LINE, WIDTH, Box, Drawing, Scale, place_label, shortened, spread
+from raggs.sweeps.words import ms, usd
+
+LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot
+KEYED = 12  # systems that are named below a plot
+SERIES = 8  # lines of a plot over k
+BARS = 24  # effects
+WIDE = 100  # letters of a line of text
+COLOURS = "blue: the front, over all measures that decide, waiting and price; grey: the others"
+Point = tuple[SystemRow, float, float]
+Figure = Callable[[SystemRow], Number]
+
+
+def plots(report: SweepReport) -> dict[str, tuple[str, str]]:
+    """By file name, what a plot shows in words, and its SVG."""
+    measure = report.quality[0]
+    found = {
+        "front.svg": (f"{measure} and waiting of each system", _front(report, _wait, "ms")),
+        "front-cost.svg": (f"{measure} and price of each system", _front(report, _price, "usd")),
+        "quality-over-k.svg": (f"{measure} over candidates", _over_k(report, _quality(measure), measure)),
+        "latency-over-k.svg": ("waiting over candidates", _over_k(report, _wait, "p50 in ms")),
+        "effects.svg": (f"what each axis buys in {measure}", _effects(report)),
+    }
+    return {name: (words, svg) for name, (words, svg) in found.items() if svg is not None}
+
+
+def _wait(row: SystemRow) -> Number:
+    return None if row.latency.total is None else row.latency.total.p50
+
+
+def _price(row: SystemRow) -> Number:
+    return None if row.cost is None else row.cost.total
+
+
+def _quality(measure: str) -> Figure:
+    return lambda row: None if measure not in row.scores else row.scores[measure].mean
+
+
+# --- the front ------------------------------------------------------------------------------------------------
+
+
+def _front(report: SweepReport, figure: Figure, unit: str) -> str | None:
+    """Quality over waiting or price; the front joined, the choice ringed, the limits dashed."""
+    measure, ordered = report.quality[0], best_first(report)
+    folded, quality = fold(report, ordered), _quality(report.quality[0])
+    rows = [row for row in ordered if row.name not in folded]
+    points = [(row, x, y) for row in rows if (x := figure(row)) is not None and (y := quality(row)) is not None]
+    if not points or (unit == "usd" and len({x for _, x, _ in points}) < 2):
+        return None
+    keyed = [point for point in points if _named(report, point[0])][:KEYED]
+    foot = TOP + HIGH
+    waits, limits = unit == "ms", report.choice.limits
+    limit = limits.get("latency_ms" if waits else "usd_per_1k")
+    across = Scale.of([x for _, x, _ in points] + ([limit] if limit else []), LEFT, RIGHT, log=True)
+    up = Scale.of([y for _, _, y in points] + [limits[key] for key in ("quality",) if key in limits], foot, TOP)
+    drawing = Drawing(f"{measure} over {'waiting' if waits else 'price'}", foot + 3.2 * LINE + (len(keyed) + 1) * LINE)
+    scale = ", logarithmic" if across.log else ""
+    title = "p50 in ms before generation" if waits else "USD for 1,000 questions"
+    drawing.frame(across, up, (title + scale, measure))
+    _limits(drawing, across, up, limit, limits.get("quality"))
+    _front_line(drawing, [(across.at(x), up.at(y)) for row, x, y in points if row.name in report.front])
+    _points(drawing, report, points, keyed, (across, up))
+    _key(drawing, report, keyed, (foot + 3.4 * LINE, ms if waits else usd))
+    return drawing.svg()
+
+
+def _named(report: SweepReport, row: SystemRow) -> bool:
+    return row.name in report.front or row.name == report.choice.winner
+
+
+def _limits(drawing: Drawing, across: Scale, up: Scale, limit: float | None, target: float | None) -> None:
+    if limit is not None:
+        drawing.line(across.at(limit), up.start, across.at(limit), up.end, "limit")
+        drawing.text(across.at(limit) - 5, up.end + 12, "limit", "soft", "end")
+    if target is not None:
+        drawing.line(across.start, up.at(target), across.end, up.at(target), "limit")
+        drawing.text(across.end - 5, up.at(target) - 5, "quality to be reached", "soft", "end")
+
+
+def _front_line(drawing: Drawing, places: Sequence[tuple[float, float]]) -> None:
+    """Steps from the fastest (or cheapest) to the best, over those that are the best so far."""
+    best: list[tuple[float, float]] = []
+    for x, y in sorted(places):
+        if not best or y < best[-1][1]:
+            best.append((x, y))
+    if len(best) > 1:
+        corners = [corner for one, other in pairwise(best) for corner in ((other[0], one[1]), other)]
+        drawing.path([best[0], *corners], "frontline")
+
+
+def _points(
+    drawing: Drawing, report: SweepReport, points: Sequence[Point], keyed: Sequence[Point], scales: tuple[Scale, Scale]
+) -> None:
+    across, up = scales
+    taken = [Box(across.at(x) - 4, up.at(y) - 4, across.at(x) + 4, up.at(y) + 4) for _, x, y in points]
+    inside = Box(across.start, up.end, across.end, up.start)
+    for row, x, y in reversed(points):
+        on = row.name in report.front
+        drawing.dot(across.at(x), up.at(y), "front" if on else "other", row.name, 5 if on else 4)
+        if row.name == report.choice.winner:
+            drawing.dot(across.at(x), up.at(y), "chosen", row.name, 9)
+    for number, (_, x, y) in enumerate(keyed, start=1):
+        if place := place_label(across.at(x), up.at(y), str(number), taken, inside):
+            drawing.text(*place, str(number), "strong")
+
+
+def _key(
+    drawing: Drawing, report: SweepReport, keyed: Sequence[Point], where: tuple[float, Callable[[float], str]]
+) -> None:
+    """Who the numbers are."""
+    top, said = where
+    for number, (row, x, y) in enumerate(keyed, start=1):
+        chosen = row.name == report.choice.winner
+        what = " (the choice, ringed)" if chosen else ""
+        words = f"{number}  {shortened(row.name, WIDE - 40)}: {y:.3f}, {said(x)}{what}"
+        drawing.text(LEFT, top + (number - 1) * LINE, words, "strong" if chosen else "")
+    drawing.text(
+        LEFT,
+        top + len(keyed) * LINE,
+        "blue: the front, over all measures that decide, waiting and price; grey: the others",
+        "soft",
+    )
+
+
+# --- over k ---------------------------------------------------------------------------------------------------
+
+
+def _over_k(report: SweepReport, figure: Figure, title: str) -> str | None:
+    """A line for each kind of systems that differ in k alone; lines that are the same are one."""
+    lines = _series(report, figure)[:SERIES]
+    if not lines:
+        return None
+    foot, ks = TOP + HIGH, sorted({k for _, line in lines for k, _ in line})
+    across = Scale.of(ks, LEFT, RIGHT - 26)
+    up = Scale.of([value for _, line in lines for _, value in line], foot, TOP)
+    drawing = Drawing(f"{title} over candidates", foot + 3.2 * LINE + len(lines) * LINE)
+    drawing.frame(across, up, ("k, candidates", title), ks)
+    ends = spread([up.at(line[-1][1]) + 4 for _, line in lines], 13, TOP, foot)
+    for number, ((names, line), end) in enumerate(zip(lines, ends, strict=True), start=1):
+        places = [(across.at(k), up.at(value)) for k, value in line]
+        drawing.path(places, "series")
+        for x, y in places:
+            drawing.dot(x, y, "front", names[0], 3.5)
+        drawing.line(places[-1][0] + 4, places[-1][1], RIGHT - 14, end - 4, "link")
+        drawing.text(RIGHT - 11, end, str(number), "strong")
+        alike = f" and {len(names) - 1} alike" if len(names) > 1 else ""
+        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {shortened(names[0], WIDE - 15)}{alike}")
+    return drawing.svg()
+
+
+def _series(report: SweepReport, figure: Figure) -> list[tuple[list[str], list[tuple[int, float]]]]:
+    """Names and (k, value) of systems that differ in k alone, the best first."""
+    families: dict[str, list[SystemRow]] = {}
+    for row in best_first(report):
+        if "k" in row.levels and figure(row) is not None:
+            families.setdefault(_family(row), []).append(row)
+    same: dict[str, tuple[list[str], list[tuple[int, float]]]] = {}
+    for name, rows in families.items():
+        line = [(row.k, figure(row) or 0.0) for row in sorted(rows, key=lambda each: each.k)]
+        if len(line) > 1:
+            same.setdefault(repr([(k, f"{value:.5g}") for k, value in line]), ([], line))[0].append(name)
+    return list(same.values())
+
+
+def _family(row: SystemRow) -> str:
+    """A system without its k."""
+    levels = {axis: level for axis, level in row.levels.items() if axis != "k"}
+    named = row.name.split("+")
+    short = "+".join(part for part in named if part != f"k{row.k}")
+    return short if short != row.name else " ".join(f"{axis} {level}" for axis, level in levels.items())
+
+
+# --- effects --------------------------------------------------------------------------------------------------
+
+
+def _effects(report: SweepReport) -> str | None:
+    """A dot with its interval for each change of a level, zero marked; grey where it may be chance."""
+    parts = [part for part in report.effects if part.quality is not None][:BARS]
+    if not parts:
+        return None
+    left, foot = 300, TOP + len(parts) * LINE * 1.3 + 8
+    ends = [value for part in parts for value in (part.quality, part.low, part.high) if value is not None]
+    across, up = Scale.of([*ends, 0.0], left, RIGHT), Scale(0, 1, foot, TOP)
+    drawing = Drawing(f"What each axis buys in {report.quality[0]}", foot + 3.4 * LINE)
+    for value in across.ticks():
+        drawing.line(across.at(value), foot, across.at(value), TOP, "grid")
+        drawing.text(across.at(value), foot + LINE, f"{value:+,.4g}" if value else "0", "soft", "middle")
+    drawing.line(across.at(0), foot, across.at(0), up.end, "axis")
+    for number, part in enumerate(parts):
+        _bar(drawing, part, across, TOP + (number + 0.8) * LINE * 1.3)
+    told = f"mean change with {report.confidence:.0%} intervals; grey: may be chance"
+    drawing.text((left + RIGHT) / 2, foot + 2.2 * LINE, told, "soft", "middle")
+    return drawing.svg()
+
+
+def _bar(drawing: Drawing, part: EffectPart, across: Scale, y: float) -> None:
+    name = f"{part.axis}: {part.against} → {part.level}"
+    drawing.text(288, y + 4, shortened(name, 42), "", "end")
+    if part.low is not None and part.high is not None:
+        drawing.line(across.at(part.low), y, across.at(part.high), y, "bar" if part.clear else "doubt")
+    drawing.dot(across.at(part.quality or 0.0), y, "front" if part.clear else "doubtdot", name)

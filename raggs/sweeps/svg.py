@@ -1,0 +1,204 @@
+"""Drawing without a library: scales, ticks, marks and labels, as one SVG file that stands alone.
+
+Same input, same bytes. Every text is escaped, since names are a user's. Colours follow the reader's light or dark
+screen, and nothing is told by colour alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from raggs.text import visible
+
+WIDTH = 760
+LETTER = 6.3  # about the width of a letter, in units of the drawing
+LINE = 17  # between two lines of text
+ROOM = 0.07  # of a scale, beyond its values
+FEW = 3  # ticks that a logarithmic scale needs
+FAR = 20  # ratio of values from which a scale is logarithmic
+FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # by XML 1.0
+STYLE = """
+.page{fill:#fff} text{fill:#222;font:12px system-ui,sans-serif} .title{font-weight:600;font-size:14px}
+.soft{fill:#666} .strong{font-weight:600} .grid{stroke:#e4e4e4} .axis{stroke:#888}
+.limit{stroke:#b3261e;stroke-dasharray:6 4}
+.other{fill:#b5b5b5} .front{fill:#0b6bcb} .frontline{stroke:#0b6bcb;fill:none;stroke-width:1.5}
+.chosen{fill:none;stroke:#c2410c;stroke-width:2.5} .bar{stroke:#0b6bcb;stroke-width:2}
+.doubt{stroke:#999;stroke-width:2}
+.doubtdot{fill:#999} .series{stroke:#0b6bcb;fill:none;stroke-width:1.6} .link{stroke:#bbb;stroke-width:.7}
+@media (prefers-color-scheme:dark){.page{fill:#16181c} text{fill:#e6e6e6} .soft{fill:#a0a0a0} .grid{stroke:#2e3238}
+.axis{stroke:#777} .limit{stroke:#ff8a80} .other{fill:#666} .front{fill:#6cb6ff} .frontline,.bar,.series{stroke:#6cb6ff}
+.chosen{stroke:#ffab70} .doubt{stroke:#777} .doubtdot{fill:#777} .link{stroke:#555}}
+""".strip()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """From values to places.
+
+    Attributes:
+        low, high: the values at its ends; low < high.
+        start, end: where these are in the drawing; `end` may be the smaller one.
+        log: whether equal ratios are equally far.
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool = False
+
+    @classmethod
+    def of(cls, values: Iterable[float], start: float, end: float, *, log: bool = False) -> Scale:
+        """A scale around values, logarithmic where that is allowed and they lie far apart."""
+        found = sorted(values)
+        low, high = found[0], found[-1]
+        if log and low > 0 and high / low >= FAR:
+            room = (high / low) ** ROOM
+            return cls(low / room, high * room, start, end, log=True)
+        room = (high - low) * ROOM or abs(high) * ROOM or 1.0
+        return cls(low - room, high + room, start, end)
+
+    def at(self, value: float) -> float:
+        """The place of a value."""
+        low, high, own = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        return self.start + (own - low) / (high - low) * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        """Round values between the ends, some five of them."""
+        if self.log:
+            first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+            for steps in ((1,), (1, 2, 5)):
+                found = [each * 10.0**power for power in range(first, last + 1) for each in steps]
+                inside = [value for value in found if self.low <= value <= self.high]
+                if len(inside) >= FEW:
+                    return inside
+        step = _round_step((self.high - self.low) / 5)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [round(number * step, 10) for number in range(first, last + 1)]
+
+
+def _round_step(raw: float) -> float:
+    power = 10.0 ** math.floor(math.log10(raw))
+    return power * next(each for each in (1, 2, 2.5, 5, 10) if each * power >= raw * 0.999)
+
+
+class Drawing:
+    """One figure, drawn from top to bottom.
+
+    Args:
+        title: above it.
+        height: of all, in units of which `WIDTH` are its width.
+    """
+
+    def __init__(self, title: str, height: float) -> None:
+        self._title, self._height = clean(title), height
+        self._parts: list[str] = []
+        self.text(16, 26, title, "title")
+
+    def text(self, x: float, y: float, words: str, kind: str = "", anchor: str = "start") -> None:
+        """Words; `kind` is a class of the style."""
+        end = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{_class(kind)}{end}>{clean(words)}</text>')
+
+    def line(self, x: float, y: float, to_x: float, to_y: float, kind: str) -> None:
+        """A straight line."""
+        self._parts.append(f'<path d="M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}"{_class(kind)}/>')
+
+    def path(self, points: Sequence[tuple[float, float]], kind: str) -> None:
+        """A line through points."""
+        self._parts.append(f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y in points)}"{_class(kind)}/>')
+
+    def dot(self, x: float, y: float, kind: str, name: str, radius: float = 4) -> None:
+        """A mark, with a name that is shown to whoever points at it."""
+        told = f"<title>{clean(name)}</title>"
+        self._parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"{_class(kind)}>{told}</circle>')
+
+    def frame(self, across: Scale, up: Scale, titles: tuple[str, str], at: Sequence[float] | None = None) -> None:
+        """Ticks with their values, and what the two scales are; `at`: ticks across."""
+        left, right, foot, top = across.start, across.end, up.start, up.end
+        for value in across.ticks() if at is None else at:
+            self.line(across.at(value), foot, across.at(value), top, "grid")
+            self.text(across.at(value), foot + LINE, f"{value:,.6g}", "soft", "middle")
+        for value in up.ticks():
+            self.line(left, up.at(value), right, up.at(value), "grid")
+            self.text(left - 7, up.at(value) + 4, f"{value:,.6g}", "soft", "end")
+        self.line(left, foot, right, foot, "axis")
+        self.line(left, foot, left, top, "axis")
+        self.text((left + right) / 2, foot + 2.2 * LINE, titles[0], "soft", "middle")
+        self.text(left, top - 8, titles[1], "soft")
+
+    def svg(self) -> str:
+        """The file."""
+        size = f'viewBox="0 0 {WIDTH} {self._height:g}" width="100%" style="max-width:{WIDTH * 1.25:g}px"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{self._title}">'
+        page = f'<rect width="{WIDTH}" height="{self._height:g}" class="page"/>'
+        return "\n".join([head, f"<style>{STYLE}</style>", page, *self._parts, "</svg>"]) + "\n"
+
+
+def clean(words: str) -> str:
+    """A text that is no markup, and holds nothing that XML forbids."""
+    return escape(FORBIDDEN.sub("\ufffd", visible(words)), quote=True)
+
+
+def shortened(words: str, letters: int) -> str:
+    """A long text without its middle."""
+    if len(words) <= letters:
+        return words
+    head = (letters - 1) * 2 // 3
+    return f"{words[:head]}…{words[len(words) - (letters - 1 - head) :]}"
+
+
+def _class(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""
+
+
+# --- labels that do not overlap -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether they overlap."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+def place_label(x: float, y: float, words: str, taken: list[Box], inside: Box) -> tuple[float, float] | None:
+    """Where a label of the point (x, y) may begin, on the base line, or None; its place is then taken."""
+    wide, high = len(words) * LETTER * 1.15, 13.0
+    for far in (7, 13, 20, 28):
+        for dx, dy in ((1, -1), (1, 1), (-1, -1), (-1, 1), (0, -1), (0, 1), (1, 0), (-1, 0)):
+            left = x + dx * far - (wide if dx < 0 else wide / 2 if dx == 0 else 0)
+            base = y + dy * far + (high if dy > 0 else high / 2 if dy == 0 else 0) - 2
+            box = Box(left, base - high + 3, left + wide, base + 2)
+            held = box.left >= inside.left and box.right <= inside.right and box.top >= inside.top
+            if held and box.bottom <= inside.bottom and not any(box.meets(other) for other in taken):
+                taken.append(box)
+                return left, base
+    return None
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places near those wanted, at least `gap` apart, in their order, from `low` to `high` as far as there is room."""
+    order = sorted(range(len(wanted)), key=lambda at: (wanted[at], at))
+    placed = [0.0] * len(wanted)
+    floor = low
+    for at in order:
+        placed[at] = max(wanted[at], floor)
+        floor = placed[at] + gap
+    ceiling = high
+    for at in reversed(order):
+        placed[at] = min(placed[at], ceiling)
+        ceiling = placed[at] - gap
+    return placed
