@@ -10,10 +10,11 @@
     batch          the same questions by a provider's Batch API
     faults         what can go wrong, and what is done about it; guard: marks around texts that may hold orders
 
-There are two ways to a provider. Servers of OpenAI's protocol (chat, embeddings, files and batches) are asked by
-`http` over aiohttp; every other provider, and every parameter that the protocol does not have, goes through litellm.
-The openai package is not called: it stands beneath litellm, whose exceptions derive from its own, and for the five
-requests of the protocol it would be a third way to the same servers, with retries, time-outs and clients of its own.
+There are two ways to a provider. Servers of OpenAI's protocol (chat, embeddings, files and batches), and rerankers
+whose address is set, are asked by `http` over aiohttp; every other provider, and every parameter that the protocol
+does not have, goes through litellm. The openai package is not called: it stands beneath litellm, whose exceptions
+derive from its own, and for the five requests of the protocol it would be a third way to the same servers, with
+retries, time-outs and clients of its own.
 
 litellm, aiohttp and diskcache are imported at the first call that needs them. May import leaves alone.
 
