@@ -163,7 +163,7 @@ class PlainYaml:
             DataError: a number that is too long, or that is none.
         """
         text, kind = str(node.value), node.tag.removeprefix(CORE)
-        if kind not in PLAIN:
+        if kind not in PLAIN or ":" in text:  # a time, which YAML 1.1 takes for a number to base 60
             return text
         if kind in ("int", "float") and len(text) > MOST_DIGITS:
             raise self.fault(f"a number of {len(text):,} characters", node.start_mark.line + 1, "quote it, or round it")

@@ -16,7 +16,7 @@ from raggs.app.copies import cached_copies
 from raggs.errors import DataError, UsageError
 from raggs.jsontypes import as_object
 from raggs.manifests import goldenlock, signature
-from raggs.manifests.audit import Finding, notes
+from raggs.manifests.audit import Finding, notes, unfinished
 from raggs.manifests.audit import audit as findings_of
 from raggs.manifests.findings import MANIFEST
 from raggs.manifests.opened import open_run
@@ -34,6 +34,7 @@ class Audit:
 
     Attributes:
         findings: every lie; none means that the run is what it says.
+        unfinished: stages that have not finished; what there is of them was audited too.
         records: how many were read and checked.
         unchecked: what could not be looked at.
         notes: what there is to say that is no lie.
@@ -45,11 +46,12 @@ class Audit:
     unchecked: tuple[str, ...] = UNCHECKED
     notes: tuple[str, ...] = ()
     of: Literal["run", "sweep"] = "run"
+    unfinished: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether nothing was found."""
-        return not self.findings
+        """Whether nothing was found, and nothing is missing."""
+        return not self.findings and not self.unfinished
 
 
 def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = None) -> Audit:
@@ -76,7 +78,7 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         return Audit((Finding(MANIFEST, error.line, error.message), *outside), 0)
     meant = [] if lock is None else [*goldenlock.lock_findings(run, lock)]
     lies = (*found, *copies.findings, *meant, *outside)
-    return Audit(lies, rows, (*UNCHECKED, *copies.unchecked), tuple(notes(run)))
+    return Audit(lies, rows, (*UNCHECKED, *copies.unchecked), tuple(notes(run)), unfinished=unfinished(run))
 
 
 def is_sweep(folder: Path) -> bool:

@@ -27,8 +27,12 @@ class CachePart:
 
 
 def survey(workspace: Path) -> list[CachePart]:
-    """Every cache of a workspace; those that are not there have no entries."""
-    places = Places.of(workspace)
+    """Every cache of a workspace; those that are not there have no entries.
+
+    Raises:
+        UsageError: the workspace, or a cache in it, is no folder.
+    """
+    places = _places(workspace)
     parts = [_part(name, [places.folder(name)], note) for name, note in NOTES.items()]
     strangers = _strangers(places)
     return [*parts, _part(OTHER, strangers, LEFT)] if strangers else parts
@@ -41,16 +45,25 @@ def clear(workspace: Path, what: str) -> list[str]:
         The names of those that held something.
 
     Raises:
-        UsageError: no such cache, or a link leads to it; then nothing is cleared.
+        UsageError: no such cache, a link leads to it, or the workspace is no folder; then nothing is cleared.
     """
     known = (*NOTES, OTHER)
     if what != "all" and what not in known:
         raise UsageError(f"there is no cache {what!r}", remedy=did_you_mean(what, (*known, "all")))
-    places, names = Places.of(workspace), known if what == "all" else (what,)
+    places, names = _places(workspace), known if what == "all" else (what,)
     for name in names:
         for folder in _folders(places, name):
             _stay(workspace, folder)
     return [name for name in names if _clear(places, name)]
+
+
+def _places(workspace: Path) -> Places:
+    """Where the caches of a workspace lie."""
+    places = Places.of(workspace)
+    for path in (workspace, places.root, *(places.folder(name) for name in NOTES)):
+        if path.exists() and not path.is_dir():
+            raise UsageError(f"{path} is not a folder", remedy="name the folder that holds the runs: --workspace")
+    return places
 
 
 def _clear(places: Places, name: str) -> bool:
@@ -87,7 +100,7 @@ def _strangers(places: Places) -> list[Path]:
 def _part(name: str, folders: list[Path], note: str) -> CachePart:
     files = [path for folder in folders if folder.is_dir() for path in folder.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files)
-    if name not in ("llm", "rerank") or not files:
+    if name not in ("llm", "rerank") or not (files or (folders[0] / DATABASE).exists()):
         return CachePart(name, len(files), size, note)
     found = cache_stats(folders[0])
     return CachePart(name, found.entries, size, note, found.damaged)

@@ -83,9 +83,12 @@ def keygen(
 
 
 def _refuse(run: Path, found: Audit) -> None:
-    from raggs.errors import AuditError
+    from raggs.errors import AuditError, PartialError
     from raggs.text import plural
 
+    if not found.findings:
+        told = f"has not finished {', '.join(found.unfinished)}; what is there is as the manifest says"
+        raise PartialError(told, where=run, remedy="raggs run goes on with it")
     remedy = "run again to restore what was changed"
     raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy)
 
@@ -108,5 +111,5 @@ def _as_json(run: Path, found: Audit) -> None:
     from raggs.manifests.store import dump_json
 
     rows = [{"file": finding.file, "line": finding.line, "message": finding.message} for finding in found.findings]
-    shown = {"run": str(run), "ok": found.ok, "findings": rows}
+    shown = {"run": str(run), "ok": found.ok, "findings": rows, "unfinished": list(found.unfinished)}
     say_json(dump_json({**shown, "notes": list(found.notes), "unchecked": list(found.unchecked)}))

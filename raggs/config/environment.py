@@ -18,7 +18,7 @@ from dotenv import dotenv_values
 
 from raggs.config.source import MOST_CONFIG, VARIABLE, Origin, Source
 from raggs.errors import ConfigError, RaggsError
-from raggs.inputs import read_whole
+from raggs.inputs import read_whole, regular_file
 from raggs.jsontypes import Place
 from raggs.secrets import held, remember, secrets_of
 
@@ -41,8 +41,14 @@ def environment_for(config: Path) -> Mapping[str, str]:
     """The process's environment, and below it what the `.env` beside a configuration may give.
 
     What of the `.env` is not read is told in the log, once.
+
+    Raises:
+        ConfigError: the `.env` cannot be read.
+        DataError: it is a pipe or a device (/dev/null is an empty one).
     """
     file = config.parent / ".env"
+    if file.exists() and not file.samefile(os.devnull):
+        regular_file(file)
     try:
         given = dotenv_values(file) if file.is_file() else {}
     except UnicodeDecodeError as error:

@@ -106,12 +106,18 @@ def open_vectors(
         header = _read_header(place, wanted)
         if not header.complete:
             header = _build(place, wanted, store, embed, progress)
-        if (place / VECTORS).stat().st_size != wanted.rows * wanted.dims * 4:
-            raise DataError(
-                "the vectors are cut short", where=place, remedy="delete the folder; they are computed again"
-            )
-        vectors = np.memmap(place / VECTORS, np.float32, "r", shape=(wanted.rows, wanted.dims))
-    return VectorIndex(vectors, store, place, header)
+    return VectorIndex(_mapped(place, wanted), store, place, header)
+
+
+def _mapped(place: Path, wanted: Header) -> Vectors:
+    """The vectors that a complete header promises."""
+    file, remedy = place / VECTORS, "delete the folder; they are computed again"
+    with disk(place, "check the folder's permissions", "the vectors cannot be read"):
+        if not file.exists():
+            raise DataError("the vectors are gone", where=file, remedy=remedy)
+        if regular_file(file).stat().st_size != wanted.rows * wanted.dims * 4:
+            raise DataError("the vectors are cut short", where=place, remedy=remedy)
+        return np.memmap(file, np.float32, "r", shape=(wanted.rows, wanted.dims))
 
 
 def rows_done(folder: Path, embedder: str, dims: int, store: PassageStore) -> int:

@@ -82,7 +82,8 @@ REDIRECTED = Rule(
     "{model} is asked for at another address than it is at, and no redirect is followed",
     "set llm.api_base, or the model's own, to the address that answers itself",
 )
-UNSENT = (NO_KEY, _BAD_KEY)  # what was found out before anything was sent
+UNREACHED = Rule(Treatment.RETRY, ProviderError, "the provider cannot be reached")
+UNSENT = (NO_KEY, _BAD_KEY, UNREACHED)  # before anything was sent
 BUSY = Rule(Treatment.RETRY, ProviderError, "the provider limits the rate of calls")
 SLOW = Rule(Treatment.RETRY, ProviderError, "the provider did not answer in time")
 _DOWN = Rule(Treatment.RETRY, ProviderError, "the provider failed")
@@ -118,6 +119,7 @@ TABLE: Mapping[str, Rule] = {
     "Garbled": GARBLED,
     "RecursionError": GARBLED,
     "Redirected": REDIRECTED,
+    "Unreached": UNREACHED,
     "APIResponseValidationError": GARBLED,
     "JSONSchemaValidationError": GARBLED,
     "BadRequestError": _BAD,

@@ -5,7 +5,7 @@ litellm answers for every provider, at 4 ms of processor time a call and 3 s for
 calls, most of them to this protocol, which is a few requests of JSON. Whatever needs more than that (another provider,
 a model that is not asked by chat, a parameter that only litellm knows) goes the way of litellm: see `speaks`.
 
-A failed call leaves as `Refused`, `Garbled`, TimeoutError or aiohttp's ClientError, all of which have their row in
+A failed call leaves as `Refused`, `Garbled`, `Unreached`, TimeoutError or aiohttp's ClientError, each with a row in
 `raggs.llm.faults`. Nothing is tried twice here. The key is read from the environment at each call and kept nowhere.
 """
 
@@ -17,8 +17,10 @@ import json
 import os
 import ssl
 from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -61,12 +63,16 @@ class Garbled(Exception):
     """An answer that is not of the protocol."""
 
 
+class Unreached(Exception):
+    """There was no connection: nothing was sent, so nothing can have been charged for."""
+
+
 @cache
 def exceptions() -> tuple[type[Exception], ...]:
     """Everything that a request may raise."""
     import aiohttp
 
-    return (Refused, Garbled, Redirected, aiohttp.ClientError, OSError)
+    return (Refused, Garbled, Unreached, Redirected, aiohttp.ClientError, OSError)
 
 
 def speaks(model: str, parameters: Iterable[str], mode: str) -> bool:
@@ -125,10 +131,17 @@ class Server:
         base = (self.address or HOME).rstrip("/")
         sent = {**self._credentials(), **(headers or {})}
         session, trusted, proxy = await _session(), _trusted() if base.startswith("https:") else True, _proxy(base)
-        async with asyncio.timeout(self.timeout_s):
-            address = f"{base}/{path}"
+        address, way = f"{base}/{path}", _Way()
+        async with _connected(way, self.timeout_s), asyncio.timeout(self.timeout_s):
             request = session.request(
-                method, address, data=data, headers=sent, ssl=trusted, proxy=proxy, allow_redirects=False
+                method,
+                address,
+                data=data,
+                headers=sent,
+                ssl=trusted,
+                proxy=proxy,
+                allow_redirects=False,
+                trace_request_ctx=way,
             )
             async with request as response:
                 raw = await response.read()
@@ -153,6 +166,32 @@ class Server:
             if value := os.environ.get(known, "").strip():
                 found[header] = value
         return found
+
+
+@dataclass
+class _Way:
+    """How far a request has come."""
+
+    sent: bool = False
+
+
+@asynccontextmanager
+async def _connected(way: _Way, timeout_s: float) -> AsyncGenerator[None, None]:
+    """A fault in the block as `Unreached`, where no part of the request had been sent."""
+    from aiohttp import ClientConnectionError
+
+    try:
+        yield
+    except (TimeoutError, ClientConnectionError) as error:
+        if way.sent:
+            raise
+        raise Unreached(str(error) or f"no connection within {timeout_s:g} s") from error
+
+
+async def _note_sent(_: ClientSession, context: SimpleNamespace, __: object) -> None:
+    way = context.trace_request_ctx
+    if isinstance(way, _Way):
+        way.sent = True
 
 
 async def close() -> None:
@@ -231,8 +270,10 @@ async def _connections(loop: asyncio.AbstractEventLoop) -> AsyncGenerator[Client
 
     connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S)
     timeout = aiohttp.ClientTimeout(total=None)  # the caller's clock is the only one
+    trace = aiohttp.TraceConfig()
+    trace.on_request_headers_sent.append(_note_sent)
     try:
-        async with aiohttp.ClientSession(connector=connector, timeout=timeout) as session:
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trace_configs=[trace]) as session:
             yield session
     finally:
         _open.pop(loop, None)

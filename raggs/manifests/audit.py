@@ -32,7 +32,7 @@ from raggs.manifests.store import manifest_bytes
 from raggs.stages.base import AnyStage
 from raggs.stages.statistics import Statistics
 
-__all__ = ["Finding", "audit", "notes"]
+__all__ = ["Finding", "audit", "notes", "unfinished"]
 
 UNSEALED = "the manifest has no seal: a version of raggs made it that did not write one; run again to seal it"
 Lines = dict[int, LedgerLine]
@@ -45,15 +45,24 @@ def audit(run: OpenedRun) -> Iterator[Finding]:
     lines: Lines = {}
     yield from _ledger(run, lines)
     damaged: set[str] = set()
+    to_come = unfinished(run)
     for name in run.pipeline.order:
         lock = run.manifest.stages.get(name)
         if lock is None:
-            yield Finding(MANIFEST, None, f"stage {name} has no lock: it has not finished")
+            if name not in to_come:
+                yield Finding(MANIFEST, None, f"stage {name} has no lock, and a later one has")
             continue
         for finding in _stage(run, name, lock, lines, damaged):
             yield _placed(finding, text, name)
     yield from derivations(run, damaged)
     yield from part_findings(run)
+
+
+def unfinished(run: OpenedRun) -> tuple[str, ...]:
+    """The last stages, as far as none has a lock: what was stopped there, or has never begun, is no lie."""
+    order = run.pipeline.order
+    done = max((place for place, name in enumerate(order) if name in run.manifest.stages), default=-1)
+    return tuple(order[done + 1 :])
 
 
 def notes(run: OpenedRun) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from support.project import make_project
 
 from raggs.app.cache import OTHER, clear, survey
 from raggs.app.run import run
-from raggs.errors import UsageError
+from raggs.errors import DataError, UsageError
 from raggs.indexes.places import NOTES, Places
 
 
@@ -60,3 +61,21 @@ def test_all_of_them(workspace: Path) -> None:
 def test_an_unknown_name_is_told_with_the_nearest(workspace: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'vectors'"):
         clear(workspace, "vector")
+
+
+@pytest.mark.parametrize("place", ["", ".cache", ".cache/vectors"])
+@pytest.mark.parametrize("do", [survey, lambda workspace: clear(workspace, "all")], ids=["stats", "clear"])
+def test_a_pipe_where_a_folder_belongs_is_no_empty_cache(do, place: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match="is not a folder"):
+        do(tmp_path / "runs")
+
+
+@pytest.mark.parametrize("do", [survey, lambda workspace: clear(workspace, "llm")], ids=["stats", "clear"])
+def test_a_pipe_in_place_of_the_database_is_refused(do, tmp_path: Path) -> None:
+    (tmp_path / ".cache" / "llm").mkdir(parents=True)
+    os.mkfifo(tmp_path / ".cache" / "llm" / "cache.db")
+    with pytest.raises(DataError, match="is a pipe, not a file"):
+        do(tmp_path)

@@ -139,6 +139,13 @@ def test_a_complete_file_that_was_cut(tmp_path, store, embed):
         build(tmp_path, store, embed)
 
 
+def test_a_file_that_was_deleted_is_named_as_gone(tmp_path, store, embed):
+    build(tmp_path, store, embed)
+    only(tmp_path, "vectors.f32").unlink()
+    with pytest.raises(DataError, match=r"vectors\.f32: the vectors are gone — delete the folder"):
+        build(tmp_path, store, embed)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"sums": 3}', "\xff"])
 def test_a_header_that_is_none(tmp_path, store, embed, text):
     build(tmp_path, store, embed)

@@ -694,3 +694,13 @@ def test_a_call_that_times_out_is_booked_at_its_likely_price_each_time(bench, tm
         assert 0 < line.perhaps_usd < line.usd
         assert line.perhaps_usd > 2 * 300e-6, "twice the length that an answer may have"
         assert llm.spent.usd == pytest.approx(line.usd)
+
+
+def test_what_no_server_was_sent_is_not_booked(bench):
+    with bench() as b:
+        gone = b.server.url
+    llm = LLM(
+        LLMSettings(api_base=gone, prices={MODEL: Price(input=1, output=1)}, backoff_s=0.001), BudgetSettings(), None
+    )
+    assert "cannot be reached: Cannot connect" in str(b.run(lambda llm: llm.ask(question()), llm).error)
+    assert (llm.spent.calls, llm.spent.usd) == (0, 0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 
 import pytest
 from support.llm_bench import MODEL, question
@@ -33,6 +36,53 @@ def test_an_openai_server_is_asked_without_litellm(monkeypatch):
         done = subprocess.run([sys.executable, "-c", SCRIPT, server.url], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "None []"
         assert server.requests[0]["model"] == MODEL.partition("/")[2]
+
+
+@pytest.fixture
+def busy_port():
+    """A port that listens, and whose queue of connections is full: whoever connects waits."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+def ask_at(port, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
+    server = http.Server(MODEL, f"http://127.0.0.1:{port}/v1", 0.3)
+
+    async def ask():
+        try:
+            await server.ask("chat/completions", {})
+        finally:
+            await http.close()
+
+    asyncio.run(ask())
+
+
+def test_a_server_that_does_not_take_the_connection_in_time_was_sent_nothing(busy_port, monkeypatch):
+    with pytest.raises(http.Unreached, match=r"no connection within 0\.3 s"):
+        ask_at(busy_port, monkeypatch)
+
+
+def test_a_port_where_nobody_listens_was_sent_nothing(monkeypatch):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        with pytest.raises(http.Unreached, match="Cannot connect"):
+            ask_at(closed.getsockname()[1], monkeypatch)
+
+
+def test_a_server_that_took_the_question_may_have_read_it(monkeypatch):
+    with LLMServer(faults=["slow:2"]) as server, pytest.raises(TimeoutError):
+        ask_at(server.url.rpartition(":")[2].partition("/")[0], monkeypatch)
+    with LLMServer(faults=["reset"]) as server, pytest.raises(http.exceptions()) as told:
+        ask_at(server.url.rpartition(":")[2].partition("/")[0], monkeypatch)
+    assert not isinstance(told.value, http.Unreached)
 
 
 @pytest.mark.parametrize(

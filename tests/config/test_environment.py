@@ -1,0 +1,23 @@
+"""The `.env` beside a configuration: what it is, before what it says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from raggs.config.environment import environment_for
+from raggs.errors import DataError
+
+
+def test_a_pipe_is_no_dotenv(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".env")
+    with pytest.raises(DataError, match=r"\.env: is a pipe, not a file"):
+        environment_for(tmp_path / "raggs.yaml")
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to(os.devnull)], ids=["folder", "null"])
+def test_a_folder_and_nothing_at_all_give_nothing(make, tmp_path: Path) -> None:
+    make(tmp_path / ".env")
+    assert environment_for(tmp_path / "raggs.yaml") == dict(os.environ)
