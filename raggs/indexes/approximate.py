@@ -109,7 +109,10 @@ class ApproximateIndex(Index):
         def build(path: Path) -> None:
             self._check_room(rows, dims)
             _check_vectors(vectors.vectors)
-            built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
+            try:
+                built = self.build(package, vectors.vectors, lambda empty: self._add(empty, vectors.vectors, progress))
+            except MemoryError as error:  # others took it in the meantime
+                raise self._too_large(rows, dims, room.available()) from error
             faisslib.write(package, built, path)
 
         path, made = kept(vectors.place, self._wanted(rows, dims, vectors.sum), build)
@@ -121,13 +124,17 @@ class ApproximateIndex(Index):
         return Made(self.config.type, vectors, rows, dims, self.built_with(rows), library)
 
     def _check_room(self, rows: int, dims: int) -> None:
-        needs, there = self.memory(rows, dims), room.available()
-        if there is not None and needs > there:
-            raise PrerequisiteError(
-                f"to build the index {self.kind} of {rows:,} vectors of {dims} dimensions takes about "
-                f"{room.in_words(needs)} of memory, and {room.in_words(there)} are free",
-                remedy=f"{self.smaller(rows, dims)}; or an embedder with fewer dimensions; or index: {{type: flat}}",
-            )
+        there = room.available()
+        if there is not None and self.memory(rows, dims) > there:
+            raise self._too_large(rows, dims, there)
+
+    def _too_large(self, rows: int, dims: int, there: int | None) -> PrerequisiteError:
+        free = "less is free" if there is None else f"{room.in_words(there)} are free"
+        return PrerequisiteError(
+            f"to build the index {self.kind} of {rows:,} vectors of {dims} dimensions takes about "
+            f"{room.in_words(self.memory(rows, dims))} of memory, and {free}",
+            remedy=f"{self.smaller(rows, dims)}; or an embedder with fewer dimensions; or index: {{type: flat}}",
+        )
 
     def _add(self, index: FaissIndex, vectors: Vectors, progress: Progress | None) -> None:
         for start in range(0, len(vectors), BLOCK):

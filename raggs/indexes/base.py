@@ -49,7 +49,7 @@ class IndexFacts:
 
 
 class OpenIndex(ABC):
-    """An index that can be searched. Made by `Index.open`."""
+    """An index that can be searched, by one thread at a time. Made by `Index.open`."""
 
     facts: IndexFacts
 

@@ -134,7 +134,11 @@ def _build(place: Path, wanted: Made, build: Callable[[Path], None]) -> Made:
         (place / HEADER).unlink(missing_ok=True)
         draft = place / f"{PREFIX}{INDEX}"
         started = time.perf_counter()
-        build(draft)
+        try:
+            build(draft)
+        except BaseException:  # a disk that is full needs the room
+            draft.unlink(missing_ok=True)
+            raise
         took = time.perf_counter() - started
         _flush(draft)
         made = replace(wanted, build_s=round(took, 3), bytes=draft.stat().st_size, sum=_sum_of(draft))

@@ -87,6 +87,17 @@ def test_too_large_for_memory_is_said_before_it_is_built(vectors, monkeypatch, t
     index.check(10**9, 1024, tmp_path)
 
 
+def test_memory_that_is_gone_while_it_is_built_is_said_the_same_way(vectors, monkeypatch):
+    def build(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(HnswIndex, "build", build)
+    monkeypatch.setattr(room, "available", lambda: None)
+    with pytest.raises(PrerequisiteError, match=r"takes about .* and less is free — quantize: int8"):
+        opened(vectors, m=40)
+    assert not [*vectors.place.glob("hnsw-*/.tmp-*")]
+
+
 @pytest.mark.parametrize("settings", [{"m": 1}, {"ef": 0}, {"quantize": "int4"}, {"ef_construction": 0}, {"k": 3}])
 def test_settings_that_are_none(settings):
     with pytest.raises(ValueError, match="validation error"):

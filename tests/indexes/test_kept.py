@@ -74,6 +74,7 @@ def test_a_build_that_fails_leaves_nothing_that_is_read(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         kept(tmp_path, WANTED, fail)
     assert not is_made(tmp_path, WANTED)
+    assert [file.name for file in place_of(tmp_path, WANTED).iterdir()] == ["lock"]
     path, _ = kept(tmp_path, WANTED, Builder())
     assert {file.name for file in path.parent.iterdir()} == {"index", "header.json", "lock"}
 
