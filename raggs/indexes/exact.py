@@ -14,6 +14,7 @@ load is up to twenty times slower, and work is spread by running queries in seve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,10 +75,14 @@ def search(
     parts = scoring.part(queries)
     starts = range(0, len(queries), batch)
     found = [_search_batch(vectors, ranks, parts[at : at + batch], width, chunk, scoring) for at in starts]
-    empty = Neighbours(np.empty((0, width), np.int64), np.empty((0, width), np.float32))
+    return joined(found, width)
+
+
+def joined(found: Sequence[Neighbours], k: int) -> Neighbours:
+    """The neighbours of some queries, and of those after them."""
+    every = [_nothing(0, k), *found]
     return Neighbours(
-        np.concatenate([part.positions for part in [empty, *found]]),
-        np.concatenate([part.scores for part in [empty, *found]]),
+        np.concatenate([part.positions for part in every]), np.concatenate([part.scores for part in every])
     )
 
 
@@ -120,13 +125,42 @@ def best_of(
         query: shape (d,), rounded as `scoring` says.
         rows: positions, each once; the work is less where they come in the right order already.
     """
-    scores = _scores_of(scoring.part(vectors[rows]), query.astype(np.float64))
+    scores = _scores_of(_parts(vectors[rows], scoring), query.astype(np.float64))
     if not scoring.high_precision:
         scores = scoring.last(scores)
     if (scores[1:] < scores[:-1]).all():  # in order, and no two equal
         return rows[:k], scores[:k]
     order = np.lexsort((ranks[rows], -scores))[:k]
     return rows[order], scores[order]
+
+
+def scores_of_pairs(vectors: Vectors, queries: Vectors, rows: Ints, asking: Ints, scoring: Scoring = FULL) -> Scores:
+    """The scores of (row, query) pairs as `search` gives them.
+
+    Args:
+        queries: rounded as `scoring` says.
+        rows, asking: of `vectors` and of `queries`, one of each for each pair.
+    """
+    found = np.empty(len(rows), dtype=np.float32)
+    wide = queries.astype(np.float64)
+    for start in range(0, len(rows), PAIRS):
+        part = slice(start, start + PAIRS)
+        found[part] = _scores_of(_parts(vectors[rows[part]], scoring), wide[asking[part]])
+    return scoring.last(found)
+
+
+def in_order(queries: int, k: int, rows: Ints, asking: Ints, scores: Scores, ranks: SmallInts) -> Neighbours:
+    """The best k of what each of some queries found, which is given as pairs."""
+    return _merge(_nothing(queries, k), asking, rows, scores, ranks)
+
+
+def _parts(vectors: Vectors, scoring: Scoring) -> Vectors:
+    """As `scoring.part`, at no cost where nothing is rounded."""
+    return vectors if scoring.dtype == "f32" else scoring.part(vectors)
+
+
+def _nothing(queries: int, k: int) -> Neighbours:
+    return Neighbours(np.full((queries, k), NOBODY, dtype=np.int64), np.full((queries, k), -np.inf, dtype=np.float32))
 
 
 def margin_of(length: float, dims: int) -> float:
@@ -150,11 +184,9 @@ def _search_batch(
     margin = (margin_of(1.0, live.shape[1]) * lengths).astype(np.float32)
     if not scoring.high_precision:  # a score may be rounded up, and so may the one that it is compared with
         margin += np.float32(2.1 * UNITS[scoring.dtype]) * lengths
-    best = Neighbours(
-        np.full((len(live), k), NOBODY, dtype=np.int64), np.full((len(live), k), -np.inf, dtype=np.float32)
-    )
+    best = _nothing(len(live), k)
     for start in range(0, len(vectors) if len(live) else 0, size):
-        chunk = scoring.part(vectors[start : start + size])
+        chunk = _parts(vectors[start : start + size], scoring)
         with np.errstate(invalid="ignore", over="ignore"):
             scores = _products(chunk, live)
             total = scores.sum(dtype=np.float64)
@@ -165,12 +197,11 @@ def _search_batch(
             floor = np.maximum(floor, np.partition(scores.T, -k, axis=1)[:, -k])
         rows, asking = np.nonzero(scores >= floor - margin)
         if len(rows):
-            exact = scoring.last(_exact_scores(chunk, live, rows, asking))
+            exact = scoring.last(scores_of_pairs(chunk, live, rows, asking))
             best = _merge(best, asking, rows + start, exact, ranks)
-    positions = np.full((len(queries), k), NOBODY, dtype=np.int64)
-    values = np.full((len(queries), k), -np.inf, dtype=np.float32)
-    positions[asked], values[asked] = best.positions, best.scores
-    return Neighbours(positions, values)
+    found = _nothing(len(queries), k)
+    found.positions[asked], found.scores[asked] = best.positions, best.scores
+    return found
 
 
 def _products(chunk: Vectors, queries: Vectors) -> Scores:
@@ -190,19 +221,9 @@ def _products(chunk: Vectors, queries: Vectors) -> Scores:
     return scores
 
 
-def _exact_scores(chunk: Vectors, queries: Vectors, rows: Ints, asking: Ints) -> Scores:
-    """The dot products of (row, query) pairs, each computed by itself."""
-    scores = np.empty(len(rows), dtype=np.float32)
-    wide = queries.astype(np.float64)
-    for start in range(0, len(rows), PAIRS):
-        part = slice(start, start + PAIRS)
-        scores[part] = _scores_of(chunk[rows[part]], wide[asking[part]])
-    return scores
-
-
 def _scores_of(rows: Vectors, queries: Floats) -> Scores:
     """The products of rows with one query or with as many, each summed by itself."""
-    found: Scores = (rows * queries).sum(axis=1).astype(np.float32)
+    found: Scores = np.add.reduce(rows * queries, axis=1).astype(np.float32)
     return found
 
 

@@ -32,6 +32,7 @@ class FaissIndex(Protocol):
 
     def train(self, x: Vectors) -> None: ...
     def add(self, x: Vectors) -> None: ...
+    def search(self, x: Vectors, k: int) -> tuple[Scores, Ints]: ...
     def search_c(self, n: int, x: object, k: int, distances: object, labels: object, params: None) -> None: ...
 
 
@@ -50,13 +51,13 @@ class Scan:
         self._into = self._pointer(self._values), self._pointer(self._rows)
 
     def __call__(self, query: Vectors) -> tuple[Scores, Ints]:
-        """Scores and rows, best first, -1 where it found no more.
+        """Scores, which hold until the next search, and rows; best first, row -1 where it found no more.
 
         Args:
             query: shape (dims,), contiguous.
         """
         self._index.search_c(1, self._pointer(query), self._wanted, *self._into, None)
-        return self._values.copy(), self._rows.copy()
+        return self._values, self._rows.copy()
 
 
 def faiss(kind: str) -> ModuleType:

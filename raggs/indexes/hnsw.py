@@ -24,6 +24,7 @@ class HnswIndex(ApproximateIndex):
     """HNSW: a layered graph of near neighbours; fast, near exact, large in memory (extra ann)."""
 
     SETTING = "efSearch"
+    TOGETHER = True
 
     class Config(IndexConfig):
         type: Literal["hnsw"] = "hnsw"
