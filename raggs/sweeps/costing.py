@@ -64,6 +64,8 @@ class Costs:
         return total
 
     def _rerank(self, system: System, final: Final) -> Number:
+        if system.own is not None and any(map(self._parts.paid, self._parts.searches(system))):
+            return None  # whose calls are shared with no other system, and counted for none
         if system.reranker is None or final.rerankings is None:
             return 0.0
         for model in self._parts.reranker(system.reranker).models:

@@ -66,6 +66,7 @@ class Measuring:
             system, parts = each.system, self.parts
             for search in parts.searches(system):
                 parts.retriever(search).check()
+                models += parts.paid(search)
             models += self._world.workshop.rewriter(system.rewrite).models
             models += () if system.embedder is None else parts.embedder(system.embedder).models
             if system.reranker is not None:
@@ -108,6 +109,15 @@ class Measuring:
                 each.final, each.file, each.failed = None, None, str(error)
                 self._world.hear(Notice(f"{each.system.name} is unfinished: {error}"))
         self._world.hear(Building("systems", len(self.measured), len(self.measured)))
+
+    @property
+    def timed(self) -> int:
+        """How many questions are asked for the time alone, at most."""
+        return self._clock.timed
+
+    def probes(self, system: System) -> Iterator[tuple[str, str, int]]:
+        """As `Clock.probes`."""
+        return self._clock.probes(system)
 
     def time(self, number: int) -> None:
         """One more round of the clock."""

@@ -32,12 +32,8 @@ from raggs.sweeps.world import World
 from raggs.workshop import Embedder, Reranker, Retriever
 
 EXACT = "flat"
-PREPARING, EMBEDDING, PASSAGES, RERANKING = (
-    "rewrite",
-    "embed questions",
-    "retrieve",
-    "rerank",
-)  # as the ledger books them
+# as the ledger books them
+PREPARING, EMBEDDING, PASSAGES, RERANKING = "rewrite", "embed questions", "retrieve", "rerank"
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ class Parts:
     """
 
     def __init__(self, world: World, store: PartStore, systems: Sequence[System]) -> None:
-        self._world, self._store, self._systems = world, store, systems
+        self._world, self.store, self._systems = world, store, systems
         self._embedders, self._retrievers, self._rerankers = Once[Embedder](), Once[Retriever](), Once[Reranker]()
         self._records, self._lists = Once[Sequence[EmbedRecord]](), Once[Lists]()
         self._rerankings = Once[Mapping[str, Reranking]]()
@@ -165,11 +161,20 @@ class Parts:
 
         return self._records((rewrite, spec), make)
 
-    def probe(self, spec: EmbedderConfig, qids: Sequence[str]) -> None:
-        """Ask a paid embedder for a few vectors that nobody has, one at a time: the calls tell how long one takes."""
-        embedder = self.embedder(spec.model_copy(update={"batch": 1}))
-        self.book(EMBEDDING)
-        embedder.embed_queries([f"{self._world.queries[qid].text} " for qid in qids])
+    def probe(self, system: System, stage: str, qids: Sequence[str]) -> None:
+        """Ask a paid embedder or rewriter what nobody has asked, one at a time: the calls tell how long one takes."""
+        world = self._world
+        self.book(stage)
+        for query in (world.queries[qid] for qid in qids):
+            if stage == PREPARING:
+                rewriter = world.workshop.rewriter(system.rewrite)
+                world.workshop.loop.run(rewriter.rewrite(query, f"{query.text} ", world.config.language))
+            elif system.embedder is not None:
+                self.embedder(system.embedder).embed_queries([f"{query.text} "])
+
+    def paid(self, search: Search) -> tuple[str, ...]:
+        """The models that a retriever of its own asks."""
+        return self.retriever(search).models
 
     def questions(self, search: Search) -> Sequence[EmbedRecord]:
         """What a search is asked."""
@@ -190,14 +195,14 @@ class Parts:
                 record.qid: [(hit.doc_id, hit.score) for hit in hits]
                 for record, hits in zip(records, found, strict=True)
             }
-            self._store.keep_lists(self.causes(search), lists)
+            self.store.keep_lists(self.causes(search), lists)
             return lists
 
         return self._lists(search, make)
 
     def _kept(self, search: Search) -> Lists | None:
         """The hits of an earlier sweep; None where there are none that can be read."""
-        kept = self._store.lists(self.causes(search))
+        kept = self.store.lists(self.causes(search))
         return kept if kept is not None and kept.keys() == self._world.queries.keys() else None
 
     def candidates(self, system: System) -> Lists:
@@ -238,17 +243,17 @@ class Parts:
             return False
         if system.reranker is None:
             return True
-        return self._store.has(self.rerank_causes(system))
+        return self.store.has(self.rerank_causes(system))
 
     def _reranked(self, system: System, candidates: Lists, spec: RerankerConfig) -> Mapping[str, Reranking]:
         def make() -> Mapping[str, Reranking]:
             world, causes = self._world, self.rerank_causes(system)
-            if (kept := self._store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
+            if (kept := self.store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
                 return kept
             self.book(RERANKING)
             found = world.workshop.loop.run(rerank_all(world, self.reranker(spec), candidates, self._by_id(system)))
             require_whole(found)
-            self._store.keep_rerankings(causes, found)
+            self.store.keep_rerankings(causes, found)
             return found
 
         return self._rerankings((self.searches(system), system.k, spec), make)

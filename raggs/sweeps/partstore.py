@@ -40,6 +40,12 @@ class RerankRow(_Row):
     found: Reranking
 
 
+class TimeRow(_Row):
+    """How long a provider took for a question when it was paid."""
+
+    ms: float
+
+
 class PartStore:
     """Parts in one folder, which is made when one is kept."""
 
@@ -67,6 +73,14 @@ class PartStore:
     def keep_rerankings(self, causes: object, found: Mapping[str, Reranking]) -> None:
         """Keep rerankings."""
         self._write(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
+
+    def times(self, step: str) -> dict[str, float]:
+        """By question, the milliseconds that a paid step took; empty where nobody timed it."""
+        return {row.qid: row.ms for row in self._read(["times", step], TimeRow) or ()}
+
+    def keep_times(self, step: str, ms: Mapping[str, float]) -> None:
+        """Keep milliseconds by question."""
+        self._write(["times", step], (TimeRow(qid=qid, ms=one) for qid, one in ms.items()))
 
     def _path(self, causes: object) -> Path:
         return self._folder / f"{hash_value([FORMAT, causes])[:32]}.jsonl"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from statistics import fmean
 
 from raggs.embedders.base import EmbedderConfig
+from raggs.rerankers.base import RerankerConfig
 from raggs.sweeps.grid import Grid, System
 from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.measuring import Measuring
@@ -50,6 +51,7 @@ def _paid(
     llm, parts = world.workshop.llm, measuring.parts
     for system in systems:
         if parts.kept(system):
+            yield from _probes(measuring, world, system, question, seen)
             continue
         rewriter = world.workshop.rewriter(system.rewrite)
         for model in rewriter.models:
@@ -60,19 +62,55 @@ def _paid(
         seen.add(repr(system.rewrite))
         if system.embedder is not None:
             yield from _embedding(measuring, world, system, system.embedder, (question, passage), seen)
+        yield from _own(measuring, world, system, (question, passage))
         key = repr((parts.searches(system), system.k, system.reranker))
         if system.reranker is not None and key not in seen:
             seen.add(key)
-            reranker = parts.reranker(system.reranker)
-            for model in reranker.models:
-                one = reranker.outlay(model, system.k, question, passage)
-                yield PlanLine(
-                    what=f"reranking {system.k} candidates ({system.levels['mode']})",
-                    model=model,
-                    calls=count * one.calls,
-                    tokens=count * (one.input_tokens + one.output_tokens),
-                    usd=None if one.usd is None else count * one.usd,
-                )
+            yield from _reranking(measuring, world, system, system.reranker, (question, passage))
+
+
+def _reranking(
+    measuring: Measuring, world: World, system: System, spec: RerankerConfig, sizes: tuple[int, int]
+) -> Iterator[PlanLine]:
+    """Every list, and some lists once more where their passages may have been paid for in calls of another size."""
+    reranker, count = measuring.parts.reranker(spec), len(world.queries)
+    for model in reranker.models:
+        one = reranker.outlay(model, system.k, *sizes)
+        times = count + (measuring.timed if reranker.INDEPENDENT and one.calls < system.k else 0)
+        yield PlanLine(
+            what=f"reranking {system.k} candidates ({system.levels['mode']})",
+            model=model,
+            calls=times * one.calls,
+            tokens=times * (one.input_tokens + one.output_tokens),
+            usd=None if one.usd is None else times * one.usd,
+        )
+
+
+def _probes(measuring: Measuring, world: World, system: System, question: int, seen: set[str]) -> Iterator[PlanLine]:
+    """The few calls that tell how long a provider takes whose answers are all kept."""
+    for what, model, calls in measuring.probes(system):
+        if what in seen:
+            continue
+        seen.add(what)
+        sent, price = calls * (question + REWRITE[0]), world.workshop.llm.price(model)
+        usd = None if price is None else price.usd(sent, calls * REWRITE[1])
+        yield PlanLine(what=what, model=model, calls=calls, tokens=sent, usd=usd)
+
+
+def _own(measuring: Measuring, world: World, system: System, sizes: tuple[int, int]) -> Iterator[PlanLine]:
+    """What a retriever of its own asks of providers."""
+    count = len(world.queries)
+    for search in measuring.parts.searches(system) if system.own is not None else ():
+        for model, one in measuring.parts.retriever(search).outlays(*sizes):
+            usd = None if one.usd is None else count * one.usd
+            tokens = count * (one.input_tokens + one.output_tokens)
+            yield PlanLine(
+                what=f"searching by {system.levels['mode']}",
+                model=model,
+                calls=count * one.calls,
+                tokens=tokens,
+                usd=usd,
+            )
 
 
 def _embedding(

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 
 from raggs.artifacts import EmbedRecord
+from raggs.errors import RaggsError
 from raggs.hashing import hash_value
 from raggs.jsonl import Appender, read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
-from raggs.progress import Building
+from raggs.progress import Building, Notice
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.latency import latency_of, sample
@@ -28,7 +29,7 @@ from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import World
 
 RUNFILE = "runfile"  # made elsewhere, in a time that nobody here knows
-PROBES = 10  # calls that time what is paid for, where its answers came from calls of another size
+PROBES = 10  # calls that time what is paid for, where its answers are kept or came from calls of another size
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,7 @@ class Clock:
     def __init__(self, world: World, parts: Parts, store: SweepStore) -> None:
         self._world, self._parts = world, parts
         self._path = store.folder / TIMINGS
+        self._probed: set[str] = set()
         self._known = {(line.step, line.round): line for line in store.timings()}
 
     def time(self, systems: Sequence[System], number: int) -> None:
@@ -76,12 +78,26 @@ class Clock:
         for key, kind, what, stage, model in self._paid(system):
             if (key, 1) in self._known:
                 continue
-            ms = self._ledger_ms(stage, model)
-            if not ms and stage == EMBEDDING and system.embedder is not None:
-                self._parts.probe(system.embedder, self._sample()[:PROBES])
+            ms = self._ledger_ms(stage, model) or self._parts.store.times(key)
+            if not ms and key not in self._probed:
+                self._probed.add(key)
+                self._probe(system, stage, what)
                 ms = self._ledger_ms(stage, model)
             if ms:
+                self._parts.store.keep_times(key, ms)
                 self._keep(Timing(step=key, kind=kind, what=what, round=1, paid=True, ms=ms))
+
+    @property
+    def timed(self) -> int:
+        """How many questions are asked for the time alone, at most."""
+        return len(self._sample()[:PROBES])
+
+    def probes(self, system: System) -> Iterator[tuple[str, str, int]]:
+        """What must be asked of a provider for its time alone, since all answers are kept: words, model, calls."""
+        for key, _, what, stage, model in self._paid(system):
+            known = (key, 1) in self._known or self._ledger_ms(stage, model) or self._parts.store.times(key)
+            if not known:
+                yield f"timing: {what}", model, self.timed
 
     def note_reranked(self, system: System, final: Final) -> None:
         """Take down how long a reranker took for each question, when it did the work."""
@@ -90,11 +106,13 @@ class Clock:
             return
         ms = {qid: round(found.ms, 4) for qid, found in final.rerankings.items() if found.ms is not None}
         paid = bool(self._parts.reranker(system.reranker).models)
+        ms |= self._parts.store.times(key) if paid else {}
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
         if paid and len(ms) < PROBES and lacking:  # scores are kept by passage, and were paid for at another k
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
             self._parts.book(RERANKING)
             ms |= probe(self._world, system.reranker, final.rerankings, records)
+            self._parts.store.keep_times(key, ms)
         if ms:
             what = f"rerank {system.k} by {system.levels['reranker']}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
@@ -106,7 +124,7 @@ class Clock:
             keys.setdefault(step.kind, []).append(step.key)
         for key, kind, *_ in self._paid(system):
             keys.setdefault(kind, []).append(key)
-        if system.own is not None and system.own.type == RUNFILE:
+        if self._elsewhere(system):
             keys["retrieve"] = [hash_value(["untimed", self._parts.causes(self._parts.searches(system)[0])])]
         if (reranking := self._reranking(system)) is not None:
             keys["rerank"] = [reranking]
@@ -140,10 +158,16 @@ class Clock:
                 prepared,
                 lambda record: embedder.embed_queries([record.rewrite]),
             )
-        if system.own is not None and system.own.type == RUNFILE:
+        if self._elsewhere(system):
             return
         for search in parts.searches(system):
             yield self._search(search)
+
+    def _elsewhere(self, system: System) -> bool:
+        """Whether lists come from where nobody here can time them: a file, or a provider whose answers are kept."""
+        if system.own is None:
+            return False
+        return system.own.type == RUNFILE or any(map(self._parts.paid, self._parts.searches(system)))
 
     def _search(self, search: Search) -> Step:
         retriever = self._parts.retriever(search)
@@ -174,6 +198,13 @@ class Clock:
 
     # --- measuring ---
 
+    def _probe(self, system: System, stage: str, what: str) -> None:
+        """Without an answer nothing but the time is missing: the lists are whole."""
+        try:
+            self._parts.probe(system, stage, self._sample()[:PROBES])
+        except RaggsError as error:
+            self._world.hear(Notice(f"{what}: its time is not known: {error}"))
+
     def _timed(self, step: Step, number: int) -> Timing:
         ms: dict[str, float] = {}
         wanted = set(self._sample())
@@ -190,12 +221,20 @@ class Clock:
         return sample(list(self._world.queries), self._world.config.latency.queries)
 
     def _ledger_ms(self, stage: str, model: str) -> dict[str, float]:
-        """Milliseconds of a model's answered calls on one part of the work; by question where the ledger says which."""
+        """Milliseconds of a model's answered calls on one part of the work, by question.
+
+        Where the ledger does not say of which question a call was, the latest are taken to be in their order.
+        """
         ms: dict[str, float] = {}
-        for at, line in enumerate(read_torn(self._world.ledger, LedgerLine, REMEDY)):
+        others: list[float] = []
+        for line in read_torn(self._world.ledger, LedgerLine, REMEDY):
             if (line.stage, line.model, line.outcome) == (stage, model, "answered"):
-                ms[line.qid or f"#{at}"] = 1000 * line.latency_s
-        return ms
+                if line.qid:
+                    ms[line.qid] = 1000 * line.latency_s
+                else:
+                    others.append(1000 * line.latency_s)
+        qids = list(self._world.queries)
+        return ms or dict(zip(qids, others[-len(qids) :], strict=False))
 
     def _keep(self, timing: Timing) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

@@ -111,7 +111,7 @@ def turns(points: Sequence[Turn], chosen: Choice, axis: str) -> list[str]:
     said = ms if axis == "latency" else usd
     what = "a wait of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
     winner = chosen.winner.name if chosen.winner else None
-    ends: list[float | None] = [*(point.limit for point in points[1:]), None]
+    ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner != winner]
     return [
         f"With {what.format(said(point.limit) if end is None else f'{said(point.limit)} to {said(end)}')} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,7 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def call(project: SweepProject, *more: str, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config), *more])
+    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config), "--debug", *more])
     assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
     return result.stdout, result.stderr
 
@@ -173,3 +174,90 @@ def test_a_list_that_was_reranked_in_part_is_no_list(healthy: dict[str, bytes], 
         call(project, "--quiet")
         assert not server.paid_twice
         assert not [row for row in rows(project).values() if row["failed"]]
+
+
+def waits(project: SweepProject) -> dict[str, Any]:
+    """By system, the time until its question is embedded."""
+    return {name: row["latency"]["embed"] for name, row in rows(project).items()}
+
+
+def test_times_of_paid_calls_are_kept_where_their_answers_are(server: LLMServer, tmp_path: Path) -> None:
+    project = paid_sweep(tmp_path, server)
+    call(project, "--quiet")
+    asked, first = server.count, waits(project)
+    project.change(name="again")
+    call(project, "--quiet")
+    report = json.loads((tmp_path / "sweeps" / "again" / "sweep.json").read_text())
+    assert {row["name"]: row["latency"]["embed"] for row in report["systems"]} == first
+    assert server.count == asked
+    assert not [note for note in report["notes"] if "not timed" in note]
+
+
+def test_an_answer_from_the_cache_is_never_a_time(server: LLMServer, tmp_path: Path) -> None:
+    """All answers were paid for by another one's work: a few calls that nobody has made tell how long one takes."""
+    project = paid_sweep(tmp_path, server, axes={"reranker": "none"})
+    call(project, "--quiet")
+    shutil.rmtree(project.out)
+    shutil.rmtree(tmp_path / "runs" / ".cache" / "sweeps")
+    asked, server.delay_s = server.count, 0.05
+    plan = planned(project)
+    call(project, "--quiet")
+    assert server.count - asked == 2 * 3 == calls(project) <= plan["calls"], (
+        "three questions of a rewriter and embedder"
+    )
+    assert not server.paid_twice
+    assert all(wait["p50"] >= 50 and wait["calls"] == 3 for wait in waits(project).values())
+
+
+def test_calls_for_the_time_alone_are_planned_and_may_fail(server: LLMServer, tmp_path: Path) -> None:
+    project = paid_sweep(tmp_path, server, axes={"reranker": "none"})
+    call(project, "--quiet")
+    shutil.rmtree(project.out)
+    for path in (tmp_path / "runs" / ".cache" / "sweeps").iterdir():
+        if '"ms"' in path.read_text():
+            path.unlink()
+    before, asked = planned(project), server.count
+    assert before["calls"] == 2 * 3
+    server.fault_for = lambda number, body: "500"
+    project.change(llm={**project.settings()["llm"], "max_attempts": 1})
+    _, errors = call(project)
+    assert "its time is not known" in errors
+    assert server.count - asked == 2, "who does not answer once is not asked again for the time alone"
+    assert not [row for row in rows(project).values() if row["failed"]]
+    assert set(waits(project).values()) == {None}
+
+
+def test_a_retriever_of_ones_own_that_is_paid_is_planned_and_neither_timed_nor_priced(
+    server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = {"type": "reranked", "of": {"type": "bm25", "k": 6}, "by": {"type": "litellm", "model": RERANKERS["litellm"]}}
+    axes = {"rewrite": "none", "reranker": "none", "embedder": "wordllama", "mode": ["lexical", own]}
+    project = paid_sweep(tmp_path, server, axes=axes)
+    plan = planned(project)
+    with monkeypatch.context() as patch:
+        patch.delenv("OPENAI_API_KEY")
+        assert "needs OPENAI_API_KEY" in call(project, code=3)[1]
+    call(project, "--quiet")
+    assert server.count == calls(project) == plan["calls"] == 4
+    [row] = [row for row in rows(project).values() if row["name"].startswith("reranked")]
+    assert row["latency"]["total"] is None
+    assert row["cost"]["total"] is None
+    assert planned(project)["calls"] == 0
+
+
+def test_a_thousand_questions_cost_what_the_server_was_paid(server: LLMServer, tmp_path: Path) -> None:
+    project = paid_sweep(tmp_path, server)
+    call(project, "--quiet")
+    for name, row in rows(project).items():
+        lines = [line for line in booked(project) if line["outcome"] == "answered"]
+        told = name.rpartition("-")[2]
+        paid = sum(line["usd"] for line in lines if line["stage"] == "rerank" and line["model"].endswith(told))
+        assert row["cost"]["rerank"] == pytest.approx(1000 * paid / 4)
+        rewriting = sum(line["usd"] for line in lines if line["stage"] == "rewrite" and "rewriter" in name)
+        questions = [body for body in server.requests if "input" in body and len(body["input"]) == 1]
+        embedding = sum(map(usd_of, questions))
+        assert row["cost"]["embed"] == pytest.approx(1000 * (rewriting + embedding) / 4, rel=0.2), "tokens by our count"
+    rerank = sum(map(usd_of, (body for body in server.requests if "documents" in body)))
+    assert rerank == pytest.approx(
+        sum(line["usd"] for line in booked(project) if line["model"] == RERANKERS["litellm"])
+    )

@@ -12,6 +12,8 @@ from support.llm_server import LLMServer
 from support.reranking import KEY, KNOWN
 from support.sweeping import make_sweep
 
+from raggs.app.sweep import load_sweep, plan_sweep
+
 PAID = {"type": "litellm", "model": KNOWN}
 SEARCH = {KNOWN: {"per_1k_searches": 2.0}}
 
@@ -32,7 +34,9 @@ def paid_sweep(folder: Path, reranker=PAID, **sections):
 
 def test_each_pair_is_paid_for_once_and_each_k_has_a_time_of_its_own(tmp_path, server):
     server.delay_s = 0.02
-    report = paid_sweep(tmp_path).sweep().report
+    project = paid_sweep(tmp_path)
+    plan = sum(line.calls for line in plan_sweep(load_sweep(project.config)).paid)
+    report = project.sweep().report
     rows = {row.k: row for row in report.systems if row.latency.rerank is not None}
     assert sorted(rows) == [5, 10, 20], [row.failed for row in report.systems]
     for k, row in rows.items():
@@ -42,9 +46,12 @@ def test_each_pair_is_paid_for_once_and_each_k_has_a_time_of_its_own(tmp_path, s
     sizes = Counter(len(request["documents"]) for request in server.requests)
     assert sizes == {5: 6 + 6, 10: 6 + 3, 20: 3}, "six questions, and three that are timed again where k is another"
     asked = server.count
+    assert asked <= plan
     again = paid_sweep(tmp_path).sweep().report
     assert server.count == asked
     assert again.choice == report.choice
+    assert paid_sweep(tmp_path, name="elsewhere").sweep().report.choice == report.choice
+    assert server.count == asked, "the times are kept too"
 
 
 def test_its_lists_are_in_the_order_of_its_scores(tmp_path, server):
