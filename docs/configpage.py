@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from raggs import (
+    chunkers,
     corpora,
     embedders,
     execution,
@@ -69,6 +70,7 @@ OPTIONS = """## {title}
 
 KINDS: tuple[Registry[Any], ...] = (
     corpora.REGISTRY,
+    chunkers.REGISTRY,
     queries.REGISTRY,
     embedders.REGISTRY,
     rewriters.REGISTRY,

@@ -1,25 +1,40 @@
-"""How many tokens a text has, counted with the vocabulary cl100k, which lies in litellm's package: no network is asked.
+"""How many tokens a text has. The vocabularies cl100k and o200k lie in litellm's package: no network is asked.
 
-Models differ by some per cent; where the vocabulary cannot be read, `estimate` stands in and errs upwards.
+Models differ by some per cent; where a vocabulary cannot be read, `estimate` stands in and errs upwards.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
 
 VOCABULARY = "cl100k_base"
 FOLDER = "TIKTOKEN_CACHE_DIR"
 BYTES_PER_TOKEN = 3
+HALVES = re.compile("[\ud800-\udfff]")
 
 
-def count_tokens(texts: Sequence[str]) -> list[int]:
+def count_tokens(texts: Sequence[str], vocabulary: str = VOCABULARY) -> list[int]:
     """Tokens of each text."""
-    count = _counter()
-    return [count(text) for text in texts]
+    found = encoding(vocabulary)
+    return [estimate(text) if found is None else len(found.encode_ordinary(text)) for text in texts]
+
+
+def token_borders(text: str, vocabulary: str = VOCABULARY) -> list[int] | None:
+    """The character in which each token of a text begins, in order; None where the vocabulary cannot be read."""
+    found = encoding(vocabulary)
+    if found is None:
+        return None
+    whole = HALVES.sub("\ufffd", text)  # two halves would become one character, and move what follows
+    return found.decode_with_offsets(found.encode_ordinary(whole))[1]
 
 
 def estimate(text: str) -> int:
@@ -28,24 +43,24 @@ def estimate(text: str) -> int:
 
 
 @cache
-def _counter() -> Callable[[str], int]:
+def encoding(vocabulary: str) -> Encoding | None:
+    """A vocabulary, or None where it cannot be read from this disk."""
     spec = find_spec("litellm")
     if spec is None or spec.origin is None:
-        return estimate
+        return None
     folder = Path(spec.origin).parent / "litellm_core_utils" / "tokenizers"
     if not folder.is_dir():
-        return estimate
+        return None
     before = os.environ.get(FOLDER)
     os.environ[FOLDER] = str(folder)
     try:
         import tiktoken
 
-        encoding = tiktoken.get_encoding(VOCABULARY)
+        return tiktoken.get_encoding(vocabulary)
     except (ImportError, OSError, ValueError):
-        return estimate
+        return None
     finally:
         if before is None:
             del os.environ[FOLDER]
         else:
             os.environ[FOLDER] = before
-    return lambda text: len(encoding.encode_ordinary(text))

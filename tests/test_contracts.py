@@ -15,6 +15,7 @@ from raggs.app.catalog import REGISTRIES, catalog, json_schema
 
 METHODS = {
     "corpora": ("source_hash", "passages"),
+    "chunkers": ("chunk", "places", "causes", "check"),
     "queries": ("queries",),
     "embedders": ("identity", "causes", "models", "dims", "embed", "embed_queries"),
     "rewriters": ("rewrite", "causes", "models"),
@@ -42,6 +43,8 @@ HEAVY = (
     "dask",
     "distributed",
     "faiss",
+    "markdown_it",
+    "tiktoken",
 )
 
 
@@ -71,7 +74,8 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers")]
+    ("kind", "name"),
+    [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers", "chunkers")],
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)

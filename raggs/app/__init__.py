@@ -3,5 +3,5 @@
 The command line, Python programs and pages call nothing else.
 
 Imports: sweeps, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop, adapters,
-rerankers, tools, libraries, llm, leaves.
+chunkers, embedders, rerankers, tools, libraries, llm, leaves.
 """

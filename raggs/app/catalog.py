@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raggs import (
+    chunkers,
     corpora,
     embedders,
     execution,
@@ -37,6 +38,7 @@ from raggs.text import did_you_mean
 
 REGISTRIES: dict[str, Registry[object]] = {
     "corpora": corpora.REGISTRY,
+    "chunkers": chunkers.REGISTRY,
     "queries": queries.REGISTRY,
     "embedders": embedders.REGISTRY,
     "rewriters": rewriters.REGISTRY,

@@ -1,4 +1,23 @@
-"""Texts cut into passages, with exact places. Pure: text in, slices out.
+"""Chunkers by name, who cut documents into passages with exact places: one file and one line each (see `base.Chunker`).
 
-Imports: nothing.
+Imports: embedders, leaves.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.chunkers.base import Chunker
+
+REGISTRY: Registry[Chunker] = Registry(
+    "chunker",
+    "chunkers",
+    "raggs.chunkers.base:Chunker",
+    {
+        "markdown": "raggs.chunkers.markdown:MarkdownChunker",
+        "paragraphs": "raggs.chunkers.paragraphs:ParagraphsChunker",
+    },
+)

@@ -11,8 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.chunkers.base import Chunk, Chunker, ChunkerConfig, Document, Place
 
 LINE = re.compile(r"[^\n]+\n?|\n")
 MARKED = re.compile(r"#{1,6}\s+\S")
@@ -21,16 +25,18 @@ UNDERLINED = re.compile(r"(?:([=*#~^\"-])\1{2,}\s*\n)?[^\n]+\n([=*#~^\"-])\2{2,}
 # Where a text that is too long may be cut, from the best kind of place to the worst; always at white space.
 CUTS = (re.compile(r"[.!?…][\"'”’»)\]]*\s+"), re.compile(r"\n"), re.compile(r"\s+"))
 
-Span = tuple[int, int]
 
+class ParagraphsChunker(Chunker):
+    """Whole paragraphs, packed up to a number of words; headings stay with what follows them."""
 
-@dataclass(frozen=True)
-class Chunk:
-    """A slice of a text: ``source[start:end] == text``, in characters, without white space at its ends."""
+    class Config(ChunkerConfig):
+        type: Literal["paragraphs"] = "paragraphs"
+        max_words: int = Field(200, ge=20, description="words a chunk holds at most")
 
-    text: str
-    start: int
-    end: int
+    config: Config
+
+    def places(self, document: Document) -> Iterator[Place]:
+        yield from _pack(document.text, self.config.max_words)
 
 
 def pack_paragraphs(text: str, max_words: int = 200) -> list[Chunk]:
@@ -58,7 +64,7 @@ def heading_of(text: str) -> str | None:
     return None
 
 
-def _pack(text: str, max_words: int) -> Iterator[Span]:
+def _pack(text: str, max_words: int) -> Iterator[Place]:
     open_start = open_end = words = 0
     for block_start, body, block_end in _blocks(text):
         whole = body if _count(text, block_start, body) < max_words else block_start
@@ -88,7 +94,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, int]]:
         yield opened, start, end
 
 
-def _paragraphs(text: str) -> Iterator[Span]:
+def _paragraphs(text: str) -> Iterator[Place]:
     """Runs of lines between blank lines; a line marked as heading is one of its own."""
     opened: int | None = None
     for line in LINE.finditer(text):
@@ -104,7 +110,7 @@ def _paragraphs(text: str) -> Iterator[Span]:
         yield _trim(text, opened, len(text))
 
 
-def _pieces(text: str, start: int, body: int, end: int, max_words: int, level: int = 0) -> Iterator[Span]:
+def _pieces(text: str, start: int, body: int, end: int, max_words: int, level: int = 0) -> Iterator[Place]:
     """The span itself where it is short enough, else its parts between the best kind of cuts after `body`."""
     if level == len(CUTS) or _count(text, start, end) <= max_words:
         yield start, end
@@ -116,7 +122,7 @@ def _pieces(text: str, start: int, body: int, end: int, max_words: int, level: i
             yield from _pieces(text, inner, max(inner, body), stop, max_words, level + 1)
 
 
-def _trim(text: str, start: int, end: int) -> Span:
+def _trim(text: str, start: int, end: int) -> Place:
     part = text[start:end]
     return start + len(part) - len(part.lstrip()), start + len(part.rstrip())
 

@@ -1,6 +1,6 @@
 """Corpora by name: one file and one line each (see `base.Corpus`).
 
-Imports: tools, leaves.
+Imports: chunkers, tools, leaves.
 """
 
 from __future__ import annotations

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol, runtime_checkable
 
+from raggs import chunkers
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage
+from raggs.chunkers.base import Chunker, ChunkerConfig
 from raggs.elastic.settings import IndexPlace
 from raggs.hashing import hash_file
 from raggs.indexes.passages import Passages
@@ -16,12 +19,26 @@ from raggs.inputs import unreadable
 from raggs.settings import Causes
 
 
+def plain_chunker(spec: ChunkerConfig) -> Chunker:
+    """A chunker that works without any other part."""
+    return chunkers.REGISTRY.of(spec)(spec)
+
+
+@dataclass(frozen=True)
+class CorpusContext:
+    """What a corpus may use: chunkers by their settings."""
+
+    chunker: Callable[[ChunkerConfig], Chunker] = plain_chunker
+
+
 class Corpus(Adapter, ABC):
-    """A source of passages. Built as ``cls(config)``.
+    """A source of passages. Built as ``cls(config)``; its `context` is set by whoever has other parts to give.
 
     `left_out` names the passages that the latest reading found empty, `replaced` those that came with characters which
     are none, in whose place U+FFFD stands.
     """
+
+    context = CorpusContext()
 
     def __init__(self, config: AdapterConfig) -> None:
         self.config = config

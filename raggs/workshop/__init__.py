@@ -3,11 +3,12 @@
 It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
 the parts are is said here too, so that who uses them imports this room alone.
 
-Imports: adapters, rerankers, prompts, indexes, llm, leaves.
+Imports: adapters, chunkers, embedders, rerankers, prompts, indexes, llm, leaves.
 """
 
 from __future__ import annotations
 
+from raggs.chunkers.base import Chunker
 from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
 from raggs.judges.base import Judge, Task
@@ -23,6 +24,7 @@ from raggs.workshop.workshop import Workshop, read_whole
 
 __all__ = [
     "LLM",
+    "Chunker",
     "Embedder",
     "Judge",
     "OpenCorpus",

@@ -13,7 +13,7 @@ from raggs import corpora
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
 from raggs.atomic import make_folder
-from raggs.corpora.base import Corpus, Remote
+from raggs.corpora.base import Corpus, CorpusContext, Remote
 from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import FORMAT, Passages, PassageStore
@@ -31,12 +31,14 @@ class OpenCorpus:
         spec: of the corpus.
         places: where copies are kept.
         hear: is told of the reading, and of passages that were left out.
+        context: what the corpus may use.
     """
 
-    def __init__(self, spec: AdapterConfig, places: Places, hear: Hear) -> None:
+    def __init__(self, spec: AdapterConfig, places: Places, hear: Hear, context: CorpusContext | None = None) -> None:
         self._spec = spec
         self._places = places
         self._hear = hear
+        self._context = context or CorpusContext()
 
     @property
     def place(self) -> Path | str:
@@ -92,7 +94,9 @@ class OpenCorpus:
 
     @cached_property
     def _source(self) -> Corpus:
-        return corpora.REGISTRY.of(self._spec)(self._spec)
+        source = corpora.REGISTRY.of(self._spec)(self._spec)
+        source.context = self._context
+        return source
 
     @cached_property
     def _remote(self) -> Passages:

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-from raggs import rerankers, retrievers
+from raggs import chunkers, rerankers, retrievers
 from raggs.adapter import AdapterConfig
+from raggs.chunkers.base import Chunker, ChunkerConfig, ChunkerContext
+from raggs.corpora.base import CorpusContext
 from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
 from raggs.indexes.places import Places
@@ -59,7 +61,11 @@ class Workshop(Models):
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
         """A corpus; closed with the workshop."""
-        return self._own(OpenCorpus(spec, self.places, self._hear))
+        return self._own(OpenCorpus(spec, self.places, self._hear, CorpusContext(self.chunker)))
+
+    def chunker(self, spec: ChunkerConfig) -> Chunker:
+        """A chunker; what it needs is loaded at first use."""
+        return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self.embedder))
 
     def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
         """A reranker; its model is loaded at first use. Closed with the workshop.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -118,3 +120,10 @@ def test_no_text_and_no_room() -> None:
     assert pack_paragraphs(" \n\n\t ") == []
     with pytest.raises(ValueError, match="max_words is 0"):
         pack_paragraphs("text", 0)
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {}
+
+
+CONTRACT_VARIANTS = [{"max_words": 20}]

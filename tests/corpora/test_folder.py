@@ -139,3 +139,68 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     (path / "b c.md").write_text("# One\n\nSome text.\n\n" + "More of it. " * 100)
     (path / "a.txt").write_text("Other text.")
     return {"path": path}
+
+
+GUIDE = "# Guide\n\nWelcome.\n\n## Install\n\nType it.\n\n```\n# no heading\n```\n\n# Reference\n\nWords."
+
+
+def test_without_a_chunker_passages_and_causes_are_those_of_before(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", GUIDE)
+    read = corpus(tmp_path)
+    assert read.causes() == {
+        "type": "folder",
+        "patterns": ["*.txt", "*.md"],
+        "max_words": 200,
+        "version": 1,
+        "packages": {},
+    }
+    (found,) = read.passages()
+    assert (found.doc_id, found.title, found.text) == ("a.md#1", "Guide", GUIDE)
+
+
+@pytest.mark.parametrize(
+    ("settings", "titles"),
+    [
+        ({"chunker": {"type": "markdown"}}, ["Guide", "Guide > Install", "Reference"]),
+        ({"chunker": {"type": "markdown"}, "breadcrumb": "none"}, ["", "", ""]),
+        ({"chunker": {"type": "paragraphs", "max_words": 20}, "breadcrumb": "title"}, ["a.md"]),
+        ({"breadcrumb": "title"}, ["a.md"]),
+    ],
+)
+def test_a_chunker_cuts_and_titles_are_paths_of_sections(
+    tmp_path: Path, settings: dict[str, Any], titles: list[str]
+) -> None:
+    write(tmp_path, "a.md", GUIDE)
+    found = list(corpus(tmp_path, **settings).passages())
+    assert [passage.title for passage in found] == titles
+    assert all(GUIDE[passage.span.start : passage.span.end] == passage.text for passage in found if passage.span)
+
+
+def test_a_breadcrumb_in_the_text_stands_before_it_and_moves_no_place(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", GUIDE)
+    found = list(corpus(tmp_path, chunker={"type": "markdown"}, breadcrumb="text").passages())[1]
+    assert found.title == ""
+    assert found.text.startswith("Guide > Install\n\n## Install\n\nType it.")
+    assert found.span is not None
+    assert found.text.endswith(GUIDE[found.span.start : found.span.end])
+
+
+def test_a_file_that_is_no_markdown_is_called_by_its_name(tmp_path: Path) -> None:
+    write(tmp_path, "a.txt", "# not Markdown\n\ntext")
+    (found,) = corpus(tmp_path, chunker={"type": "paragraphs"}).passages()
+    assert found.title == "a.txt"
+
+
+def test_the_chunker_and_breadcrumbs_count_as_causes(tmp_path: Path) -> None:
+    made = [
+        corpus(tmp_path, **settings).causes()
+        for settings in ({}, {"chunker": {"type": "markdown"}}, {"chunker": {"type": "markdown", "size": 9}})
+    ] + [corpus(tmp_path, breadcrumb="text").causes()]
+    assert all(made.count(one) == 1 for one in made)
+
+
+def test_two_sizes_are_one_too_many(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="say it in the chunker"):
+        corpus(tmp_path, max_words=50, chunker={"type": "paragraphs"})
+    with pytest.raises(ValidationError, match="unknown type 'markdwon'"):
+        corpus(tmp_path, chunker={"type": "markdwon"})

@@ -1,0 +1,142 @@
+"""How long a piece of text is: in characters, in tokens of a vocabulary that lies here, or by a tokenizer's file.
+
+Nothing is downloaded. Where a vocabulary cannot be read, `raggs.tokens.estimate` stands in, and the causes say so. A
+sum over pieces stands for the length of what they make together: tokens do not cross most cuts, so that the two
+differ by a token or two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from pydantic import Field, model_validator
+
+from raggs.chunkers.base import Chunker, ChunkerConfig
+from raggs.errors import DataError, PrerequisiteError
+from raggs.registry import installed
+from raggs.settings import Causes, InputPath
+from raggs.tokens import count_tokens, encoding, token_borders
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+Unit = Literal["cl100k", "o200k", "characters"]
+
+
+class SizedConfig(ChunkerConfig):
+    """What the settings of a chunker hold that cuts to a size."""
+
+    size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
+    unit: Unit = Field("cl100k", description="tokens of this vocabulary, or characters")
+    tokenizer: InputPath | None = Field(
+        None, description="a tokenizer.json, whose tokens are counted instead of `unit`; null: none"
+    )
+    special_tokens: bool = Field(
+        False,
+        description="whether marks that the tokenizer sets at the ends of a text are counted with each piece",
+    )
+
+
+class OverlappingConfig(SizedConfig):
+    """The same of one whose chunks may overlap."""
+
+    overlap: int = Field(0, ge=0, description="how much of a chunk's end the next one repeats at most, in `unit`")
+
+    @model_validator(mode="after")
+    def _overlap_below_size(self) -> Self:
+        if self.overlap >= self.size:
+            raise ValueError(f"an overlap of {self.overlap} leaves nothing new in chunks of {self.size}")
+        return self
+
+
+class Ruler:
+    """Measures texts as settings say."""
+
+    def __init__(self, config: SizedConfig) -> None:
+        self._config = config
+        self._vocabulary = f"{config.unit}_base"
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        """The length of each text.
+
+        Raises:
+            DataError: the tokenizer's file cannot be read.
+        """
+        if self._config.tokenizer is not None:
+            special = self._config.special_tokens
+            return [len(each.ids) for each in self._tokenizer.encode_batch(list(texts), add_special_tokens=special)]
+        if self._config.unit == "characters":
+            return list(map(len, texts))
+        return count_tokens(texts, self._vocabulary)
+
+    def borders(self, text: str) -> list[int]:
+        """The character in which each unit of a text begins, in order.
+
+        Raises:
+            DataError: the tokenizer's file cannot be read.
+            PrerequisiteError: the vocabulary cannot.
+        """
+        if self._config.tokenizer is not None:
+            return [start for start, _ in self._tokenizer.encode(text, add_special_tokens=False).offsets]
+        if self._config.unit == "characters":
+            return list(range(len(text)))
+        found = token_borders(text, self._vocabulary)
+        if found is None:
+            raise PrerequisiteError(
+                f"the vocabulary {self._vocabulary} is not on this machine",
+                remedy="reinstall litellm, which brings it, or name a tokenizer file",
+            )
+        return found
+
+    def check(self) -> None:
+        """Find what it lacks.
+
+        Raises:
+            DataError: the tokenizer's file cannot be read.
+        """
+        if self._config.tokenizer is not None:
+            self._tokenizer.get_vocab_size()
+
+    def causes(self) -> Causes:
+        """What besides the settings can change a length."""
+        if self._config.tokenizer is not None:
+            return {"tokenizers": installed("tokenizers")}
+        if self._config.unit == "characters":
+            return {}
+        return {} if encoding(self._vocabulary) is not None else {"estimated": True}
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        return _load(self._config.tokenizer or Path())
+
+
+class SizedChunker(Chunker):
+    """A chunker that cuts to a size."""
+
+    config: SizedConfig
+
+    def causes(self) -> Causes:
+        return {**self.own_causes(), "ruler": self.ruler.causes()}
+
+    def check(self) -> None:
+        self.ruler.check()
+
+    @cached_property
+    def ruler(self) -> Ruler:
+        """By which it measures."""
+        return Ruler(self.config)
+
+
+def _load(path: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    try:
+        found = Tokenizer.from_file(str(path))
+    except Exception as error:  # the reader raises plain Exception
+        raise DataError(f"no tokenizer ({error})", where=path, remedy="name the tokenizer.json of a model") from error
+    found.no_truncation()
+    found.no_padding()
+    return found

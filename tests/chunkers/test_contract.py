@@ -1,0 +1,68 @@
+"""What holds for every chunker: exact places, in order, nothing lost and nothing invented, the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from support.contracts import cases, settings_of
+
+from raggs.chunkers import REGISTRY
+from raggs.chunkers.base import Chunk, Chunker, Document
+from raggs.errors import PrerequisiteError
+from raggs.workshop import Workshop
+
+LINES = ["# A", "## B ##", "#", "```", "~~~~", "| a | b |\n|---|---|\n| 1 | 2 |", "- x", "  - y", "1. z", "> q", "---"]
+LINES += ["Title\n===", "Two words. Three more words! Four?", "«Oui.» Non…", "word " * 60, "x" * 300, "翼の揚力。" * 20]
+LINES += ["", "", " ", "\t", "    code", "[l]: http://x", "<div>", "\r", "\u2028", "\x00", "a\u0301 e\u200d", "\x0c"]
+LINES += ["\U0001f6e9\ufe0f" * 9, "\u00a0"]
+UGLY = st.lists(st.sampled_from(LINES), max_size=30).map("\n".join)
+TEXTS = st.one_of(UGLY, st.text(max_size=300), UGLY.map(lambda text: text.replace("\n", "\r\n")))
+
+Make = Callable[[], Chunker]
+
+
+@pytest.fixture(params=cases("chunkers", REGISTRY))
+def chunker(request: pytest.FixtureRequest, tmp_path: Path) -> Chunker:
+    name, variant = request.param
+    adapter = REGISTRY.load(name)
+    spec = adapter.Config(**{**settings_of("chunkers", name, tmp_path / "case", request), **variant})
+    workshop = Workshop(tmp_path / "runs")
+    request.addfinalizer(workshop.close)
+    return workshop.chunker(spec)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TEXTS)
+def test_chunks_are_slices_in_order_that_lose_and_invent_nothing(chunker: Chunker, text: str) -> None:
+    end, last = 0, Chunk("", 0, 0)
+    for chunk in chunker.chunk(Document(text)):
+        assert text[chunk.start : chunk.end] == chunk.text
+        assert chunk.text.strip()
+        assert not text[end : chunk.start].strip(), "a word between two chunks is in neither"
+        assert chunk.start >= last.start and chunk.end > last.end, "each chunk has something new"
+        end, last = max(end, chunk.end), chunk
+    assert not text[end:].strip()
+
+
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TEXTS)
+def test_the_same_text_is_cut_in_the_same_way(chunker: Chunker, text: str) -> None:
+    again = type(chunker)(chunker.config, chunker.context)
+    assert list(again.chunk(Document(text))) == list(chunker.chunk(Document(text)))
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n\t", "\u00a0\u2028"])
+def test_there_is_no_chunk_without_text(chunker: Chunker, text: str) -> None:
+    assert list(chunker.chunk(Document(text))) == []
+
+
+def test_it_can_be_checked_and_its_causes_are_plain(chunker: Chunker) -> None:
+    try:
+        chunker.check()
+    except PrerequisiteError as error:
+        pytest.fail(error.message)
+    assert chunker.causes()["type"] == chunker.config.type
