@@ -25,12 +25,11 @@ from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building, Notice
 from raggs.stages.judge import STAGE
 from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.foreign import lists_of
 from raggs.sweeps.holes import find_holes, keep_holes
-from raggs.sweeps.partstore import Lists
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.world import World
 from raggs.text import plural
-from raggs.trec import read_scored
 from raggs.workshop import Judge, Workshop, judge_prompts
 
 BOOKED = "holes"
@@ -68,7 +67,7 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
     world, store = World(config, listen), SweepStore(config.folder / config.name)
     workshop = Workshop(run.workspace, run.llm, config.budget, hear=listen)
     try:
-        lists = (_lists(store, row.file) for row in store.systems() if row.file)
+        lists = (lists_of(store.run(row), max(config.cutoffs)) for row in store.systems() if row.file)
         holes = find_holes(world.labels, lists, config.cutoffs)
         judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.rank.prompt))
         judge.check(world.queries.values())
@@ -124,10 +123,3 @@ def _golden_run(golden: Path) -> RunConfig:
         raise DataError(
             "its manifest has no configuration that can be used", where=golden, remedy="run it again"
         ) from error
-
-
-def _lists(store: SweepStore, file: str) -> Lists:
-    found: dict[str, list[tuple[str, float]]] = {}
-    for line in read_scored(store.folder / file):
-        found.setdefault(line.qid, []).append((line.doc_id, line.score))
-    return found

@@ -110,7 +110,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
         if (manifest.causes, manifest.settings) == (causes, settings) and not _unfinished(store):
             return SweepResult(store.report(), store.folder, unchanged=True)
     measuring.check()
-    dropped = drop_hopeless(world, grid.systems, store) if config.search.halves(len(grid.systems)) else {}
+    dropped = drop_hopeless(world, grid.searched, store) if config.search.halves(len(grid.searched)) else {}
     measuring = Measuring(world, grid.systems, store, dropped)
     measuring.make()
     for number in range(2, config.latency.passes + 1):
@@ -123,7 +123,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
         config=stored,
         golden=world.given.digest,
         questions=tuple(world.queries),
-        world=world.fingerprint,
+        world=world.fingerprint if grid.searched else None,
         causes=causes,
         settings=settings,
         files={},

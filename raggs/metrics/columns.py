@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raggs.arrays import Flags, Floats, Ints, Keys
 from raggs.errors import DataError
-from raggs.metrics.ids import IdColumn, pair_keys
+from raggs.metrics.ids import IdColumn, KeyTable, pair_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -180,6 +180,11 @@ class Qrels:
     def keys(self) -> Keys:
         """A key for each (query, passage)."""
         return pair_keys(self.query, self.docs.keys())
+
+    @cached_property
+    def judged(self) -> KeyTable:
+        """What finds the rows of judged passages by their keys."""
+        return KeyTable(self.keys, np.flatnonzero(self.grade >= 0))
 
     @cached_property
     def counts(self) -> Ints:

@@ -7,17 +7,16 @@ judgments. Each row knows its rank and its tie group, so expectations over ties 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints, Keys
+from raggs.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.ids import pair_keys
 
 Ties = Literal["trec", "file"]
-
-FILTER_BITS = 22  # a table of as many bits' values tells most unjudged passages at one look
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Hits:
     facet: Ints | None = None
     answer_rank: Floats | None = None
 
-    @property
+    @cached_property
     def grade(self) -> Ints:
         """Shape (n,), the grade of each row."""
         found: Ints = self.qrels.grade[self.item]
@@ -136,7 +135,7 @@ def find_hits(qrels: Qrels, run: Run, ties: Ties = "trec") -> Hits:
     groups = group_starts(query, score)
     sizes = np.diff(np.append(groups, len(rows)))
 
-    place, item = _judged(qrels, pair_keys(query, run.doc_keys[rows]))
+    place, item = qrels.judged.find(pair_keys(query, run.doc_keys[rows]))
     same = run.docs.take(rows[place]) == qrels.docs.take(item)  # keys of different ids may be equal, bytes are not
     place, item = place[same], item[same]
     group = np.searchsorted(groups, place, side="right") - 1
@@ -187,22 +186,6 @@ def group_starts(query: Ints, place: Ints | Floats) -> Ints:
     changed = np.ones(len(query), dtype=bool)
     changed[1:] = (query[1:] != query[:-1]) | (place[1:] != place[:-1])
     return np.flatnonzero(changed)
-
-
-def _judged(qrels: Qrels, keys: Keys) -> tuple[Ints, Ints]:
-    """The places in `keys` that are judged, and their rows in `qrels`."""
-    judged = np.flatnonzero(qrels.grade >= 0)
-    judged = judged[np.argsort(qrels.keys[judged])]
-    wanted = qrels.keys[judged]
-    if not len(wanted):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    low = np.uint64((1 << FILTER_BITS) - 1)
-    maybe = np.zeros(1 << FILTER_BITS, dtype=bool)
-    maybe[(wanted & low).astype(np.int64)] = True
-    places = np.flatnonzero(maybe[(keys & low).astype(np.int64)])
-    found = np.minimum(np.searchsorted(wanted, keys[places]), len(wanted) - 1)
-    right = wanted[found] == keys[places]
-    return places[right], judged[found[right]]
 
 
 def _by_id(run: Run, rows: Ints, groups: Ints, sizes: Ints, place: Ints, group: Ints) -> Ints:

@@ -18,6 +18,7 @@ from raggs.errors import DataError
 from raggs.text import one_line
 
 WORD = 8
+FILTER_BITS = 22  # a table of as many bits' values tells most unknown keys at one look
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31))
@@ -78,6 +79,34 @@ class IdColumn:
     def text(self, row: int) -> str:
         """The id of one row."""
         return str(self.take(np.array([row]))[0].decode())
+
+
+class KeyTable:
+    """Rows by their keys, sorted once for all who look something up.
+
+    Args:
+        keys: of all rows.
+        rows: those that can be found.
+    """
+
+    def __init__(self, keys: Keys, rows: Ints) -> None:
+        self._rows = rows[np.argsort(keys[rows])]
+        self._keys = keys[self._rows]
+        self._maybe = np.zeros(1 << FILTER_BITS, dtype=np.bool_)
+        self._maybe[_low_bits(self._keys)] = True
+
+    def find(self, keys: Keys) -> tuple[Ints, Ints]:
+        """The places in `keys` that are known, and their rows. Different ids may share a key."""
+        places = np.flatnonzero(self._maybe[_low_bits(keys)])
+        if not len(self._keys) or not len(places):
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        found = np.minimum(np.searchsorted(self._keys, keys[places]), len(self._keys) - 1)
+        right = self._keys[found] == keys[places]
+        return places[right], self._rows[found[right]]
+
+
+def _low_bits(keys: Keys) -> Ints:
+    return (keys & np.uint64((1 << FILTER_BITS) - 1)).astype(np.int64)
 
 
 def mixed(values: Keys) -> Keys:

@@ -14,6 +14,7 @@ from raggs.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.sweeps.grid import System
 from raggs.sweeps.models import CostPart
+from raggs.sweeps.once import Once
 from raggs.sweeps.parts import PREPARING, Final, Parts
 from raggs.sweeps.world import GENERATOR, World
 from raggs.tokens import count_tokens
@@ -32,10 +33,11 @@ class Costs:
     def __init__(self, world: World, parts: Parts) -> None:
         self._world, self._parts = world, parts
         self._tokens: dict[str, int] = {}
+        self._asked = Once[list[int]]()
 
     def cost(self, system: System, final: Final) -> CostPart:
         """USD for 1,000 questions of a system."""
-        asked = [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
+        asked = self._asked(system.rewrite, lambda: self._question_tokens(system))
         read = _candidate_tokens(final)
         context = self._context(final)
         parts = (self._embed(system, fmean(asked)), self._rerank(system, final), self._generate(context))
@@ -49,6 +51,9 @@ class Costs:
             candidate_tokens_sd=pstdev(read) if read else None,
             context_tokens=context,
         )
+
+    def _question_tokens(self, system: System) -> list[int]:
+        return [count_tokens([record.rewrite])[0] for record in self._parts.prepared(system.rewrite)]
 
     def _embed(self, system: System, tokens: float) -> Number:
         """Rewriting, by what it took; and embedding, by the price of the question's tokens."""

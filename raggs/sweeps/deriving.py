@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from raggs.arrays import Floats
 from raggs.decision.efficiency import efficiency
+from raggs.errors import RaggsError
 from raggs.evaluation.analyses.comparisons import comparison_part
 from raggs.evaluation.models import ComparisonPart, Number, number
 from raggs.evaluation.report import golden_part
@@ -24,6 +25,7 @@ from raggs.sweeps.loyalty import loyalty
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.scoring import Scored, Scorer
 
+UNSCORED: dict[str, object] = {"file": None, "scores": {}, "realised": {}, "holes": {}}
 MOST_COMPARED = 50  # systems; beyond it the front alone is tested
 
 
@@ -45,19 +47,25 @@ def derive(
         left_out: sentences on combinations that are no systems.
 
     Raises:
-        DataError: lists that cannot be scored.
+        DataError: lists that cannot be scored; a run that was made elsewhere is named unfinished instead.
     """
-    scorer = Scorer(config, judgments)
+    few = sum(row.file is not None for row in rows) <= MOST_COMPARED
+    scorer = Scorer(config, judgments, many=not few)
     values: dict[str, dict[str, Floats]] = {}
     hits: dict[str, Hits] = {}
-    few = sum(row.file is not None for row in rows) <= MOST_COMPARED
     scored: list[SystemRow] = []
     for done, row in enumerate(rows):
         hear(Building("scored systems", done, len(rows)))
         if row.file is None:
             scored.append(row)
             continue
-        found = scorer.score(row.name, run_of(row), row.k)
+        try:
+            found = scorer.score(row.name, run_of(row), row.k)
+        except RaggsError as error:
+            if row.sha256 is None:
+                raise
+            scored.append(row.model_copy(update={**UNSCORED, "failed": str(error)}))
+            continue
         values[row.name] = found.values
         if few:
             hits[row.name] = found.hits
@@ -87,7 +95,7 @@ def derive(
         baseline=decision.baseline,
         comparisons=_comparisons(config, scorer.quality[0], decision, values),
         loyalty=loyalty(scored, hits, scorer.quality[0], max(config.cutoffs)),
-        notes=tuple(_notes(scored)),
+        notes=tuple(_notes(scored, few=few)),
     )
 
 
@@ -128,7 +136,7 @@ def _comparisons(
     return tuple(comparison_part(name, baseline, measure, one) for name, one in found.items())
 
 
-def _notes(rows: Sequence[SystemRow]) -> list[str]:
+def _notes(rows: Sequence[SystemRow], *, few: bool) -> list[str]:
     """What a reader must know before believing a number."""
     found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
     found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]
@@ -141,4 +149,9 @@ def _notes(rows: Sequence[SystemRow]) -> list[str]:
     timed = {row.latency.total is None for row in rows if row.file}
     if True in timed:
         found.append("some systems were not timed in every step, so they hold no limit on latency")
+    if not few:
+        found.append(
+            f"with more than {MOST_COMPARED} systems, the measures that decide alone have intervals, and those on the "
+            "front alone are tested"
+        )
     return found

@@ -6,7 +6,8 @@ are one system. Nothing is made, loaded or read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -19,6 +20,7 @@ from raggs.embedders.base import EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.base import RetrieverConfig
+from raggs.retrievers.runfile import RunFileRetriever
 from raggs.sweeps.config import NONE, Axes, SweepConfig, SystemSpec
 from raggs.text import plural
 
@@ -53,6 +55,11 @@ class System:
     k: int
     reranker: RerankerConfig | None
 
+    @property
+    def run_file(self) -> Path | None:
+        """The file of a run that was made elsewhere and is scored as it is; None where anything is searched."""
+        return self.own.path if isinstance(self.own, RunFileRetriever.Config) and self.reranker is None else None
+
 
 @dataclass(frozen=True)
 class Grid:
@@ -61,6 +68,11 @@ class Grid:
     systems: tuple[System, ...]
     left_out: tuple[str, ...] = ()
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by axis, in its order
+
+    @property
+    def searched(self) -> tuple[System, ...]:
+        """The systems that need a corpus."""
+        return tuple(system for system in self.systems if system.run_file is None)
 
 
 def make_grid(config: SweepConfig) -> Grid:
@@ -87,16 +99,16 @@ def make_grid(config: SweepConfig) -> Grid:
     left_out = []
     if merged:
         left_out.append(
-            f"{plural(merged, 'combination')} left out: a search without vectors has no embedder and no index, "
-            "so it is one system for all of them"
+            f"{plural(merged, 'combination')} left out: a search without vectors has no embedder and no index, and "
+            "nobody is asked anything by the lists of a file, so it is one system for all of them"
         )
     if excluded:
         left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
     systems = (*found.values(), *_single(config.systems))
     if not systems:
         raise ConfigError("no system is left", remedy="take something out of `except`, or add `systems`")
-    names = [system.name for system in systems]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    often = Counter(system.name for system in systems)
+    if twice := next((name for name, count in often.items() if count > 1), None):
         raise ConfigError(f"two systems are called {twice!r}", remedy="rename the one under `systems`")
     return Grid(systems, tuple(left_out), labels)
 
@@ -111,7 +123,8 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str]) -> Sy
     own = spec.mode if isinstance(spec.mode, RetrieverConfig) else None
     dense = spec.mode in ("dense", "hybrid")
     vectors = dense or (own is not None and retrievers.REGISTRY.of(own).NEEDS_VECTORS)
-    lacks = {"embedder": not vectors, "index": not dense}
+    as_it_is = isinstance(own, RunFileRetriever.Config) and spec.reranker is None
+    lacks = {"embedder": not vectors, "index": not dense, "rewrite": as_it_is}
     told = {axis: label for axis, label in labels.items() if not lacks.get(axis)}
     order = ("mode", *(axis for axis in AXES if axis != "mode"))
     named = [_in_name(axis, told[axis]) for axis in order if axis in told and (axis in varied or axis in NAMED_ALWAYS)]
@@ -142,20 +155,27 @@ def family(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str], ...]
 
 def _labels(levels: Sequence[Level]) -> tuple[str, ...]:
     """A short name for each level of an axis: its type, and the settings by which it differs from its rivals."""
-    found = [_label(level, [other for other in levels if _type(other) == _type(level)]) for level in levels]
-    return tuple(
-        label if found.count(label) == 1 else f"{label}-{found[: at + 1].count(label)}"
-        for at, label in enumerate(found)
-    )
+    settings = [level.model_dump(mode="json") if isinstance(level, BaseModel) else {} for level in levels]
+    taken: dict[tuple[str, str], set[str]] = {}
+    for level, found in zip(levels, settings, strict=True):
+        for key, value in found.items():
+            taken.setdefault((_type(level), key), set()).add(repr(value))
+    varied = {place for place, values in taken.items() if len(values) > 1}
+    labels = [_label(level, found, varied) for level, found in zip(levels, settings, strict=True)]
+    often, met = Counter(labels), Counter[str]()
+    numbered = []
+    for label in labels:
+        met[label] += 1
+        numbered.append(label if often[label] == 1 else f"{label}-{met[label]}")
+    return tuple(numbered)
 
 
-def _label(level: Level, rivals: Sequence[Level]) -> str:
+def _label(level: Level, settings: Mapping[str, object], varied: Collection[tuple[str, str]]) -> str:
     if not isinstance(level, BaseModel):
         return NONE if level is None else str(level)
-    settings = [rival.model_dump(mode="json") for rival in rivals if isinstance(rival, BaseModel)]
     parts = [_type(level)]
-    for key, value in level.model_dump(mode="json").items():
-        if key != "type" and (key in TELLING or any(other.get(key) != value for other in settings)):
+    for key, value in settings.items():
+        if key != "type" and (key in TELLING or (_type(level), key) in varied):
             parts.append(_part(key, value))
     return "-".join(part for part in parts if part).replace(" ", "_").replace("/", "_")
 

@@ -5,7 +5,7 @@ The screen is shown what is needed to decide; `full` is everything, for sweep.md
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
 from raggs.evaluation.models import ScorePart
@@ -71,7 +71,8 @@ def _systems(report: SweepReport, full: bool) -> Section:
     columns = ["p50", *(() if free else ("per 1,000",)), *report.quality[1:], "p95", *_holes(report)]
     if full:
         columns = [*report.quality[1:], "p50", "p95", "per 1,000", *_holes(report)]
-    rows = tuple(_row(report, row, columns, full) for row in shown)
+    best = {measure: max(mean(each, measure) for each in report.systems) for measure in report.quality}
+    rows = tuple(_row(report, row, columns, best, full) for row in shown)
     table = Table(("system", report.quality[0], *columns), rows)
     return Section("Systems", tuple(told), table, (), _terms(report, shown, columns))
 
@@ -116,16 +117,15 @@ def _terms(report: SweepReport, shown: Sequence[SystemRow], columns: Sequence[st
     )
 
 
-def _row(report: SweepReport, row: SystemRow, columns: Sequence[str], full: bool) -> Row:
+def _row(report: SweepReport, row: SystemRow, columns: Sequence[str], best: Mapping[str, float], full: bool) -> Row:
     sign = _sign(report, row)
-    best = {measure: max(mean(each, measure) for each in report.systems) for measure in report.quality}
     total, cost = row.latency.total, row.cost
     hole = row.holes.get(str(report.cutoffs[0]))
     figures = {
         "p50": Cell(None if total is None else ms(total.p50)),
         "p95": Cell(None if total is None else ms(total.p95)),
         "per 1,000": Cell(None if cost is None or cost.total is None else usd(cost.total)),
-        **{title: Cell(None if hole is None else f"{hole:.0%}") for title in _holes(report)},
+        f"unjudged@{report.cutoffs[0]}": Cell(None if hole is None else f"{hole:.0%}"),
         **{measure: _score(row.scores.get(measure), best[measure], full) for measure in report.quality[1:]},
     }
     first = _score(row.scores.get(report.quality[0]), best[report.quality[0]], ranged=True)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from raggs.errors import ConfigError, PrerequisiteError, RaggsError
 from raggs.hashing import hash_value
 from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
 from raggs.sweeps.costing import Costs
+from raggs.sweeps.foreign import check_known, lists_of, read_foreign, sha256_of
 from raggs.sweeps.grid import System
 from raggs.sweeps.memory import memory_of
 from raggs.sweeps.models import LatencyPart, SystemRow
+from raggs.sweeps.once import Once
 from raggs.sweeps.parts import Final, Parts
 from raggs.sweeps.partstore import PartStore
 from raggs.sweeps.store import SweepStore
@@ -31,6 +34,7 @@ class Measured:
     system: System
     final: Final | None = None
     file: str | None = None
+    sha256: str | None = None
     failed: str | None = None
     dropped: str | None = None
 
@@ -52,6 +56,8 @@ class Measuring:
         self.measured = [Measured(system, dropped=(dropped or {}).get(system.name)) for system in systems]
         self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
         self._clock = Clock(world, self.parts, store)
+        self._hashes = Once[str]()
+        self._searches = any(system.run_file is None for system in systems)
 
     def check(self) -> None:
         """Find what is wrong before anything is paid for.
@@ -64,6 +70,8 @@ class Measuring:
         models: list[str] = []
         for each in self.measured:
             system, parts = each.system, self.parts
+            if system.run_file is not None:
+                continue  # nobody is asked
             for search in parts.searches(system):
                 parts.retriever(search).check()
                 models += parts.paid(search)
@@ -79,6 +87,8 @@ class Measuring:
 
     def fingerprint(self, system: System) -> str:
         """Hash of everything that a system's lists depend on."""
+        if system.run_file is not None:
+            return hash_value({"run": self._sha256(system.run_file), "k": system.k})
         reranker = None if system.reranker is None else self.parts.reranker(system.reranker)
         config = self._world.config
         return hash_value(
@@ -98,6 +108,9 @@ class Measuring:
             if each.dropped:
                 continue
             try:
+                if each.system.run_file is not None:
+                    self._take(each, each.system.run_file)
+                    continue
                 each.final = self.parts.final(each.system)
                 each.file = self._store.keep_run(each.system.name, each.final.lists)
                 self._clock.note_paid(each.system)
@@ -121,13 +134,17 @@ class Measuring:
 
     def time(self, number: int) -> None:
         """One more round of the clock."""
-        self._clock.time([each.system for each in self.measured if each.final], number)
+        made = [each.system for each in self.measured if each.final]
+        self._clock.time([system for system in made if system.run_file is None], number)
 
     def rows(self) -> Iterator[SystemRow]:
         """What was measured of each system."""
         costs = Costs(self._world, self.parts)
         for each in self.measured:
             system, final = each.system, each.final
+            if each.file is not None and each.sha256 is not None:
+                yield self._foreign(each, costs)
+                continue
             yield SystemRow(
                 name=system.name,
                 levels=system.levels,
@@ -142,3 +159,28 @@ class Measuring:
                 cost=None if final is None else costs.cost(system, final),
                 memory=None if final is None else memory_of(system, self.parts),
             )
+
+    def _take(self, each: Measured, path: Path) -> None:
+        """Take a run that was made elsewhere as it is; where there is a corpus, its passages must be known."""
+        each.sha256 = self._sha256(path)
+        if self._searches:
+            lists = lists_of(read_foreign(path, each.sha256, each.system.k), each.system.k)
+            check_known(lists, self._world.passages, path)
+            each.final = Final({qid: lists.get(qid, []) for qid in self._world.queries})
+        each.file = str(path)
+
+    def _foreign(self, each: Measured, costs: Costs) -> SystemRow:
+        """Nobody here knows how long it takes; without passages, nobody knows what a generator would read either."""
+        return SystemRow(
+            name=each.system.name,
+            levels=each.system.levels,
+            fingerprint=self.fingerprint(each.system),
+            file=each.file,
+            sha256=each.sha256,
+            k=each.system.k,
+            questions=len(self._world.queries),
+            cost=None if each.final is None else costs.cost(each.system, each.final),
+        )
+
+    def _sha256(self, path: Path) -> str:
+        return self._hashes(path, lambda: sha256_of(path))

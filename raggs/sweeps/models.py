@@ -87,7 +87,11 @@ class SystemRow(Part):
     name: str
     levels: Mapping[str, str] = Field(description="by axis, the level")
     fingerprint: str = Field(description="hash of everything that its lists depend on")
-    file: str | None = Field(description="its lists as a TREC run, below the sweep's folder; null where unfinished")
+    file: str | None = Field(
+        description="its lists as a TREC run, below the sweep's folder; whole path of a run that was made elsewhere; "
+        "null where unfinished"
+    )
+    sha256: str | None = Field(None, description="of a run that was made elsewhere; null for the sweep's own")
     k: int
     questions: int = Field(description="questions that it was measured on")
     failed: str | None = Field(None, description="why it is unfinished")

@@ -25,16 +25,17 @@ MILLION = 1_000_000
 
 def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
     """The plan of a grid."""
-    passage = round(fmean(count_tokens(world.passages.sample(SAMPLE))))
+    count = len(world.passages) if grid.searched else 0
+    passage = round(fmean(count_tokens(world.passages.sample(SAMPLE)))) if count else 0
     question = round(fmean(count_tokens([query.text for query in world.queries.values()])))
-    paid = tuple(_paid(measuring, world, grid.systems, question, passage))
+    paid = tuple(_paid(measuring, world, grid.searched, question, passage))
     kept = [measuring.parts.kept(system) for system in grid.systems]
     return Plan(
         name=world.config.name,
         systems=tuple(system.name for system in grid.systems),
         axes={**grid.labels, **({BESIDE: tuple(world.config.systems)} if world.config.systems else {})},
         questions=len(world.queries),
-        passages=len(world.passages),
+        passages=count,
         left_out=grid.left_out,
         kept=sum(kept),
         lists=len(kept),

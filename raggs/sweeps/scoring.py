@@ -5,8 +5,8 @@ The ceilings (PROC) are those of a system's own candidates: the best order of it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,11 +15,11 @@ from raggs.errors import DataError
 from raggs.evaluation.models import Number, ScorePart, number
 from raggs.evaluation.report import score_part
 from raggs.evaluation.strangers import holes_at
-from raggs.evaluation.study import Scoring, hits_of
+from raggs.evaluation.study import Scoring, hits_of, mean
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System as Listed
 from raggs.metrics.columns import Run
-from raggs.metrics.evaluate import measure_hits
+from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named, at_cutoffs, parse_measure
 from raggs.sweeps.config import SweepConfig
@@ -56,10 +56,11 @@ class Scorer:
     Args:
         config: of the sweep.
         judgments: the grades.
+        many: whether there are so many systems that the measures which decide alone get intervals.
     """
 
-    def __init__(self, config: SweepConfig, judgments: Judgments) -> None:
-        self._config = config
+    def __init__(self, config: SweepConfig, judgments: Judgments, *, many: bool = False) -> None:
+        self._config, self._many = config, many
         self.judgments = judgments
 
     @property
@@ -108,7 +109,7 @@ class Scorer:
         found = measure_hits(hits, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
         means = {told: found.mean[one.name] for told, one in named.items()}
         return Scored(
-            scores={told: score_part(found.interval[one.name]) for told, one in named.items()},
+            scores=self._parts(found, named),
             realised={
                 f"{name}@{cutoff}": _ratio(means[f"{name}@{cutoff}"], means[f"proc_{name}@{cutoff}"])
                 for cutoff in self._config.cutoffs
@@ -118,6 +119,17 @@ class Scorer:
             values={told: found.column(named[told].name) for told in self.quality},
             hits=hits,
         )
+
+    def _parts(self, found: Evaluation, named: Mapping[str, Named]) -> dict[str, ScorePart]:
+        """Means, with intervals where they are affordable."""
+        if not self._many:
+            return {told: score_part(found.interval[one.name]) for told, one in named.items()}
+        names = tuple(named[told].name for told in self.quality)
+        deciding = replace(found, measures=names, values=np.array([found.column(name) for name in names]))
+        return {
+            told: score_part(deciding.interval[one.name]) if one.name in names else _mean(found.column(one.name))
+            for told, one in named.items()
+        }
 
     @property
     def _graded(self) -> bool:
@@ -145,6 +157,10 @@ def run_of(lists: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> Run:
     if not qids:
         raise DataError("returned nothing for any question", remedy="look at its settings")
     return Run.from_columns(qids, docs, ranks)
+
+
+def _mean(values: Floats) -> ScorePart:
+    return ScorePart(mean=mean(values), low=None, high=None, valid=int(np.isfinite(values).sum()))
 
 
 def _ratio(part: float, whole: float) -> Number:

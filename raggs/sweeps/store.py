@@ -25,6 +25,7 @@ from raggs.hashing import hash_file, hash_value
 from raggs.jsonl import read_records, read_torn, write_records
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
+from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
 from raggs.sweeps.models import Part, SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
@@ -118,7 +119,10 @@ class SweepStore:
         """
         if row.file is None:
             raise DataError(f"{row.name} is unfinished", where=self.folder, remedy="run the sweep again")
-        return read_run(self.folder / row.file)
+        path = self.folder / row.file
+        if row.sha256 is None:
+            return read_run(path)
+        return read_foreign(path, row.sha256, row.k)
 
     def keep_run(self, name: str, lists: Lists) -> str:
         """Write a system's lists; returns the file's name below the folder."""

@@ -11,8 +11,9 @@ Not for a handful of queries: below about ten, both methods give intervals that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Literal, get_args
 
@@ -119,11 +120,21 @@ def resampled_means(samples: Sequence[Floats], draws: int, seed: int, cells: int
     means = [np.full(draws, math.nan) for _ in samples]
     for size in sorted({sample.size for sample in samples if sample.size}):
         rows = [row for row, sample in enumerate(samples) if sample.size == size]
-        for chunk, counts in _resamples(size, draws, seed, cells):
+        for chunk, counts in _shared(size, draws, seed, cells):
             for row in rows:
                 # One product each, and none of BLAS's: those would round by the number of rows, and of threads.
                 means[row][chunk] = np.einsum("ij,j->i", counts, samples[row]) / size
     return means
+
+
+def _shared(size: int, draws: int, seed: int, cells: int) -> Iterable[tuple[slice, Floats]]:
+    """As `_resamples`; those that fit into one chunk are kept for the next system."""
+    return _held(size, draws, seed) if size * draws <= cells else _resamples(size, draws, seed, cells)
+
+
+@lru_cache(maxsize=2)
+def _held(size: int, draws: int, seed: int) -> tuple[tuple[slice, Floats], ...]:
+    return tuple(_resamples(size, draws, seed, size * draws))
 
 
 def _resamples(size: int, draws: int, seed: int, cells: int) -> Iterator[tuple[slice, Floats]]:
