@@ -239,9 +239,7 @@ class Parts:
 
     def kept(self, system: System) -> bool:
         """Whether everything that a system returns is kept from before."""
-        if system.run_file is not None:
-            return True
-        if any(self._kept(search) is None for search in self.searches(system)):
+        if system.run_file is None and any(self._kept(search) is None for search in self.searches(system)):
             return False
         if system.reranker is None:
             return True
