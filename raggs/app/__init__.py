@@ -2,6 +2,7 @@
 
 The command line, Python programs and pages call nothing else.
 
-Imports: sweeps, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop, adapters,
-chunkers, embedders, rerankers, tools, libraries, llm, leaves.
+Imports: sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop,
+Imports: sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop,
+adapters, chunkers, embedders, rerankers, tools, libraries, llm, leaves.
 """

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from raggs.cli import audits, configs, cost, evals, housekeeping, indexing, outputs, prompts, runs, sweeps
+from raggs.cli import audits, chunks, configs, cost, evals, housekeeping, indexing, outputs, prompts, runs, sweeps
 from raggs.cli.boundary import BoundaryGroup
 from raggs.version import __version__
 
@@ -76,6 +76,12 @@ prompts_app = typer.Typer(help="Read the prompts that come with raggs.", no_args
 prompts_app.command("list")(prompts.list_)
 prompts_app.command("show")(prompts.show)
 app.add_typer(prompts_app, name="prompts")
+
+chunks_app = typer.Typer(
+    help="Compare ways of cutting documents, or look at one.", no_args_is_help=True, rich_markup_mode=None
+)
+chunks_app.command("eval")(chunks.eval_)
+app.add_typer(chunks_app, name="chunks")
 
 cache_app = typer.Typer(
     help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None

@@ -57,7 +57,7 @@ def sweep(
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
-    """Compare retrieval stacks by quality, waiting and price, and choose one.
+    """Compare retrieval stacks by quality, waiting and price.
 
     Each part (vectors, index, lists, reranked lists) is made once for all systems that share it. With --slo,
     --max-usd-per-1k or --target the choice is made again from what was measured; nothing is run.

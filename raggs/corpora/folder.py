@@ -94,6 +94,15 @@ class FolderCorpus(Corpus):
             if not number:
                 self.left_out.append(LeftOut(source, 1))
 
+    def documents(self) -> Iterator[Document]:
+        """Every file whole, in the same order: the text that spans count in.
+
+        Raises:
+            NotFoundError, DataError: as `passages`.
+        """
+        for name, path in self._files():
+            yield Document(read_text(path), file_id(name))
+
     def _cut(self, text: str, source: str, suffix: str) -> Iterator[Passage]:
         """The passages of one file."""
         titles = self._titles(text, source, suffix)

@@ -15,7 +15,14 @@ ROOT = get_command(app)
 assert isinstance(ROOT, TyperGroup)
 COMMANDS = [
     *([name] for name in ROOT.commands),
-    *(["config", "show"], ["cache", "stats"], ["cache", "clear"], ["prompts", "list"], ["prompts", "show"]),
+    *(
+        ["chunks", "eval"],
+        ["config", "show"],
+        ["cache", "stats"],
+        ["cache", "clear"],
+        ["prompts", "list"],
+        ["prompts", "show"],
+    ),
 ]
 
 

@@ -1,0 +1,197 @@
+"""The comparison: every chunker cuts, every embedder searches, every cutoff is scored, each system meets the baseline.
+
+The chunks of all documents are searched together by exact cosine; equal scores stand in the order of the documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from raggs.arrays import Floats, Ints, Vectors
+from raggs.chunking.cutting import Cut
+from raggs.chunking.documents import Documents
+from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart, Unit
+from raggs.chunking.questions import Asked
+from raggs.evaluation.models import number
+from raggs.indexes.exact import search
+from raggs.metrics.stats import Interval, bootstrap_means, compare_many
+from raggs.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
+from raggs.tokens import token_borders
+
+COMPARED = ("recall", "precision", "iou")
+TEST = "randomisation"
+MEGA = 1e6
+
+Embed = Callable[[Sequence[str]], Vectors]
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """One embedder, as two functions: the vectors of chunks, and of questions."""
+
+    chunks: Embed
+    questions: Embed
+
+
+@dataclass(frozen=True)
+class Study:
+    """What is compared.
+
+    Attributes:
+        documents, asked: what is cut, and what is asked about it.
+        cuts: by chunker, its chunks.
+        embeddings: by embedder.
+        cutoffs: how many chunks are retrieved.
+        baseline: the system that others are compared with; None for the first.
+        unit: what lengths count.
+        compat: whether the report's code is followed.
+        seed: of resamples.
+    """
+
+    documents: Documents
+    asked: Asked
+    cuts: Mapping[str, Cut]
+    embeddings: Mapping[str, Embedding]
+    cutoffs: Sequence[Cutoff]
+    baseline: str | None = None
+    unit: Unit = "characters"
+    compat: bool = False
+    seed: int = 0
+
+    @property
+    def systems(self) -> dict[str, tuple[str, str]]:
+        """Chunker and embedder by system."""
+        return system_names(self.cuts, self.embeddings)
+
+
+def system_names(chunkers: Iterable[str], embedders: Collection[str]) -> dict[str, tuple[str, str]]:
+    """By name of a system its chunker and its embedder; the name is the chunker's where there is one embedder."""
+    return {
+        chunker if len(embedders) == 1 else f"{chunker} {embedder}": (chunker, embedder)
+        for chunker in chunkers
+        for embedder in embedders
+    }
+
+
+def compare_chunkers(study: Study) -> ChunkReport:
+    """Search and score everything.
+
+    Raises:
+        ProviderError: an embedder failed.
+    """
+    line = Line.of(study.documents.lengths)
+    ruler = ruler_of(study.documents, line, study.unit)
+    questions, asked = study.asked.questions, study.asked
+    targets = {name: Target(questions, cut.spans, line, ruler, study.compat) for name, cut in study.cuts.items()}
+    scores = {name: _searched(study, targets[pair[0]], *pair) for name, pair in study.systems.items()}
+    baseline = study.baseline or next(iter(scores))
+    comparisons = tuple(_comparisons(scores, baseline, study)) if len(scores) > 1 else ()
+    return ChunkReport(
+        unit=study.unit,
+        compat=study.compat,
+        seed=study.seed,
+        baseline=baseline if comparisons else None,
+        documents=dict(zip(study.documents.names, study.documents.lengths, strict=True)),
+        questions=asked.ids,
+        corpora=tuple(study.documents.names[place] for place in asked.documents),
+        chunkers=tuple(_chunker(name, cut, targets[name], study.documents) for name, cut in study.cuts.items()),
+        systems=tuple(
+            _system(name, cutoff, found, study) for name, every in scores.items() for cutoff, found in every.items()
+        ),
+        comparisons=comparisons,
+        notes=asked.notes,
+    )
+
+
+def ruler_of(documents: Documents, line: Line, unit: Unit) -> Ruler:
+    """What counts lengths; where the vocabulary of tokens cannot be read, a token is three bytes."""
+    if unit == "characters":
+        return Ruler.characters()
+    starts = [_borders(text) for text in documents.texts]
+    return Ruler.tokens(line, starts, documents.lengths)
+
+
+def _borders(text: str) -> list[int]:
+    found = token_borders(text)
+    return list(range(0, len(text), 3)) if found is None else found
+
+
+def _searched(study: Study, target: Target, chunker: str, embedder: str) -> dict[Cutoff, Scores]:
+    """The scores of one system by cutoff."""
+    embedding = study.embeddings[embedder]
+    vectors = embedding.chunks(study.cuts[chunker].texts)
+    deepest = max(int(target.least.max()) if cutoff == MIN else cutoff for cutoff in study.cutoffs)
+    ranks = np.arange(len(vectors), dtype=np.int32)
+    found: Ints = search(vectors, ranks, embedding.questions(study.asked.texts), max(1, deepest)).positions
+    return {cutoff: score(target, found, cutoff) for cutoff in study.cutoffs}
+
+
+def _chunker(name: str, cut: Cut, target: Target, documents: Documents) -> ChunkerPart:
+    lengths = target.lengths
+    return ChunkerPart(
+        chunker=name,
+        chunks=len(lengths),
+        mean_length=float(lengths.mean()),
+        median_length=float(np.median(lengths)),
+        longest=float(lengths.max()),
+        seconds=cut.seconds,
+        megabytes=sum(len(text.encode("utf-8", "surrogatepass")) for text in documents.texts) / MEGA,
+    )
+
+
+def _system(name: str, cutoff: Cutoff, found: Scores, study: Study) -> SystemPart:
+    chunker, embedder = study.systems[name]
+    owner = np.array(study.asked.documents)
+    matrix = np.stack([found.values[measure] for measure in MEASURES])
+    intervals = bootstrap_means(matrix, seed=study.seed)
+    return SystemPart(
+        system=name,
+        chunker=chunker,
+        embedder=embedder,
+        cutoff=str(cutoff),
+        retrieved=float(found.retrieved.mean()),
+        scores={
+            measure: _mean(values, interval)
+            for measure, values, interval in zip(MEASURES, matrix, intervals, strict=True)
+        },
+        by_corpus={
+            study.documents.names[place]: {
+                measure: _mean(found.values[measure][owner == place]) for measure in MEASURES
+            }
+            for place in sorted(set(study.asked.documents))
+        },
+        per_question={measure: tuple(map(number, found.values[measure].tolist())) for measure in MEASURES},
+    )
+
+
+def _mean(values: Floats, interval: Interval | None = None) -> Mean:
+    found = summary(values)
+    low, high = (None, None) if interval is None else map(number, interval)
+    return Mean(mean=number(found.mean), sd=number(found.sd), low=low, high=high)
+
+
+def _comparisons(
+    scores: Mapping[str, Mapping[Cutoff, Scores]], baseline: str, study: Study
+) -> Iterator[ComparisonPart]:
+    others = [name for name in scores if name != baseline]
+    for cutoff in study.cutoffs:
+        for measure in COMPARED:
+            against = {name: scores[name][cutoff].values[measure] for name in others}
+            every = compare_many(scores[baseline][cutoff].values[measure], against, seed=study.seed, tests=[TEST])
+            for name, found in every.items():
+                yield ComparisonPart(
+                    system=name,
+                    cutoff=str(cutoff),
+                    measure=measure,
+                    difference=number(found.difference.mean),
+                    low=number(found.difference.low),
+                    high=number(found.difference.high),
+                    p=number(found.corrected[TEST]),
+                    verdict=found.verdict,
+                    wins=found.wins,
+                    ties=found.ties,
+                    losses=found.losses,
+                )

@@ -1,0 +1,59 @@
+"""All documents cut by one chunker, with the time that took.
+
+A chunk's place is where it was cut. With `compat` it is where its text is found first, as the report's code has it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from raggs.chunkers.base import Chunk, Chunker, Document
+from raggs.chunking.documents import Documents
+from raggs.errors import DataError
+from raggs.spans import Spans, locate
+from raggs.spans.columns import Place
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The chunks of all documents.
+
+    Attributes:
+        texts: of the chunks.
+        spans: their places.
+        seconds: that the chunker took.
+    """
+
+    texts: tuple[str, ...]
+    spans: Spans
+    seconds: float
+
+
+def cut(chunker: Chunker, documents: Documents, *, compat: bool = False) -> Cut:
+    """Cut all documents.
+
+    Raises:
+        RaggsError: as the chunker.
+        DataError: no chunk came of them.
+    """
+    began = time.perf_counter()
+    found = [
+        (number, chunk)
+        for number, (name, text) in enumerate(zip(documents.names, documents.texts, strict=True))
+        for chunk in chunker.chunk(Document(text, name))
+    ]
+    seconds = time.perf_counter() - began
+    if not found:
+        raise DataError("no chunk came of the documents", where=documents.folder, remedy="choose another chunker")
+    spans = Spans.of(
+        _places(found, documents) if compat else ((number, each.start, each.end) for number, each in found)
+    )
+    return Cut(tuple(chunk.text for _, chunk in found), spans, seconds)
+
+
+def _places(found: list[tuple[int, Chunk]], documents: Documents) -> Iterator[Place]:
+    for number, chunk in found:
+        start, end = locate(chunk.text, documents.texts[number]) or (chunk.start, chunk.end)
+        yield number, start, end

@@ -1,0 +1,60 @@
+"""Documents whole, by the names that a corpus of their folder would give them, and by the names of questions.
+
+A question may name a document without the file's ending, as the files of chunking benchmarks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.corpora.folder import FolderConfig, FolderCorpus
+from raggs.errors import DataError
+from raggs.text import did_you_mean
+
+
+@dataclass(frozen=True)
+class Documents:
+    """Texts in the order of their names.
+
+    Attributes:
+        folder: where they lie.
+        names: of the files below it.
+        texts: character for character.
+    """
+
+    folder: Path
+    names: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def lengths(self) -> list[int]:
+        """Of each, in characters."""
+        return [len(text) for text in self.texts]
+
+    def number(self, name: str) -> int | None:
+        """Of the document of this name; without its ending where that is one document's alone."""
+        if name in self.names:
+            return self.names.index(name)
+        found = [place for place, each in enumerate(self.names) if Path(each).with_suffix("").as_posix() == name]
+        return found[0] if len(found) == 1 else None
+
+    def missing(self, name: str) -> str:
+        """What to do about a name that no document has."""
+        return did_you_mean(name, [*(Path(each).with_suffix("").as_posix() for each in self.names), *self.names])
+
+
+def read_documents(folder: Path) -> Documents:
+    """All documents of a folder that a corpus of it would read.
+
+    Raises:
+        NotFoundError: the folder is not there, or a file cannot be read.
+        DataError: it holds no document with text, or one that is not UTF-8.
+    """
+    found: Mapping[str, str] = {
+        each.source: each.text for each in FolderCorpus(FolderConfig(path=folder)).documents() if each.text.strip()
+    }
+    if not found:
+        raise DataError("holds no document with text", where=folder, remedy="check --corpus")
+    return Documents(folder, tuple(found), tuple(found.values()))

@@ -1,0 +1,97 @@
+"""`raggs chunks`: ways of cutting documents, compared and looked at."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json
+from raggs.cli.plain import say, say_json
+
+
+def eval_(
+    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="The folder of the documents.")],
+    questions: Annotated[
+        Path,
+        typer.Option(
+            "--questions", metavar="FILE", help="Questions with the excerpts that answer them: CSV, JSONL or YAML."
+        ),
+    ],
+    chunkers: Annotated[
+        list[str],
+        typer.Option(
+            "--chunkers", metavar="LIST", help="type:size:key=value, separated by commas; raggs list chunkers."
+        ),
+    ],
+    embedders: Annotated[
+        list[str] | None,
+        typer.Option("--embedders", metavar="LIST", help="type:path or model:key=value; wordllama if left out."),
+    ] = None,
+    cutoffs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-k", metavar="K", help="Chunks that are retrieved: 5, or several: min,5,10. min: as many as hold."
+        ),
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes.")] = Path("chunks"),
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="NAME", help="Compare with this one; the first if left out.")
+    ] = None,
+    unit: Annotated[
+        Literal["characters", "tokens"], typer.Option("--unit", help="What lengths and measures count.")
+    ] = "characters",
+    reference_compat: Annotated[
+        bool,
+        typer.Option("--reference-compat", help="Compute what the code of Chroma's report does, with its departures."),
+    ] = False,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the resampled questions.")] = 0,
+    max_usd: Annotated[
+        float, typer.Option("--max-usd", metavar="USD", min=0, help="The most that embedders may cost.")
+    ] = 5.0,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Compare ways of cutting documents by the characters that answer.
+
+    Each chunker cuts all documents, their chunks are searched together, and what is retrieved is scored against the
+    excerpts: recall, precision, IoU, F1 and precision_omega.
+
+    \b
+    Examples:
+      raggs chunks eval --corpus docs --questions questions.csv \\
+        --chunkers paragraphs:100,paragraphs:200,markdown -k min,5,10
+      raggs chunks eval --corpus docs --questions questions.csv \\
+        --chunkers markdown --embedders wordllama,onnx:models/minilm
+    """
+    from raggs.app.chunks import DEFAULT, ChunkRequest, eval_chunks
+    from raggs.chunking.layout import lay_out
+    from raggs.cli.evalviews import show_document
+    from raggs.cli.progress import listener
+    from raggs.cli.screen import open_console
+    from raggs.pipeline.events import silent
+
+    request = ChunkRequest(
+        corpus=corpus,
+        questions=questions,
+        chunkers=chunkers,
+        embedders=embedders or ("wordllama",),
+        cutoffs=cutoffs or (DEFAULT,),
+        baseline=baseline,
+        unit=unit,
+        compat=reference_compat,
+        seed=seed,
+        max_usd=max_usd,
+    )
+    display = listener(quiet or as_json)
+    with display or nullcontext():
+        result = eval_chunks(request, out, display or silent)
+    if as_json:
+        say_json(result.report.model_dump_json(indent=2))
+    elif not quiet:
+        show_document(lay_out(result.report), open_console())
+        say("\n".join(map(str, result.files)))

@@ -1,0 +1,73 @@
+"""Vectors that are kept by text."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+
+from raggs.chunking.vectors import KeptVectors
+from raggs.embedders.base import Embedder, EmbedderConfig
+from raggs.errors import ProviderError
+
+
+class Config(EmbedderConfig):
+    type: Literal["counting"] = "counting"
+
+
+class Counting(Embedder):
+    """Remembers what it was asked."""
+
+    def __init__(self, dims: int = 2) -> None:
+        self.config = Config()
+        self.asked: list[str] = []
+        self._dims = dims
+
+    @property
+    def identity(self) -> str:
+        return "counting"
+
+    @property
+    def dims(self) -> int:
+        return self._dims
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        self.asked += texts
+        return np.array([[len(text), 1.5] for text in texts], dtype=np.float32)
+
+
+def kept(embedder: Embedder, folder: Path) -> KeptVectors:
+    return KeptVectors(embedder, folder, lambda done, total: None)
+
+
+def test_each_text_is_embedded_once_whoever_asks(tmp_path: Path) -> None:
+    first, second = Counting(), Counting()
+    assert kept(first, tmp_path).of(["a", "bb", "a"]).tolist() == [[1, 1.5], [2, 1.5], [1, 1.5]]
+    assert kept(second, tmp_path).of(["ccc", "bb"]).tolist() == [[3, 1.5], [2, 1.5]]
+    assert (first.asked, second.asked) == (["a", "bb"], ["ccc"])
+
+
+def test_a_row_that_is_no_vector_of_this_length_is_made_again(tmp_path: Path) -> None:
+    kept(Counting(), tmp_path).of(["a"])
+    [file] = tmp_path.iterdir()
+    with sqlite3.connect(file) as database:
+        database.execute("UPDATE vectors SET vector = 'x'")
+    again = Counting()
+    assert kept(again, tmp_path).of(["a"]).tolist() == [[1, 1.5]]
+    assert again.asked == ["a"]
+
+
+def test_no_text_is_no_vector(tmp_path: Path) -> None:
+    assert kept(Counting(), tmp_path).of([]).shape == (0, 2)
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    kept(Counting(), tmp_path).of(["a"])
+    [file] = tmp_path.iterdir()
+    file.write_bytes(b"not a database, but long enough to be looked at" * 10)
+    with pytest.raises(ProviderError, match="delete it"):
+        kept(Counting(), tmp_path).of(["a"])

@@ -1,0 +1,104 @@
+"""`raggs chunks` from the command line."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+MORE = " more and more" * 4
+TEXT = f"Cats sleep all day long{MORE}.\n\nDogs bark at night{MORE}.\n\nBirds sing in spring{MORE}.\n"
+DOGS, BIRDS = TEXT.index("Dogs bark"), TEXT.index("Birds sing")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "pets.md").write_text(TEXT)
+    write(tmp_path, [("When do dogs bark?", "Dogs bark at night", DOGS), ("What do birds do?", "Birds sing", BIRDS)])
+    return tmp_path
+
+
+def write(folder: Path, rows: list[tuple[str, str, int]], corpus: str = "pets") -> None:
+    """Questions in the form of chunking benchmarks."""
+    with (folder / "questions.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["question", "references", "corpus_id"])
+        for question, excerpt, start in rows:
+            place = {"content": excerpt, "start_index": start, "end_index": start + len(excerpt)}
+            writer.writerow([question, json.dumps([place]), corpus])
+
+
+def run(folder: Path, *words: str, chunkers: str = "paragraphs:20,paragraphs:50") -> Result:
+    given = ["--corpus", str(folder / "docs"), "--questions", str(folder / "questions.csv"), "--chunkers", chunkers]
+    return CliRunner().invoke(app, ["chunks", "eval", *given, "--out", str(folder / "out"), *words])
+
+
+def test_chunkers_are_compared_and_the_files_named(folder: Path) -> None:
+    result = run(folder, "-k", "min,1")
+    assert result.exit_code == 0, result.output
+    assert "2 questions on 1 document" in result.stdout
+    assert "paragraphs:50 against paragraphs:20, k 1" in result.stdout
+    assert str(folder / "out" / "chunks.md") in result.stdout
+
+
+def test_the_report_as_json_has_the_scores(folder: Path) -> None:
+    report = json.loads(run(folder, "--json", "-k", "1", "--unit", "tokens").stdout)
+    first = report["systems"][0]
+    assert (first["chunker"], first["scores"]["recall"]["mean"]) == ("paragraphs:20", 1.0)
+    assert report["unit"] == "tokens"
+
+
+def test_vectors_are_kept_for_the_next_time(folder: Path) -> None:
+    run(folder)
+    assert list((folder / "out" / ".cache" / "vectors").glob("texts-*.sqlite"))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("-k", "0"), 2, "-k 0: no number of chunks"),
+        (("--baseline", "paragraphs:21"), 2, "did you mean 'paragraphs:20'"),
+        (("--embedders", "wordlama"), 2, "did you mean 'wordllama'"),
+        (("--questions", "q.txt"), 2, "q.txt: no format of questions"),
+        (("--corpus", "nowhere"), 4, "no such folder"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_one_sentence(folder: Path, words: tuple[str, ...], code: int, told: str) -> None:
+    result = run(folder, *words)
+    assert result.exit_code == code
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    "chunkers", ["paragraphs:0", "paragraphs:words=50", "paragraph:5", "", "paragraphs,paragraphs"]
+)
+def test_a_chunker_that_cannot_be_is_one_sentence(folder: Path, chunkers: str) -> None:
+    result = run(folder, chunkers=chunkers)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("raggs: ")
+
+
+@pytest.mark.parametrize(
+    ("rows", "corpus", "told"),
+    [
+        ([("When?", "Dogs bark", DOGS - 1)], "pets", "excerpt 'Dogs bark' is not what stands at pets["),
+        ([("When?", "Cows moo", 3)], "pets", "it stands nowhere in that document"),
+        ([("When?", "Dogs bark", DOGS)], "pet", "its document 'pet' is not in"),
+    ],
+)
+def test_a_wrong_excerpt_is_told_with_its_question(
+    folder: Path, rows: list[tuple[str, str, int]], corpus: str, told: str
+) -> None:
+    write(folder, rows, corpus)
+    result = run(folder)
+    assert result.exit_code == 5
+    assert "question q-" in result.stderr
+    assert told in result.stderr
