@@ -92,6 +92,24 @@ def test_a_question_tells_the_passages_of_this_python_apart(qid: str, quote: str
     assert found[1] > len(passages) / 2
 
 
+# --- a sweep over the quickstart's golden set -----------------------------------------------------------------
+
+
+def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
+    built(copied("quickstart", tmp_path))
+    shutil.copytree(EXAMPLES / "sweep", tmp_path / "sweep", ignore=shutil.ignore_patterns("sweeps", "runs"))
+    config = tmp_path / "sweep" / "sweep.yaml"
+    result = CliRunner().invoke(app, ["sweep", "--config", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "20 systems on 28 questions" in result.stdout
+    assert "\nShip " in result.stdout
+    report = json.loads((config.parent / "sweeps" / "sweep" / "sweep.json").read_text(encoding="utf-8"))
+    assert report["choice"]["winner"].startswith("hybrid+wordllama-256")
+    assert not [row["name"] for row in report["systems"] if row["failed"]]
+    again = CliRunner().invoke(app, ["sweep", "--config", str(config), "--slo", "0.001ms"])
+    assert "None of 20 systems holds the limits." in again.stdout
+
+
 # --- runs of other systems ------------------------------------------------------------------------------------
 
 

@@ -12,6 +12,7 @@ from raggs.text import plural
 
 ENOUGH = MOST  # of the exact index' quality that an index may lose
 NAMED = 4
+SEEN = 5e-4  # a fall that three decimals show
 VERDICTS = {"win": "better", "loss": "worse", "tie": "as good", "unresolvable": "not told apart"}
 
 
@@ -55,7 +56,7 @@ def _loyalty(report: SweepReport) -> Section | None:
     worst = owing[0]
     score, without = worst.score or 0.0, worst.without or 0.0
     said = "no system falls when the passages that it alone brought count as unjudged: the pool flatters none of them"
-    if without < score:
+    if score - without >= SEEN:
         said = f"{worst.system} falls from {score:.3f} to {without:.3f} when the {plural(worst.alone, 'passage')} that "
         said += "it alone brought count as unjudged: so much may a set pooled from it flatter it"
     rows = tuple(

@@ -59,10 +59,11 @@ def decide(
     limits = Limits(asked.latency_ms, asked.usd_per_1k, asked.quality)
     chosen = choose(candidates, limits, jitter)
     deciding = {name: found[quality[0]] for name, found in values.items()}
-    matrix = np.array([deciding[each.name] for each in candidates])
+    rivals = _rivals(candidates, chosen, deciding)
+    matrix = np.array([deciding[each.name] for each in rivals])
     winners = (
         find_winners(
-            candidates, matrix, limits, seed=config.seed, draws=DRAWS, confidence=config.confidence, jitter_ms=jitter
+            rivals, matrix, limits, seed=config.seed, draws=DRAWS, confidence=config.confidence, jitter_ms=jitter
         )
         if candidates
         else None
@@ -71,7 +72,7 @@ def decide(
     return Decision(
         front=front.names,
         dominated=front.dominated,
-        choice=_choice(chosen, _second(chosen, candidates, jitter), candidates, quality, winners),
+        choice=_choice(chosen, candidates, quality, winners, jitter),
         baseline=_baseline(config, candidates),
         steps=tuple(_steps(rows, quality[0], jitter)),
         effects=bought,
@@ -119,19 +120,32 @@ def _second(chosen: Choice, candidates: Sequence[Candidate], jitter: float) -> C
 
 
 def _alike(one: Candidate, other: Candidate, jitter: float) -> bool:
-    if (one.quality, one.usd_per_1k) != (other.quality, other.usd_per_1k):
+    """Whether two systems are the same by what decides first, by price and by waiting."""
+    if (one.quality[0], one.usd_per_1k) != (other.quality[0], other.usd_per_1k):
         return False
     if one.latency_ms is None or other.latency_ms is None:
         return one.latency_ms is other.latency_ms
     return one.latency_ms == other.latency_ms or abs(one.latency_ms - other.latency_ms) < jitter
 
 
+def _rivals(candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats]) -> Sequence[Candidate]:
+    """The systems that can win a draw of questions: not those that are as good on each as one that dominates them."""
+    shadows = {
+        each.name
+        for each in chosen.excluded
+        if each.reason == "dominated"
+        and each.by is not None
+        and np.array_equal(deciding[each.name], deciding[each.by], equal_nan=True)
+    }
+    return [each for each in candidates if each.name not in shadows]
+
+
 def _choice(
     chosen: Choice,
-    second: Candidate | None,
     candidates: Sequence[Candidate],
     quality: Sequence[str],
     winners: Winners | None,
+    jitter: float,
 ) -> ChoicePart:
     limits = {
         name: limit
@@ -142,12 +156,14 @@ def _choice(
         )
         if limit is not None
     }
+    first = chosen.winner
+    same = {each.name for each in candidates if first is not None and _alike(each, first, jitter)}
     return ChoicePart(
         winner=None if chosen.winner is None else chosen.winner.name,
-        sentence=because(chosen, len(candidates), quality[0], second),
+        sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, jitter)),
         changes=tuple(
-            turns(turning_points(candidates, "latency"), chosen, "latency")
-            + turns(turning_points(candidates, "cost"), chosen, "cost")
+            turns(turning_points(candidates, "latency"), same, "latency")
+            + turns(turning_points(candidates, "cost"), same, "cost")
         ),
         unknown=() if winners is None else (winners.sentence,),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},

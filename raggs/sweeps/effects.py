@@ -61,12 +61,13 @@ def _shifts(
 def _interaction(each: Interaction) -> InteractionPart:
     (one, other), (low, high) = each.axes, (each.before[1], each.after[1])
     doubt = "" if each.clear else f" (it may be chance: the strongest of {each.compared:,})"
+    more = "more" if each.change >= 0 else "less"
     return InteractionPart(
         axes=each.axes,
         strength=number(each.change),
         low=number(each.low),
         high=number(each.high),
         clear=each.clear,
-        sentence=f"{one} {each.before[0]} → {each.after[0]} brings {each.change:+.3f} more with {other} {high} "
+        sentence=f"{one} {each.before[0]} → {each.after[0]} brings {abs(each.change):.3f} {more} with {other} {high} "
         f"than with {other} {low}{doubt}",
     )

@@ -100,7 +100,7 @@ def _of(count: int, total: int) -> str:
 def _step(part: StepPart, paid: bool) -> Row:
     money = (
         Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),
-        Cell(None if part.per_usd is None else change(part.per_usd)),
+        Cell(change(part.per_usd) if part.per_usd and part.per_usd > 0 else None),
     )
     return (
         Cell(part.system),

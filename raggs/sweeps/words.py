@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from raggs.decision.choice import Choice, Exclusion, Turn
 from raggs.decision.front import Candidate
@@ -106,13 +106,12 @@ def excluded(each: Exclusion, measure: str) -> str:
     return f"{RULES[each.reason].format(measure=measure)} ({each.by})"
 
 
-def turns(points: Sequence[Turn], chosen: Choice, axis: str) -> list[str]:
-    """What other limits on one axis would choose."""
+def turns(points: Sequence[Turn], same: Collection[str], axis: str) -> list[str]:
+    """What other limits on one axis would choose, beside those that are the same as the choice."""
     said = ms if axis == "latency" else usd
     what = "a wait of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
-    winner = chosen.winner.name if chosen.winner else None
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
-    others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner != winner]
+    others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
     return [
         f"With {what.format(said(point.limit) if end is None else f'{said(point.limit)} to {said(end)}')} "
         f"and no other limit: {point.winner}"

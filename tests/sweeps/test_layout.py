@@ -93,3 +93,11 @@ def test_a_plan_of_many_systems_is_told_by_axes(tmp_path: Path) -> None:
         "mode": "dense, lexical, hybrid", "k": "5, 10, 15, 20, 25", "systems": "mine",
     }  # fmt: skip
     assert "all with rewrite none, embedder wordllama" in many.sentences[1]
+
+
+def test_what_is_as_good_on_every_question_is_no_rival_and_changes_nothing(report: SweepReport) -> None:
+    """k 20 and k 10 give the same scores: a draw of other questions cannot tell them apart, nor can a limit."""
+    winner = report.system(str(report.choice.winner))
+    twin = winner.name.replace("k10", "k20")
+    assert winner.k == 10
+    assert not any(twin in said for said in (report.choice.sentence, *report.choice.changes, *report.choice.unknown))
