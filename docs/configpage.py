@@ -36,6 +36,7 @@ from raggs.fusion import fusion_options
 from raggs.ranking import engine_options
 from raggs.registry import Registry
 from raggs.settings import EFFORT, PromptName, SourcePath
+from raggs.sweeps.config import SweepConfig
 
 HEAD = """# Configuration
 
@@ -63,6 +64,14 @@ counts by its content, not by its path.
 
 Where a value is *one of* a list, it is a mapping whose `type` chooses an adapter, and the keys of that adapter stand in
 its section below. Packages may add more of them (`raggs list`)."""
+
+SWEEP = """## A sweep
+
+Every key that a sweep's file may hold (`raggs sweep`, [sweep.md](sweep.md)); only `name` and `golden` must be there.
+Each of `axes` is a list of levels, and a level's setting that is a list of plain values stands for a level with each of
+them. `llm` and `budget` hold the same keys as in a run's file."""
+SHARED = {"llm", "budget"}
+WRITTEN = {"excluded": "except"}  # keys that Python has no name for
 
 OPTIONS = """## {title}
 
@@ -107,6 +116,8 @@ def configuration() -> str:
         parts += [f"## {name}", inspect.getdoc(model) or "", table(rows(model, f"{name}."))]
     for registry in KINDS:
         parts += [f"## {registry.group}", *_adapters(registry)]
+    sweep = [row for row in rows(SweepConfig) if row.key.partition(".")[0] not in SHARED]
+    parts += [SWEEP, table(row._replace(key=WRITTEN.get(row.key, row.key)) for row in sweep)]
     parts += [OPTIONS.format(title="engines", key="rank.engine", options="rank.options")]
     parts += [_options(name, ranking.REGISTRY.load(name), engine_options(name)) for name in ranking.REGISTRY.builtin]
     parts += [OPTIONS.format(title="fusions", key="merge.type", options="merge.options")]

@@ -165,7 +165,7 @@ OTHERS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of an artifact's records, of ``manifest``, of ``llm.ledger`` or of ``config``.
+    """The JSON Schema of an artifact's records, of ``manifest``, of ``llm.ledger``, of ``config`` or of ``sweep``.
 
     Raises:
         UsageError: no such name.
@@ -177,6 +177,10 @@ def json_schema(name: str) -> dict[str, Any]:
         return LedgerLine.model_json_schema()
     if name == "config":
         return RunConfig.model_json_schema()
+    if name == "sweep":
+        from raggs.sweeps.models import SweepReport
+
+        return SweepReport.model_json_schema(mode="serialization")
     return GOLDEN.record(name).model_json_schema()
 
 

@@ -151,14 +151,15 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="One of `raggs list artifacts`, or manifest, llm.ledger, config or eval.",
+            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval or sweep.",
         ),
     ],
     debug: Debug = False,
 ) -> None:
     """Print the JSON Schema of an artifact.
 
-    Of an artifact's records, of the manifest, of the configuration, or of the eval.json of an evaluation.
+    Of an artifact's records, of the manifest, of the configuration, of the eval.json of an evaluation, or of the
+    sweep.json of a sweep.
 
     \b
     Example:

@@ -24,6 +24,7 @@ from raggs.settings import BASE_FOLDER, UNKNOWN_KEY, Settings
 from raggs.text import did_you_mean, shorten
 
 S = TypeVar("S", bound=Settings)
+TELLING = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}  # keys that one kind of file has
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,7 @@ def load_settings(
     if environment is None:
         environment = environment_for(file)
     source = read_source(file, environment)
+    _refuse_other_kinds(model, source)
     for name, text in sorted(environment.items()):
         if name.startswith(PREFIX):
             assign(source, tuple(name.removeprefix(PREFIX).lower().split("__")), text, Origin("environment", name))
@@ -91,6 +93,14 @@ def load_settings(
         assign(source, split_key(key.strip()), text, Origin("--set", key.strip()))
     refuse_secrets(source, environment)
     return _checked(model, source), source.origins
+
+
+def _refuse_other_kinds(model: type[S], source: Source) -> None:
+    """A file that was given to the wrong command."""
+    for key, kind in TELLING.items():
+        if key in source.values and key not in model.model_fields:
+            what = f"the configuration of a {kind}: it holds `{key}`"
+            raise ConfigError(what, where=source.path, remedy=f"raggs {kind} --config {source.path}")
 
 
 def _checked(model: type[S], source: Source) -> S:

@@ -192,7 +192,9 @@ class SweepConfig(Settings):
     corpus: CorpusSpec | None = Field(None, description="the passages; null: those of the golden set")
     queries: QueriesSpec | None = Field(None, description="the questions; null: those of the golden set")
     axes: Axes = Axes()
-    excluded: tuple[dict[str, object], ...] = Field((), description="`except`: combinations that are left out")
+    excluded: tuple[dict[str, object], ...] = Field(
+        (), description="combinations that are left out: levels by axis, a name, some settings, or a list of these"
+    )
     systems: dict[RunName, SystemSpec] = Field(default_factory=dict, description="single systems beside the grid")
     hybrid: Hybrid = Hybrid()
     cutoffs: tuple[Annotated[int, Field(ge=1)], ...] = Field((10, 20, 30), min_length=1, description="of the measures")

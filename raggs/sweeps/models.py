@@ -6,12 +6,15 @@ A number that is not known is null, never 0. Fields are added, not renamed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, ScorePart
 from raggs.version import __version__
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 StepKind = Literal["embed", "retrieve", "rerank"]
 
@@ -229,6 +232,16 @@ class SweepReport(Part):
             KeyError: there is none.
         """
         return next(iter(row for row in self.systems if row.name == name))
+
+    def frame(self) -> DataFrame:
+        """A row for each system, with the columns of sweep.csv.
+
+        Raises:
+            PrerequisiteError: pandas is not installed.
+        """
+        from raggs.sweeps.frame import make_frame
+
+        return make_frame(self)
 
 
 class PlanLine(Part):

@@ -30,15 +30,28 @@ def report_files(report: SweepReport) -> dict[str, str]:
 
 def table_csv(report: SweepReport) -> str:
     """A row for each system: its levels, scores with intervals, waiting, money and memory; empty is "not known"."""
-    axes = sorted({axis for row in report.systems for axis in row.levels})
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["system", *axes, "on_front", *(title for title, _ in _figures(report, report.systems[0]))])
-    for row in report.systems:
-        levels = [spreadsheet_cell(row.levels.get(axis, "")) for axis in axes]
-        figures = ["" if value is None else repr(value) for _, value in _figures(report, row)]
-        writer.writerow([spreadsheet_cell(row.name), *levels, int(row.name in report.front), *figures])
+    head, *rows = table_rows(report)
+    writer.writerow(head)
+    for row in rows:
+        writer.writerow(["" if each is None else _cell(each) for each in row])
     return text.getvalue()
+
+
+def table_rows(report: SweepReport) -> Iterator[list[str | bool | Number]]:
+    """The titles, then a row for each system; None is "not known"."""
+    axes = sorted({axis for row in report.systems for axis in row.levels})
+    yield ["system", *axes, "on_front", *(title for title, _ in _figures(report, report.systems[0]))]
+    for row in report.systems:
+        figures = [value for _, value in _figures(report, row)]
+        yield [row.name, *(row.levels.get(axis) for axis in axes), row.name in report.front, *figures]
+
+
+def _cell(value: str | bool | float) -> str:
+    if isinstance(value, str):
+        return spreadsheet_cell(value)
+    return str(int(value)) if isinstance(value, bool) else repr(value)
 
 
 def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]]:
