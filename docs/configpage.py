@@ -7,6 +7,7 @@ of an engine's options in the docstring of its class.
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -235,7 +236,8 @@ def _default(field: FieldInfo) -> str:
 def _yaml(value: object) -> str:
     plain = _plain(value)
     text = yaml.safe_dump(plain, default_flow_style=True, width=10_000, allow_unicode=True, sort_keys=False)
-    return f"`{text.removesuffix('...' + chr(10)).strip()}`"
+    text = text.removesuffix("...\n").strip()
+    return f"`{json.dumps(plain, ensure_ascii=False) if chr(10) in text else text}`"  # JSON is YAML of one line
 
 
 def _plain(value: object) -> object:

@@ -19,5 +19,9 @@ REGISTRY: Registry[Chunker] = Registry(
     {
         "markdown": "raggs.chunkers.markdown:MarkdownChunker",
         "paragraphs": "raggs.chunkers.paragraphs:ParagraphsChunker",
+        "python": "raggs.chunkers.python:PythonChunker",
+        "recursive": "raggs.chunkers.recursive:RecursiveChunker",
+        "sentence": "raggs.chunkers.sentence:SentenceChunker",
+        "token": "raggs.chunkers.token:TokenChunker",
     },
 )

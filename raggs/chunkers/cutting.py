@@ -56,3 +56,13 @@ def trimmed(text: str, place: Place) -> Place:
     part = text[slice(*place)]
     start = place[0] + len(part) - len(part.lstrip())
     return start, max(start, place[0] + len(part.rstrip()))
+
+
+def fresh(text: str, places: Iterable[Place]) -> Iterator[Place]:
+    """Places without the white space at their ends, and without those that add nothing else to the one before."""
+    reached = 0
+    for place in places:
+        start, end = trimmed(text, place)
+        if end > max(start, reached):
+            yield start, end
+            reached = end

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from raggs.chunkers.base import Chunker, ChunkerConfig
 from raggs.errors import DataError, PrerequisiteError
 from raggs.registry import installed
-from raggs.settings import Causes, InputPath
+from raggs.settings import INPUT, AnchoredPath, Causes
 from raggs.tokens import count_tokens, encoding, token_borders
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SizedConfig(ChunkerConfig):
 
     size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
     unit: Unit = Field("cl100k", description="tokens of this vocabulary, or characters")
-    tokenizer: InputPath | None = Field(
+    tokenizer: Annotated[AnchoredPath | None, INPUT] = Field(
         None, description="a tokenizer.json, whose tokens are counted instead of `unit`; null: none"
     )
     special_tokens: bool = Field(
@@ -65,12 +65,17 @@ class Ruler:
         Raises:
             DataError: the tokenizer's file cannot be read.
         """
-        if self._config.tokenizer is not None:
-            special = self._config.special_tokens
-            return [len(each.ids) for each in self._tokenizer.encode_batch(list(texts), add_special_tokens=special)]
-        if self._config.unit == "characters":
+        if self._config.tokenizer is None and self._config.unit == "characters":
             return list(map(len, texts))
-        return count_tokens(texts, self._vocabulary)
+        unlike = list(dict.fromkeys(texts))  # a text without spaces is cut into letters, of which there are few
+        known = dict(zip(unlike, self._tokens(unlike), strict=True))
+        return [known[text] for text in texts]
+
+    def _tokens(self, texts: list[str]) -> list[int]:
+        if self._config.tokenizer is None:
+            return count_tokens(texts, self._vocabulary)
+        special = self._config.special_tokens
+        return [len(each.ids) for each in self._tokenizer.encode_batch(texts, add_special_tokens=special)]
 
     def borders(self, text: str) -> list[int]:
         """The character in which each unit of a text begins, in order.

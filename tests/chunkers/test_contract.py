@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support.contracts import cases, settings_of
 
 from raggs.chunkers import REGISTRY
 from raggs.chunkers.base import Chunk, Chunker, Document
+from raggs.chunkers.sizes import SizedChunker
 from raggs.errors import PrerequisiteError
 from raggs.workshop import Workshop
 
@@ -46,6 +48,25 @@ def test_chunks_are_slices_in_order_that_lose_and_invent_nothing(chunker: Chunke
         assert chunk.start >= last.start and chunk.end > last.end, "each chunk has something new"
         end, last = max(end, chunk.end), chunk
     assert not text[end:].strip()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(TEXTS)
+def test_sizes_and_overlaps_are_within_what_was_asked(chunker: Chunker, text: str) -> None:
+    if not isinstance(chunker, SizedChunker):
+        pytest.skip("cuts to no size")
+    config = chunker.config
+    most = config.size * getattr(config, "whole", 1)
+    overlap = getattr(config, "overlap", 0)
+    chunks = list(chunker.chunk(Document(text)))
+    for chunk, length in zip(chunks, chunker.ruler.lengths([chunk.text for chunk in chunks]), strict=True):
+        slack = 0 if config.unit == "characters" else 2 + most // 4  # the sum over pieces counts
+        letters = chunker.ruler.lengths([chunk.text[:1]])[0]  # one letter may have more tokens than a chunk
+        assert length <= max(most + slack, letters)
+    for before, after in pairwise(chunks):
+        shared = text[after.start : before.end]
+        assert not overlap or chunker.ruler.lengths([shared])[0] <= overlap + (config.unit != "characters") * 3
+        assert overlap or not shared
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
