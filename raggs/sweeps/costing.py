@@ -15,7 +15,8 @@ from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.sweeps.grid import System
 from raggs.sweeps.models import CostPart
 from raggs.sweeps.once import Once
-from raggs.sweeps.parts import PREPARING, Final, Parts
+from raggs.sweeps.parts import PREPARING, Parts
+from raggs.sweeps.partstore import Final
 from raggs.sweeps.world import GENERATOR, World
 from raggs.tokens import count_tokens
 

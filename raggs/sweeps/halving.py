@@ -19,8 +19,8 @@ from raggs.errors import ConfigError, PrerequisiteError, RaggsError
 from raggs.progress import Building
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.grid import System
-from raggs.sweeps.parts import Final, Parts
-from raggs.sweeps.partstore import PartStore
+from raggs.sweeps.parts import Parts
+from raggs.sweeps.partstore import Final, PartStore
 from raggs.sweeps.scoring import Scorer, run_of
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import Clock

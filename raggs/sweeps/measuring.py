@@ -20,8 +20,8 @@ from raggs.sweeps.grid import System
 from raggs.sweeps.memory import memory_of
 from raggs.sweeps.models import LatencyPart, SystemRow
 from raggs.sweeps.once import Once
-from raggs.sweeps.parts import Final, Parts
-from raggs.sweeps.partstore import PartStore
+from raggs.sweeps.parts import Parts
+from raggs.sweeps.partstore import Final, PartStore
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import Clock
 from raggs.sweeps.world import World

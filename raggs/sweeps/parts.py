@@ -26,7 +26,7 @@ from raggs.settings import Causes
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.once import Once, all_or_none
-from raggs.sweeps.partstore import Lists, PartStore
+from raggs.sweeps.partstore import Final, Lists, PartStore
 from raggs.sweeps.reranking import require_whole, rerank_all
 from raggs.sweeps.world import World
 from raggs.workshop import Embedder, Reranker, Retriever
@@ -43,14 +43,6 @@ class Search:
     retriever: RetrieverConfig
     rewrite: AdapterConfig
     embedder: EmbedderConfig | None
-
-
-@dataclass(frozen=True)
-class Final:
-    """What a system returns. `rerankings`: by query, what its reranker did; None without one."""
-
-    lists: Lists
-    rerankings: Mapping[str, Reranking] | None = None
 
 
 class Parts:
@@ -139,8 +131,11 @@ class Parts:
 
                 return await all_or_none(map(one, world.queries))
 
-            self.book(PREPARING)
-            return world.workshop.loop.run(everything())
+            self._world.book(PREPARING)
+            records = world.workshop.loop.run(everything())
+            if rewriter.models:
+                self.store.keep_records(self._rewriting(rewrite), records)
+            return records
 
         return self._records(rewrite, make)
 
@@ -150,7 +145,7 @@ class Parts:
         def make() -> list[EmbedRecord]:
             alone = spec.model_copy(update={"batch": 1}) if self.embedder(spec).models else spec
             embedder, records = self.embedder(alone), self.prepared(rewrite)
-            self.book(EMBEDDING)
+            self._world.book(EMBEDDING)
             vectors = embedder.embed_queries([record.rewrite for record in records])
             return [
                 record.model_copy(
@@ -164,7 +159,7 @@ class Parts:
     def probe(self, system: System, stage: str, qids: Sequence[str]) -> None:
         """Ask a paid embedder or rewriter what nobody has asked, one at a time: the calls tell how long one takes."""
         world = self._world
-        self.book(stage)
+        self._world.book(stage)
         for query in (world.queries[qid] for qid in qids):
             if stage == PREPARING:
                 rewriter = world.workshop.rewriter(system.rewrite)
@@ -189,7 +184,7 @@ class Parts:
             if (kept := self._kept(search)) is not None:
                 return kept
             records = self.questions(search)
-            self.book(PASSAGES)
+            self._world.book(PASSAGES)
             found = self.retriever(search).search(records)
             lists = {
                 record.qid: [(hit.doc_id, hit.score) for hit in hits]
@@ -199,6 +194,14 @@ class Parts:
             return lists
 
         return self._lists(search, make)
+
+    def _recalled(self, rewrite: AdapterConfig) -> bool:
+        """Whether the questions can be had without asking; they are those of the earlier sweep from then on."""
+        if not self._world.workshop.rewriter(rewrite).models:
+            return True
+        if (found := self.store.records(self._rewriting(rewrite))) is not None:
+            self._records(rewrite, lambda: found)
+        return found is not None
 
     def _kept(self, search: Search) -> Lists | None:
         """The hits of an earlier sweep; None where there are none that can be read."""
@@ -238,19 +241,19 @@ class Parts:
         )
 
     def kept(self, system: System) -> bool:
-        """Whether everything that a system returns is kept from before."""
+        """Whether everything that a system returns is kept from before. Nobody is asked."""
+        if not self._recalled(system.rewrite):
+            return False
         if system.run_file is None and any(self._kept(search) is None for search in self.searches(system)):
             return False
-        if system.reranker is None:
-            return True
-        return self.store.has(self.rerank_causes(system))
+        return system.reranker is None or self.store.has(self.rerank_causes(system))
 
     def _reranked(self, system: System, candidates: Lists, spec: RerankerConfig) -> Mapping[str, Reranking]:
         def make() -> Mapping[str, Reranking]:
             world, causes = self._world, self.rerank_causes(system)
             if (kept := self.store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
                 return kept
-            self.book(RERANKING)
+            self._world.book(RERANKING)
             found = world.workshop.loop.run(rerank_all(world, self.reranker(spec), candidates, self._by_id(system)))
             require_whole(found)
             self.store.keep_rerankings(causes, found)
@@ -263,16 +266,15 @@ class Parts:
         if system.reranker is None:
             return {}
         world, reranker = self._world, self.reranker(system.reranker)
+        records = self._by_id(system)
         asked = [
-            [world.queries[qid].model_dump(mode="json"), *(doc for doc, _ in hits)]
+            [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]
             for qid, hits in self.candidates(system).items()
         ]
         return {
             "reranker": reranker.causes(),
             "llm": world.config.llm.causes_for(reranker.models) if reranker.models else None,
             "candidates": hash_value(asked),
-            "rewriter": world.workshop.rewriter(system.rewrite).causes(),
-            "language": world.config.language,
             "passages": world.passages.content_hash,
             "duplicates": world.config.duplicates,
         }
@@ -282,18 +284,16 @@ class Parts:
 
     # --- keeping ---
 
-    def causes(self, search: Search) -> Causes:
-        """All that can change the hits of a search."""
+    def _rewriting(self, rewrite: AdapterConfig) -> Causes:
+        """All that can change the questions that are searched for."""
         world = self._world
-        embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
         return {
-            "retriever": self.retriever(search).causes(),
-            "embedder": embedder,
-            "rewriter": world.workshop.rewriter(search.rewrite).causes(),
+            "rewriter": world.workshop.rewriter(rewrite).causes(),
             "world": world.fingerprint,
             "language": world.config.language,
         }
 
-    def book(self, what: str) -> None:
-        """From now on calls are booked on this part."""
-        self._world.book(what)
+    def causes(self, search: Search) -> Causes:
+        """All that can change the hits of a search."""
+        embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
+        return {"retriever": self.retriever(search).causes(), "embedder": embedder, **self._rewriting(search.rewrite)}

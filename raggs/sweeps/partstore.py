@@ -7,10 +7,12 @@ cache of answers, so that losing a part loses time alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from raggs.artifacts import EmbedRecord
 from raggs.atomic import disk, write_atomic
 from raggs.errors import RaggsError
 from raggs.hashing import hash_value
@@ -20,6 +22,14 @@ from raggs.rerankers.base import Reranking
 Scored = tuple[str, float]
 Lists = Mapping[str, Sequence[Scored]]
 FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Final:
+    """What a system returns. `rerankings`: by query, what its reranker did; None without one."""
+
+    lists: Lists
+    rerankings: Mapping[str, Reranking] | None = None
 
 
 class _Row(BaseModel):
@@ -73,6 +83,14 @@ class PartStore:
     def keep_rerankings(self, causes: object, found: Mapping[str, Reranking]) -> None:
         """Keep rerankings."""
         self._write(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
+
+    def records(self, causes: object) -> list[EmbedRecord] | None:
+        """Kept questions as they are searched for; None where there are none."""
+        return self._read(causes, EmbedRecord)
+
+    def keep_records(self, causes: object, records: Iterable[EmbedRecord]) -> None:
+        """Keep questions."""
+        self._write(causes, records)
 
     def times(self, step: str) -> dict[str, float]:
         """By question, the milliseconds that a paid step took; empty where nobody timed it."""

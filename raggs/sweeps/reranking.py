@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from raggs.artifacts import EmbedRecord, Passage
@@ -60,21 +60,20 @@ def require_whole(found: Mapping[str, Reranking]) -> None:
 
 def probe(
     world: World, spec: RerankerConfig, rerankings: Mapping[str, Reranking], records: Sequence[EmbedRecord]
-) -> dict[str, float]:
+) -> Iterator[tuple[str, float]]:
     """Milliseconds of a paid reranker that is asked some questions again, one at a time; those that fail are left out.
 
     Args:
         rerankings: by id of the question, what it made of the candidates before.
     """
-    reranker, ms = world.workshop.reranker(spec, keeps=False), {}
+    reranker = world.workshop.reranker(spec, keeps=False)
     for record in records:
         docs = [each.doc_id for each in rerankings[record.qid].ranked]
         found = world.passages.get(docs)
         with suppress(BudgetError, ProviderError):
             asked = reranker.rerank(record.rewrite, record.language, [found[doc] for doc in docs])
             if (took := world.workshop.loop.run(asked).ms) is not None:
-                ms[record.qid] = round(took, 4)
-    return ms
+                yield record.qid, round(took, 4)
 
 
 def _unlike(world: World, docs: Sequence[str]) -> list[Passage]:

@@ -23,7 +23,8 @@ from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.latency import latency_of, sample
 from raggs.sweeps.models import LatencyPart, StepKind, Timing
-from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, Final, Parts, Search
+from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, Parts, Search
+from raggs.sweeps.partstore import Final
 from raggs.sweeps.reranking import probe
 from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import World
@@ -110,9 +111,10 @@ class Clock:
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
         if paid and len(ms) < PROBES and lacking:  # scores are kept by passage, and were paid for at another k
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
-            self._parts.book(RERANKING)
-            ms |= probe(self._world, system.reranker, final.rerankings, records)
-            self._parts.store.keep_times(key, ms)
+            self._world.book(RERANKING)
+            for qid, took in probe(self._world, system.reranker, final.rerankings, records):
+                ms[qid] = took
+                self._parts.store.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
         if ms:
             what = f"rerank {system.k} by {system.levels['reranker']}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))

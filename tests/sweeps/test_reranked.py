@@ -50,7 +50,12 @@ def test_each_pair_is_paid_for_once_and_each_k_has_a_time_of_its_own(tmp_path, s
     again = paid_sweep(tmp_path).sweep().report
     assert server.count == asked
     assert again.choice == report.choice
-    assert paid_sweep(tmp_path, name="elsewhere").sweep().report.choice == report.choice
+    elsewhere = paid_sweep(tmp_path, name="elsewhere").sweep().report
+    assert {row.k: row.latency.rerank for row in elsewhere.systems if row.latency.rerank is not None}.keys() == {
+        5,
+        10,
+        20,
+    }
     assert server.count == asked, "the times are kept too"
 
 

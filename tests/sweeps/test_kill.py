@@ -1,0 +1,107 @@
+"""A sweep that is killed or stopped at any moment goes on to what an undisturbed one gives, and pays nothing twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.llm_server import LLMServer
+from support.paidsweeps import EMBEDDER, KEY, calls, paid_sweep
+from support.project import environment, raggs
+from support.sweeping import SweepProject
+
+KILLS = int(os.environ.get("SWEEP_KILLS", "3"))
+AXES = {"embedder": [{"type": "litellm", "model": EMBEDDER, "dims": 8}, {"type": "wordllama", "dims": 64}]}
+MOST = 70  # requests of the whole sweep, about
+LATENCY = {"passes": 2, "warmup": 1, "queries": 3}
+
+
+class Silent:
+    """Answers so many requests, and is then silent."""
+
+    def __init__(self) -> None:
+        self.left: float = float("inf")
+        self.waiting = 0
+
+    def __call__(self, number: int, body: dict[str, Any]) -> str | None:
+        self.left -= 1
+        if self.left >= 0:
+            return None
+        self.waiting += 1
+        return "slow:600"
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer(fault_for=Silent()) as running:
+        yield running
+
+
+def start(project: SweepProject) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "raggs", "sweep", "--config", str(project.config), "--quiet"]
+    known = environment(OPENAI_API_KEY=KEY)
+    return subprocess.Popen(command, env=known, stderr=subprocess.PIPE, text=True)
+
+
+def make(folder: Path, server: LLMServer) -> SweepProject:
+    llm = {"timeout_s": 60, "concurrency": 3}
+    return paid_sweep(folder, server, axes=AXES, llm=llm, latency=LATENCY, search={"type": "exhaustive"})
+
+
+def finish(project: SweepProject) -> None:
+    done = raggs("sweep", "--config", project.config, "--quiet", env=environment(OPENAI_API_KEY=KEY))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_kills_at_random_moments_change_no_list_and_no_score(server: LLMServer, tmp_path: Path) -> None:
+    project, draw, silent, killed = make(tmp_path / "own", server), random.Random(KILLS), server.fault_for, 0
+    assert isinstance(silent, Silent)
+    with LLMServer() as other:
+        calm = make(tmp_path / "calm", other)
+        finish(calm)
+    for number in range(KILLS):
+        silent.left, silent.waiting = draw.randrange(MOST // KILLS + 2), 0
+        process, patience = start(project), draw.uniform(0.5, 4) if number % 3 == 2 else 30
+        began = time.monotonic()
+        while process.poll() is None and not silent.waiting and time.monotonic() - began < patience:
+            time.sleep(0.005)
+        time.sleep(0.3)  # what was answered arrives
+        killed += process.poll() is None
+        process.kill()
+        process.communicate()
+        silent.left = float("inf")
+    finish(project)
+    assert killed, "the sweep was over before anything happened to it"
+    assert project.files() == calm.files()
+    assert server.paid_twice == [], "but for the answers that were on their way"
+    assert other.count <= server.count <= other.count + 3 * KILLS, "those that were on their way come again"
+    assert calls(project) <= server.count
+    assert raggs("audit", project.out).returncode == 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_stops_it_as_it_stops_a_run(server: LLMServer, tmp_path: Path, number: int, code: int) -> None:
+    project, silent = make(tmp_path, server), server.fault_for
+    assert isinstance(silent, Silent)
+    server.delay_s = 0.05
+    process = start(project)
+    while server.count < 15 and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == code, errors
+    assert "interrupted; what is finished and what was paid for is kept" in errors
+    assert "Traceback" not in errors and "never awaited" not in errors
+    assert not project.out.joinpath("manifest.json").exists()
+    server.delay_s = 0
+    finish(project)
+    assert server.paid_twice == []
+    assert calls(project) == server.count, "calls on their way arrived, and are in the ledger"
