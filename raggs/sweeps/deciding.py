@@ -162,8 +162,8 @@ def _choice(
         winner=None if chosen.winner is None else chosen.winner.name,
         sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, jitter)),
         changes=tuple(
-            turns(turning_points(candidates, "latency"), same, "latency")
-            + turns(turning_points(candidates, "cost"), same, "cost")
+            turns(turning_points(candidates, "latency", chosen.limits), same, "latency", chosen.limits.usd_per_1k)
+            + turns(turning_points(candidates, "cost", chosen.limits), same, "cost", chosen.limits.latency_ms)
         ),
         unknown=() if winners is None else (winners.sentence,),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},

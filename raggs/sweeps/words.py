@@ -106,14 +106,19 @@ def excluded(each: Exclusion, measure: str) -> str:
     return f"{RULES[each.reason].format(measure=measure)} ({each.by})"
 
 
-def turns(points: Sequence[Turn], same: Collection[str], axis: str) -> list[str]:
-    """What other limits on one axis would choose, beside those that are the same as the choice."""
+def turns(points: Sequence[Turn], same: Collection[str], axis: str, other: float | None) -> list[str]:
+    """What other limits on one axis would choose, beside those that are the same as the choice.
+
+    Args:
+        other: the limit on the other axis, which is held.
+    """
     said = ms if axis == "latency" else usd
     what = "a wait of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
+    held = "no other limit" if other is None else "the other limit as it is"
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
     return [
         f"With {what.format(said(point.limit) if end is None else f'{said(point.limit)} to {said(end)}')} "
-        f"and no other limit: {point.winner}"
+        f"and {held}: {point.winner}"
         for point, end in others[-SHOWN:]
     ]
