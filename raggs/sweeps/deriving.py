@@ -70,6 +70,7 @@ def derive(
         if few:
             hits[row.name] = found.hits
         scored.append(_with_scores(row, found, scorer.quality, config))
+    hear(Building("scored systems", len(rows), len(rows)))
     decision = decide(config, scorer.quality, scored, values)
     return SweepReport(
         name=config.name,

@@ -18,6 +18,7 @@ from raggs.sweeps.words import ms, usd
 from raggs.text import plural
 
 SHOWN = 12  # systems on the screen; files hold all
+MOST = 24  # of the front on the screen
 BESIDE = "systems"  # in a plan's axes: single systems beside the grid
 FRONT, CHOSEN, BOTH = "*", ">", ">*"
 SIGNS = {
@@ -64,7 +65,9 @@ def _systems(report: SweepReport, full: bool) -> Section:
     if folded:
         told.append(folded_sentence(report, folded))
     if len(shown) < len(lines):
-        told.append(f"{len(lines) - len(shown)} more, none of them on the front, in sweep.md and sweep.csv")
+        beyond = sum(row.name in report.front for row in lines) - sum(row.name in report.front for row in shown)
+        which = f"{beyond} of them on the front" if beyond else "none of them on the front"
+        told.append(f"{len(lines) - len(shown):,} more, {which}, in sweep.md and sweep.csv")
     free = _free(report)
     if free:
         told.append("no system costs anything: no provider is asked, and `prices` names no generator")
@@ -79,8 +82,9 @@ def _systems(report: SweepReport, full: bool) -> Section:
 
 def _shown(report: SweepReport, lines: Sequence[SystemRow]) -> list[SystemRow]:
     """The choice, the front, and the best of the others; in their order."""
-    asked = {*report.front, report.choice.winner}
-    rest = [row.name for row in lines if row.name not in asked]
+    front = [row.name for row in lines if row.name in report.front][:MOST]
+    asked = {*front, report.choice.winner}
+    rest = [row.name for row in lines if row.name not in asked and row.name not in report.front]
     kept = {*asked, *rest[: max(0, SHOWN - sum(row.name in asked for row in lines))]}
     return [row for row in lines if row.name in kept]
 

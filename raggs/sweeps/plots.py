@@ -127,12 +127,9 @@ def _key(
         what = " (the choice, ringed)" if chosen else ""
         words = f"{number}  {shortened(row.name, WIDE - 40)}: {y:.3f}, {said(x)}{what}"
         drawing.text(LEFT, top + (number - 1) * LINE, words, "strong" if chosen else "")
-    drawing.text(
-        LEFT,
-        top + len(keyed) * LINE,
-        "blue: the front, over all measures that decide, waiting and price; grey: the others",
-        "soft",
-    )
+    more = sum(row.name in report.front for row in report.systems) - len(keyed)
+    beyond = f"; {more} more on it" if len(keyed) == KEYED and more > 0 else ""
+    drawing.text(LEFT, top + len(keyed) * LINE, COLOURS + beyond, "soft")
 
 
 # --- over k ---------------------------------------------------------------------------------------------------

@@ -73,6 +73,8 @@ class Clock:
         for done, step in enumerate(missing):
             self._world.hear(Building(f"timed, round {number}", done, len(missing)))
             self._keep(self._timed(step, number))
+        if missing:
+            self._world.hear(Building(f"timed, round {number}", len(missing), len(missing)))
 
     def note_paid(self, system: System) -> None:
         """Take down what the ledger knows of the calls that a system's questions took."""

@@ -101,3 +101,26 @@ def test_what_is_as_good_on_every_question_is_no_rival_and_changes_nothing(repor
     twin = winner.name.replace("k10", "k20")
     assert winner.k == 10
     assert not any(twin in said for said in (report.choice.sentence, *report.choice.changes, *report.choice.unknown))
+
+
+def test_a_long_front_does_not_flood_the_screen(report: SweepReport) -> None:
+    """Its best are shown, and how many more there are is said."""
+    base = report.systems[0]
+    score = base.scores["ra_nwg@5"]
+    rows = tuple(
+        base.model_copy(
+            update={
+                "name": f"system-{at}",
+                "scores": {**base.scores, "ra_nwg@5": score.model_copy(update={"mean": at / 100})},
+            }
+        )
+        for at in range(60)
+    )
+    names = tuple(row.name for row in rows[::-1])
+    choice = report.choice.model_copy(update={"winner": "system-0"})
+    crowd = report.model_copy(update={"systems": rows, "front": names, "choice": choice})
+    scores = lay_out(crowd).scores
+    assert scores.table is not None
+    shown = [row[0].text.split()[-1] for row in scores.table.rows]
+    assert shown == [*(f"system-{at}" for at in range(59, 35, -1)), "system-0"]
+    assert "35 more, 35 of them on the front, in sweep.md and sweep.csv" in scores.sentences
