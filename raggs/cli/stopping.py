@@ -2,7 +2,8 @@
 
 SIGTERM and SIGHUP do what SIGINT would do at the same moment, so that there is one way to stop: in an event loop the
 work is cancelled, elsewhere `KeyboardInterrupt` is raised. A hang-up is never a second signal, nor is another one that
-comes with it: shells and service managers send both. A signal that was ignored when raggs began (nohup) stays ignored.
+comes with it: shells and service managers send both. A signal that was ignored when raggs began (nohup) stays ignored;
+so does Ctrl-C in a shell's background job, where the other two stop as they do elsewhere.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Stop:
         usual = signal.getsignal(signal.SIGINT)
         if callable(usual):
             usual(signal.SIGINT, frame)
-        else:  # a shell's background job, for which Ctrl-C means nothing
+        else:
             raise KeyboardInterrupt
 
 
@@ -67,10 +68,29 @@ def stopping() -> Iterator[Stop]:
     for number in heard:
         signal.signal(number, stop.hear)
     try:
-        yield stop
+        with _ctrl_c_deaf():
+            yield stop
     finally:
         for number, usual in heard.items():
             signal.signal(number, usual)
+
+
+@contextmanager
+def _ctrl_c_deaf() -> Iterator[None]:
+    """Where Ctrl-C is ignored: it is held back instead, and has the handler by which an event loop cancels its work.
+
+    Without one, a signal could only raise `KeyboardInterrupt` in the midst of some task.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN or not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # first: one that was held back is forgotten
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _leave(code: int) -> None:

@@ -106,6 +106,52 @@ def test_what_nohup_ignores_stays_ignored(tmp_path: Path) -> None:
         assert process.returncode == 0
 
 
+BACKGROUND = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # as a shell that has no jobs begins them
+
+
+def test_in_the_background_ctrl_c_stays_ignored_and_a_signal_stops_in_good_order(tmp_path: Path) -> None:
+    with LLMServer(delay_s=0.5) as server:
+        project = paid_project(tmp_path, server)
+        process = started("run", "--config", project.config, "--quiet", prefix=BACKGROUND)
+        wait_for(lambda: server.count >= 4, process)
+        process.send_signal(signal.SIGINT)
+        wait_for(lambda: server.count >= 12, process)
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (143, SENTENCE + "\n")
+
+
+WORK = """import asyncio, os, signal, sys
+from raggs.cli.stopping import stopping
+from raggs.loops import open_loop
+
+async def inner():
+    os.kill(os.getpid(), signal.SIGTERM)
+    return "whole"
+
+async def work():
+    task = asyncio.ensure_future(inner())
+    try:
+        await asyncio.sleep(60)
+    finally:
+        print(await task, flush=True)
+
+with stopping() as stop, open_loop() as loop:
+    try:
+        loop.run(work())
+    except KeyboardInterrupt:
+        print("stopped", stop.exit_code, flush=True)
+os.kill(os.getpid(), signal.SIGINT)
+print("ignored", flush=True)
+"""
+
+
+def test_a_signal_in_the_background_breaks_no_task_in_its_midst() -> None:
+    command = [*BACKGROUND, sys.executable, "-c", WORK]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60)
+    assert (done.stdout, done.stderr) == ("whole\nstopped 143\nignored\n", "")
+
+
 def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     project = make_project(
         tmp_path, queries=60, corpus=60, rank={"top": 20, "max_calls": 400}, prune={"min_keep": 40, "max_keep": 60}
