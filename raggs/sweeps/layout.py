@@ -5,19 +5,21 @@ The screen is shown what is needed to decide; `full` is everything, for sweep.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
-from raggs.evaluation.models import ScorePart
+from raggs.evaluation.models import Number, ScorePart
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import ranges
 from raggs.sweeps.findings import findings
 from raggs.sweeps.folding import best_first, fold, folded_sentence, mean
-from raggs.sweeps.models import Plan, SweepReport, SystemRow
+from raggs.sweeps.models import Plan, PlanLine, SweepReport, SystemRow
 from raggs.sweeps.words import ms, usd
 from raggs.text import plural
 
 SHOWN = 12  # systems on the screen; files hold all
+FIGURE = re.compile(r"[ :]*\d")
 MOST = 24  # of the front on the screen
 BESIDE = "systems"  # in a plan's axes: single systems beside the grid
 FRONT, CHOSEN, BOTH = "*", ">", ">*"
@@ -174,17 +176,26 @@ def _grid(plan: Plan, sentences: Sequence[str]) -> Section:
 
 
 def _bill(plan: Plan) -> Table | None:
+    """What is paid for; many parts are a line for each kind and model."""
+    by_kind: dict[tuple[str, str], list[PlanLine]] = {}
+    for line in plan.paid:
+        kind = line.what if len(plan.paid) <= SHOWN else FIGURE.split(line.what)[0]
+        by_kind.setdefault((kind, line.model), []).append(line)
     rows = tuple(
         (
-            Cell(line.what),
-            Cell(line.model),
-            Cell(f"{line.calls:,}"),
-            Cell(f"{line.tokens:,}"),
-            Cell("unknown" if line.usd is None else f"{line.usd:,.4f}"),
+            Cell(kind if len(lines) == 1 else f"{kind}, {len(lines)} times"),
+            Cell(model),
+            Cell(f"{sum(line.calls for line in lines):,}"),
+            Cell(f"{sum(line.tokens for line in lines):,}"),
+            Cell(_sum([line.usd for line in lines])),
         )
-        for line in plan.paid
+        for (kind, model), lines in by_kind.items()
     )
     return Table(("part", "model", "calls", "tokens", "USD"), rows) if rows else None
+
+
+def _sum(amounts: Sequence[Number]) -> str:
+    return "unknown" if None in amounts else f"{sum(each or 0.0 for each in amounts):,.4f}"
 
 
 def _money(plan: Plan) -> str:
@@ -192,5 +203,5 @@ def _money(plan: Plan) -> str:
         return "nothing to pay: no provider is asked, or all answers are kept"
     time = f"{plan.hours:.1f} hours" if plan.hours >= 1 else plural(max(1, round(plan.hours * 60)), "minute")
     if plan.usd is None:
-        return f"what it costs is unknown: name the models without a price under `llm.prices`; some {time} of calls"
-    return f"to pay: at most {usd(plan.usd)} (every candidate is read), some {time} of calls"
+        return f"unknown: name the models without a price under `prices`; some {time} of calls"
+    return f"at most {usd(plan.usd)} (every candidate is read), some {time} of calls"

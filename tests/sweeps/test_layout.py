@@ -11,7 +11,7 @@ from raggs.app.sweep import load_sweep, plan_sweep
 from raggs.sweeps.findings import findings
 from raggs.sweeps.folding import best_first, fold
 from raggs.sweeps.layout import BOTH, lay_out, lay_out_plan
-from raggs.sweeps.models import SweepReport
+from raggs.sweeps.models import Plan, PlanLine, SweepReport
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +124,21 @@ def test_a_long_front_does_not_flood_the_screen(report: SweepReport) -> None:
     shown = [row[0].text.split()[-1] for row in scores.table.rows]
     assert shown == [*(f"system-{at}" for at in range(59, 35, -1)), "system-0"]
     assert "35 more, 35 of them on the front, in sweep.md and sweep.csv" in scores.sentences
+
+
+def test_a_long_bill_is_a_line_for_each_model() -> None:
+    lines = tuple(
+        PlanLine(what=f"reranking {k} candidates ({mode})", model=model, calls=6, tokens=100, usd=usd)
+        for k in (10, 20, 30)
+        for mode in ("dense", "lexical", "hybrid")
+        for model, usd in (("a", 0.5), ("b", None))
+    )
+    plan = Plan(name="x", systems=("y",), questions=6, passages=9, left_out=(), kept=0, lists=18, paid=lines, hours=2)
+    long, short = (lay_out_plan(each).sections[0] for each in (plan, plan.model_copy(update={"paid": lines[:4]})))
+    assert long.table is not None and short.table is not None
+    assert [[cell.text for cell in row] for row in long.table.rows] == [
+        ["reranking, 9 times", "a", "54", "900", "4.5000"],
+        ["reranking, 9 times", "b", "54", "900", "unknown"],
+    ]
+    assert len(short.table.rows) == 4
+    assert long.sentences[0].startswith("unknown: name the models without a price")
