@@ -64,7 +64,7 @@ def eval_(
     \b
     Examples:
       raggs chunks eval --corpus docs --questions questions.csv \\
-        --chunkers paragraphs:100,paragraphs:200,markdown -k min,5,10
+        --chunkers recursive:200,recursive:400:overlap=200 -k min,5
       raggs chunks eval --corpus docs --questions questions.csv \\
         --chunkers markdown --embedders wordllama,onnx:models/minilm
     """

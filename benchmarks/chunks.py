@@ -1,0 +1,309 @@
+"""Chunk evaluation beside Chroma's report: its MiniLM rows, and the time of scoring beside loops like its code's.
+
+    python benchmarks/chunks.py rows FOLDER [--model models/minilm] [--row 1] [--out DIR]
+    python benchmarks/chunks.py scoring FOLDER
+
+FOLDER holds the report's data: `corpora/*.md` and `questions.csv`. `rows` cuts as five rows of the report's table were
+cut and scores as its code does (`--reference-compat`): how many chunks, and precision_omega, which no embedding
+changes. With --model (see minilm.py) recall, precision and IoU at 5, too; an hour of one core for all rows. The sizes
+are not what the table says: "200" of TokenText is 222 tokens of cl100k, and Recursive counts WordPieces with the two
+marks that the model's tokenizer sets around each piece, and two more wherever pieces are joined.
+
+`scoring` times the scores of one way to cut, embeddings given, beside plain loops over questions, references and
+chunks, and both with four times the questions and the chunks, by processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from raggs import queries
+from raggs.arrays import Ints
+from raggs.chunkers.base import Chunker, Document, Place
+from raggs.chunkers.cutting import fresh as trimmed
+from raggs.chunkers.recursive import recursive
+from raggs.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker
+from raggs.chunkers.token import TokenChunker
+from raggs.chunking.cutting import Cut, cut
+from raggs.chunking.documents import Documents, read_documents
+from raggs.chunking.questions import Asked, place_questions
+from raggs.chunking.vectors import KeptVectors
+from raggs.embedders.onnx import OnnxEmbedder
+from raggs.indexes.exact import search
+from raggs.spans import Line, Questions, Scores, Spans, Target, score, summary
+from raggs.spans import Ruler as Lengths
+from raggs.workshop import open_queries
+
+K = 5
+MARKS = 2  # of the tokenizer, around each text: the empty one has them too
+TOKENS = 256  # that the model reads
+
+
+class Joined(Ruler):
+    """A ruler by which each piece is longer by what joining it to another costs."""
+
+    def lengths(self, texts: Sequence[str]) -> list[int]:
+        return [length + MARKS for length in super().lengths(texts)]
+
+
+class RecursiveConfig(OverlappingConfig):
+    type: Literal["recursive-of-the-report"] = "recursive-of-the-report"
+
+
+class RecursiveOfTheReport(SizedChunker):
+    """`recursive`, which counts the tokenizer's marks around the nothing that stands between two pieces, too."""
+
+    config: RecursiveConfig
+
+    def places(self, document: Document) -> Iterator[Place]:
+        text, size, overlap = document.text, self.config.size + MARKS, self.config.overlap + MARKS
+        yield from trimmed(text, recursive(text, (0, len(text)), Joined(self.config), size, overlap=overlap))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the report's table: recall, precision, omega and IoU in %, as printed, and reproduced from its data."""
+
+    name: str
+    size: int
+    overlap: int
+    chunks: int
+    printed: tuple[float, float, float, float]
+    reproduced: tuple[float, float, float, float]
+
+    def chunker(self, tokenizer: Path | None) -> Chunker | None:
+        """Cuts as the report did; None for want of the model's tokenizer."""
+        if self.name.startswith("TokenText"):
+            return TokenChunker(TokenChunker.Config(size=self.size, overlap=self.overlap))
+        if tokenizer is None:
+            return None
+        settings = {"size": self.size, "overlap": self.overlap, "tokenizer": tokenizer, "special_tokens": True}
+        return RecursiveOfTheReport(RecursiveConfig.model_validate(settings))
+
+
+ROWS = (
+    Row("TokenText 200/0", 222, 0, 1481, (76.6, 4.1, 19.1, 4.1), (77.01, 4.12, 19.07, 4.10)),
+    Row("TokenText 250/0", 278, 0, 1182, (77.1, 3.3, 16.4, 3.3), (77.12, 3.33, 16.41, 3.32)),
+    Row("TokenText 250/125", 278, 139, 2359, (82.4, 3.6, 11.4, 3.5), (83.43, 3.59, 11.35, 3.58)),
+    Row("Recursive 200/0", 200, 0, 2523, (75.7, 6.5, 31.2, 6.5), (76.11, 6.52, 31.16, 6.48)),
+    Row("Recursive 250/125", 250, 125, 2542, (78.7, 4.9, 21.9, 4.9), (78.73, 4.95, 21.86, 4.93)),
+)
+SHOWN = ("recall", "precision", "precision_omega", "iou")
+WITHIN = (0.25, 0.05, 0.05, 0.05)  # of the reproduced figures
+
+
+@dataclass(frozen=True)
+class Data:
+    """The report's documents and questions."""
+
+    documents: Documents
+    asked: Asked
+    line: Line
+
+    @classmethod
+    def of(cls, folder: Path) -> Data:
+        documents, path = read_documents(folder / "corpora"), folder / "questions.csv"
+        reader = queries.REGISTRY.load("csv").Config.model_validate({"path": path})
+        return cls(documents, place_questions(open_queries(reader), documents, path), Line.of(documents.lengths))
+
+    def target(self, found: Cut) -> Target:
+        return Target(self.asked.questions, found.spans, self.line, Lengths.characters(), compat=True)
+
+
+def rows(data: Data, model: Path | None, out: Path, wanted: Sequence[int]) -> bool:
+    """Print the rows; whether all of them are what they should be."""
+    print("| row | chunks | recall | precision | omega | IoU | within |\n|---|---|---|---|---|---|---|")
+    good = True
+    for row in (ROWS[number - 1] for number in wanted):
+        chunker = row.chunker(model / "tokenizer.json" if model else None)
+        if chunker is None:
+            print(f"| {row.name} | needs --model for its tokenizer | | | | | |")
+            continue
+        found = cut(chunker, data.documents, compat=True)
+        target = data.target(found)
+        if model is None or not (model / "model.onnx").is_file():
+            values = [None, None, 100 * summary(target.omega).mean, None]
+        else:
+            scores = score(target, retrieve(data, found, model, out), K)
+            values = [100 * summary(scores.values[name]).mean for name in SHOWN]
+        within = len(found.texts) == row.chunks and all(
+            value is None or abs(value - aim) <= tolerance
+            for value, aim, tolerance in zip(values, row.reproduced, WITHIN, strict=True)
+        )
+        good = good and within
+        cells = [
+            f"{'–' if value is None else f'{value:.2f}'} ({aim}; {printed})"
+            for value, aim, printed in zip(values, row.reproduced, row.printed, strict=True)
+        ]
+        counted = f"{len(found.texts):,} ({row.chunks:,})"
+        print(f"| {row.name} | {counted} | {' | '.join(cells)} | {'yes' if within else 'NO'} |", flush=True)
+    print("\nin brackets: reproduced from the report's data by other code; as the report prints it")
+    return good
+
+
+def retrieve(data: Data, found: Cut, model: Path, out: Path) -> Ints:
+    """The best chunks of each question by exact cosine."""
+    embedder = OnnxEmbedder(OnnxEmbedder.Config(path=model, max_length=TOKENS), None)
+    kept = KeptVectors(embedder, out, lambda *_: None)
+    vectors, asked = kept.of(found.texts), kept.of(data.asked.texts)
+    return search(vectors, np.arange(len(vectors), dtype=np.int32), asked, K).positions
+
+
+# --- time -------------------------------------------------------------------------------------------------------
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class World:
+    """Questions, chunks and what was retrieved: as columns, and as the lists that loops run over."""
+
+    target: Target
+    retrieved: Ints
+    references: list[list[tuple[int, int, int]]]
+    chunks: list[tuple[int, int, int]]
+
+
+def world(data: Data, found: Cut, times: int) -> World:
+    """The data `times` over: copies of the documents, with the questions about each copy."""
+    number = len(data.documents.texts)
+    own, spans = data.asked.questions, found.spans
+    shift = np.repeat(np.arange(times) * number, len(own.references))
+    references = Spans(
+        np.tile(own.references.document, times) + shift,
+        np.tile(own.references.start, times),
+        np.tile(own.references.end, times),
+    )
+    question = np.tile(own.question, times) + np.repeat(np.arange(times) * own.count, len(own.references))
+    chunks = Spans(
+        np.tile(spans.document, times) + np.repeat(np.arange(times) * number, len(spans)),
+        np.tile(spans.start, times),
+        np.tile(spans.end, times),
+    )
+    line = Line.of(data.documents.lengths * times)
+    target = Target(Questions(own.count * times, references, question), chunks, line, Lengths.characters(), compat=True)
+    retrieved = np.random.default_rng(1).integers(len(chunks), size=(own.count * times, K))
+    listed: list[list[tuple[int, int, int]]] = [[] for _ in range(own.count * times)]
+    for asked, *place in zip(question.tolist(), *map(np.ndarray.tolist, columns(references)), strict=True):
+        listed[asked].append((place[0], place[1], place[2]))
+    return World(target, retrieved, listed, list(zip(*map(np.ndarray.tolist, columns(chunks)), strict=True)))
+
+
+def columns(spans: Spans) -> tuple[Ints, Ints, Ints]:
+    return spans.document, spans.start, spans.end
+
+
+def intersect(one: Range, other: Range) -> Range | None:
+    start, end = max(one[0], other[0]), min(one[1], other[1])
+    return (start, end) if start <= end else None
+
+
+def merged(ranges: list[Range]) -> list[Range]:
+    found: list[Range] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = found[-1][0], max(found[-1][1], end)
+        else:
+            found.append((start, end))
+    return found
+
+
+def without(ranges: list[Range], gone: Range) -> list[Range]:
+    found: list[Range] = []
+    for start, end in ranges:
+        if end <= gone[0] or start >= gone[1]:
+            found.append((start, end))
+            continue
+        if start < gone[0]:
+            found.append((start, gone[0]))
+        if end > gone[1]:
+            found.append((gone[1], end))
+    return found
+
+
+def total(ranges: list[Range]) -> int:
+    return sum(end - start for start, end in ranges)
+
+
+def loops(given: World) -> list[list[float]]:
+    """recall, precision, IoU and omega of each question: every chunk against every reference."""
+    values = []
+    for references, retrieved in zip(given.references, given.retrieved.tolist(), strict=True):
+        held, unused, shown = _passed(references, given.chunks)
+        omega = total(held) / total(merged([*shown, *unused]))
+        held, unused, _ = _passed(references, [given.chunks[row] for row in retrieved])
+        read = sum(given.chunks[row][2] - given.chunks[row][1] for row in retrieved)
+        wanted, number = sum(end - start for _, start, end in references), total(held)
+        values.append([number / wanted, number / read, number / (read + total(unused)), omega])
+    return values
+
+
+def _passed(
+    references: list[tuple[int, int, int]], chunks: list[tuple[int, int, int]]
+) -> tuple[list[Range], list[Range], list[Range]]:
+    """What chunks hold of references, what they leave, and the chunks that hold something."""
+    held: list[Range] = []
+    unused, shown = [(start, end) for _, start, end in references], []
+    for document, start, end in chunks:
+        for other, first, last in references:
+            if document == other and (both := intersect((start, end), (first, last))) is not None:
+                unused = without(unused, both)
+                held = merged([both, *held])
+                shown = merged([(start, end), *shown])
+    return held, unused, shown
+
+
+def fresh(given: World) -> Scores:
+    """Scores with nothing computed before."""
+    made = given.target
+    return score(Target(made.questions, made.chunks, made.line, made.ruler, made.compat), given.retrieved, K)
+
+
+def best(work: Callable[[], object], turns: int) -> float:
+    """Milliseconds of processor time, the least of several turns."""
+    taken = []
+    for _ in range(turns):
+        began = time.process_time()
+        work()
+        taken.append(time.process_time() - began)
+    return 1000 * min(taken)
+
+
+def scoring(data: Data) -> None:
+    """Print the times."""
+    found = cut(TokenChunker(TokenChunker.Config(size=222)), data.documents, compat=True)
+    worlds = [world(data, found, times) for times in (1, 4)]
+    print("| questions | chunks | raggs ms | loops ms | ratio |\n|---|---|---|---|---|")
+    for given in worlds:
+        ours, theirs = best(lambda given=given: fresh(given), 9), best(lambda given=given: loops(given), 2)
+        sizes = f"{given.target.questions.count:,} | {len(given.chunks):,}"
+        print(f"| {sizes} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.0f} |", flush=True)
+    scores = fresh(worlds[0]).values
+    mine = np.stack([scores[name] for name in ("recall", "precision", "iou", "precision_omega")], axis=1)
+    print(f"\nlargest difference of a value: {np.abs(mine - np.array(loops(worlds[0]))).max():.1e}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("rows", "scoring"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--row", type=int, action="append", choices=range(1, len(ROWS) + 1))
+    parser.add_argument("--out", type=Path, default=Path("chunks-vectors"), help="where vectors are kept")
+    given = parser.parse_args()
+    data = Data.of(given.folder)
+    if given.what == "scoring":
+        scoring(data)
+        return 0
+    return 0 if rows(data, given.model, given.out, given.row or range(1, len(ROWS) + 1)) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
