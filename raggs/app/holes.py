@@ -73,7 +73,8 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         judge.check(world.queries.values())
         require_keys(judge.models, run.llm)
         workshop.ledger.turn_to(world.ledger, BOOKED)
-        return _ask(holes, world, run, workshop, _Services(world.queries, judge))
+        with store.hold():
+            return _ask(holes, world, run, workshop, _Services(world.queries, judge))
     finally:
         workshop.close()
         world.close()

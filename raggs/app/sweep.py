@@ -105,30 +105,31 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
     )
     told = {"limits": config.limits, "latency": config.latency, "prices": config.prices}
     settings = hash_value({name: stored[name] for name in told})
-    if store.exists and not store.changed():
+    if store.whole:
         manifest = store.manifest()
         if (manifest.causes, manifest.settings) == (causes, settings) and not _unfinished(store):
             return SweepResult(store.report(), store.folder, unchanged=True)
     measuring.check()
-    dropped = drop_hopeless(world, grid.searched, store) if config.search.halves(len(grid.searched)) else {}
-    measuring = Measuring(world, grid.systems, store, dropped)
-    measuring.make()
-    for number in range(2, config.latency.passes + 1):
-        measuring.time(number)
-    rows = list(measuring.rows())
-    report = derive(config, world.labels, rows, store.run, grid.left_out, world.hear)
-    manifest = SweepManifest(
-        name=config.name,
-        created=now(),
-        config=stored,
-        golden=world.given.digest,
-        questions=tuple(world.queries),
-        world=world.fingerprint if grid.searched else None,
-        causes=causes,
-        settings=settings,
-        files={},
-    )
-    store.keep(manifest, report.systems, report_files(report))
+    with store.hold():
+        dropped = drop_hopeless(world, grid.searched, store) if config.search.halves(len(grid.searched)) else {}
+        measuring = Measuring(world, grid.systems, store, dropped)
+        measuring.make()
+        for number in range(2, config.latency.passes + 1):
+            measuring.time(number)
+        rows = list(measuring.rows())
+        report = derive(config, world.labels, rows, store.run, grid.left_out, world.hear)
+        manifest = SweepManifest(
+            name=config.name,
+            created=now(),
+            config=stored,
+            golden=world.given.digest,
+            questions=tuple(world.queries),
+            world=world.fingerprint if grid.searched else None,
+            causes=causes,
+            settings=settings,
+            files={},
+        )
+        store.keep(manifest, report.systems, report_files(report))
     return SweepResult(report, store.folder, unchanged=False)
 
 

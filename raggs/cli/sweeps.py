@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -99,8 +100,24 @@ def sweep(
         _show(result)
     if judge_holes and not quiet:
         say(str(asked), err=True)
-    if lost := [row.name for row in result.report.systems if row.failed]:
-        say(f"raggs: finished in part: {', '.join(lost)} failed", err=True)
+    settings = [word for override in overrides or () for word in ("--set", override)]
+    again_with = shlex.join(["raggs", "sweep", "--config", str(_meant(file, config)), *settings])
+    _say_lost(result, again_with)
+    if judge_holes and asked.stopped:
+        say(f"next: {again_with} --judge-holes --max-usd USD", err=True)
+        raise typer.Exit(IN_PART)
+
+
+def _say_lost(result: SweepResult, again: str) -> None:
+    """Name the systems that are unfinished, each cause once, and what goes on with them."""
+    lost: dict[str, list[str]] = {}
+    for row in result.report.systems:
+        if row.failed:
+            lost.setdefault(row.failed, []).append(row.name)
+    for cause, names in lost.items():
+        say(f"raggs: finished in part: without {', '.join(names)}: {cause}", err=True)
+    if lost:
+        say(f"next: {again}", err=True)
         raise typer.Exit(IN_PART)
 
 

@@ -22,7 +22,7 @@ from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.base import RetrieverConfig
 from raggs.retrievers.runfile import RunFileRetriever
 from raggs.sweeps.config import NONE, Axes, SweepConfig, SystemSpec
-from raggs.text import plural
+from raggs.text import did_you_mean, plural
 
 AXES = tuple(Axes.model_fields)
 TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type
@@ -86,10 +86,12 @@ def make_grid(config: SweepConfig) -> Grid:
     varied = {axis for axis in AXES if len(axes[axis]) > 1}
     found: dict[tuple[object, ...], System] = {}
     merged = excluded = 0
+    idle = set(range(len(config.excluded)))
     for choice in product(*(range(len(axes[axis])) for axis in AXES)):
         spec = SystemSpec.model_construct(None, **{axis: axes[axis][at] for axis, at in zip(AXES, choice, strict=True)})
         told = {axis: labels[axis][at] for axis, at in zip(AXES, choice, strict=True)}
-        if any(_matches(pattern, spec, told) for pattern in config.excluded):
+        if matching := [at for at, pattern in enumerate(config.excluded) if _matches(pattern, spec, told)]:
+            idle.difference_update(matching)
             excluded += 1
             continue
         system = _system(spec, told, varied)
@@ -104,12 +106,16 @@ def make_grid(config: SweepConfig) -> Grid:
         )
     if excluded:
         left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
+    left_out += [f"`except` has {_told(config.excluded[at])}, which no combination matches" for at in sorted(idle)]
     systems = (*found.values(), *_single(config.systems))
     if not systems:
         raise ConfigError("no system is left", remedy="take something out of `except`, or add `systems`")
     often = Counter(system.name for system in systems)
     if twice := next((name for name, count in often.items() if count > 1), None):
         raise ConfigError(f"two systems are called {twice!r}", remedy="rename the one under `systems`")
+    if config.baseline is not None and config.baseline not in often:
+        remedy = did_you_mean(config.baseline, often, "raggs sweep --dry-run lists them")
+        raise ConfigError(f"the baseline {config.baseline!r} is no system", remedy=remedy)
     return Grid(systems, tuple(left_out), labels)
 
 
@@ -194,6 +200,11 @@ def _part(key: str, value: object) -> str:
 
 def _type(level: Level) -> str:
     return str(getattr(level, "type", level))
+
+
+def _told(pattern: Mapping[str, object]) -> str:
+    """A pattern of `except` in words."""
+    return "{" + ", ".join(f"{axis}: {wanted}" for axis, wanted in pattern.items()) + "}"
 
 
 def _matches(pattern: Mapping[str, object], spec: SystemSpec, labels: Mapping[str, str]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.errors import ConfigError, PrerequisiteError, RaggsError
+from raggs.errors import ConfigError, DataError, PrerequisiteError, RaggsError
 from raggs.hashing import hash_value
 from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
@@ -112,6 +112,8 @@ class Measuring:
                     self._take(each, each.system.run_file)
                     continue
                 each.final = self.parts.final(each.system)
+                if not any(each.final.lists.values()):
+                    raise DataError("returned nothing for any question", remedy="look at its settings")
                 each.file = self._store.keep_run(each.system.name, each.final.lists)
                 self._clock.note_paid(each.system)
                 self._clock.note_reranked(each.system, each.final)

@@ -12,17 +12,20 @@ The manifest is written last: a sweep that was killed has none, or one whose has
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from filelock import FileLock, Timeout
 from pydantic import Field, JsonValue, ValidationError
 
 from raggs.atomic import disk, remove_leftovers, write_atomic
-from raggs.errors import DataError, NotFoundError
+from raggs.errors import BusyError, DataError, NotFoundError, RaggsError, UsageError
 from raggs.hashing import hash_file, hash_value
 from raggs.jsonl import read_records, read_torn, write_records
+from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
 from raggs.sweeps.foreign import read_foreign
@@ -76,12 +79,46 @@ class SweepStore:
         """Whether a finished sweep lies here."""
         return (self.folder / MANIFEST).is_file()
 
+    @property
+    def whole(self) -> bool:
+        """Whether a finished sweep lies here as it was written; else it is made again.
+
+        Raises:
+            UsageError: a run lies here.
+        """
+        try:
+            return self.exists and not self.changed()
+        except DataError:
+            return False
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold the folder for writing.
+
+        Raises:
+            BusyError: another process holds it.
+            ProviderError: it cannot be written.
+        """
+        lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"), timeout=0)
+        with disk(self.folder, REMEDY):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout as error:
+                remedy = "wait for it, or choose another `name`"
+                raise BusyError("another raggs sweep is using this folder", where=self.folder, remedy=remedy) from error
+        try:
+            yield
+        finally:
+            lock.release()
+
     def manifest(self) -> SweepManifest:
         """The manifest.
 
         Raises:
             NotFoundError: no sweep lies here.
             DataError: it is damaged.
+            UsageError: it is that of a run.
         """
         path = self.folder / MANIFEST
         if not path.is_file():
@@ -89,6 +126,9 @@ class SweepStore:
         try:
             return SweepManifest.model_validate_json(path.read_bytes())
         except ValidationError as error:
+            if _is_run(self.folder):
+                remedy = "choose another `name` or `folder`"
+                raise UsageError("a run lies here, not a sweep", where=self.folder, remedy=remedy) from error
             raise DataError("not the manifest of a sweep", where=path, remedy="run the sweep again") from error
 
     def report(self) -> SweepReport:
@@ -166,6 +206,13 @@ class SweepStore:
         stated = self.manifest().files
         found = dict(self.hashes(stated))
         return [name for name, sha256 in stated.items() if found.get(name) != sha256]
+
+
+def _is_run(folder: Path) -> bool:
+    try:
+        return "stages" in RunStore(folder).content()
+    except RaggsError:
+        return False
 
 
 def now() -> datetime:
