@@ -1,7 +1,8 @@
 """How often would each system be chosen with other questions of the same kind? A winner out of noise is no winner.
 
 Queries are resampled, each system's mean taken anew, and the rules of `choice` applied under the same limits; cost and
-latency are held as they were measured. The front plays no part: who has the best allowed quality is on it.
+latency are held as they were measured. The front plays a part among systems that are equal on every query alone: who
+has the best allowed quality without a rival is on it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from raggs.arrays import Ints
+from raggs.arrays import Floats, Ints
 from raggs.decision.choice import NO_LIMITS, Field, Limits, broken_limit
-from raggs.decision.front import JITTER_MS, Candidate, checked, rounded
+from raggs.decision.front import JITTER_MS, Candidate, checked, find_front, rounded
 from raggs.decision.resamples import DRAWS, checked_values, resampled_means
 
 CONFIDENCE = 0.95
@@ -100,6 +101,7 @@ def find_winners(
         raise ValueError(f"the confidence is {confidence}; it lies inside 0..1")
     fixed = Limits(limits.latency_ms, limits.usd_per_1k)
     kept = [row for row, each in enumerate(candidates) if broken_limit(each, fixed) is None]
+    kept = _undominated(candidates, matrix, kept, jitter_ms)
     field = Field.of([candidates[row] for row in kept])
     wins, none = np.zeros(len(kept), dtype=np.int64), 0
     target = -np.inf if limits.quality is None else float(rounded(limits.quality))
@@ -111,6 +113,18 @@ def find_winners(
             else:
                 none += 1
     return _result([candidates[row].name for row in kept], wins, none, matrix.shape[1], confidence)
+
+
+def _undominated(candidates: Sequence[Candidate], values: Floats, rows: Sequence[int], jitter_ms: float) -> list[int]:
+    """Without those that another one dominates which does as well on every query: they are equal in all draws."""
+    alike: dict[bytes, list[int]] = {}
+    for row in rows:
+        alike.setdefault(values[row].tobytes(), []).append(row)
+    kept: set[int] = set()
+    for group in alike.values():
+        front = set(find_front([candidates[row] for row in group], jitter_ms).names) if len(group) > 1 else None
+        kept |= {row for row in group if front is None or candidates[row].name in front}
+    return sorted(kept)
 
 
 def _result(names: list[str], wins: Ints, none: int, queries: int, confidence: float) -> Winners:

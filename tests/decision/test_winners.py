@@ -84,6 +84,15 @@ def test_equal_systems_are_a_matter_of_k():
     assert winners.rivals == ("s1",) and winners.told_apart
 
 
+def test_of_systems_equal_on_every_query_the_choice_wins():
+    values = noisy(0.2)[[0, 0]]
+    mean = float(values[0].mean())
+    worse_elsewhere = Candidate("quick", 1.0, 1.0, (mean, 0.5), 50)
+    candidates = [worse_elsewhere, Candidate("sound", 1.0, 1.2, (mean, 0.6), 50)]
+    assert choose(candidates).winner.name == "sound"
+    assert find_winners(candidates, values, seed=1, draws=50).rivals == ("sound",)
+
+
 def test_limits_are_held_in_each_draw():
     values = noisy(0.3, 0.1, 0.0)
     candidates = systems(values, usd=(9.0, None, 1.0), ms=(100.0, 100.0, 300.0))
