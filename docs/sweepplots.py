@@ -16,7 +16,7 @@ from raggs.config.load import load_config
 
 HERE = Path(__file__).parent
 TARGET = HERE / "sweep"
-CHANGES = ("axes.k=[10, 20, 30, 40, 50]", "latency.jitter_ms=0.3", "limits.latency_ms=3", "limits.usd_per_1k=null")
+CHANGES = ("axes.k=[10, 20, 30, 40, 50]", "limits.latency_ms=3", "limits.usd_per_1k=null")
 
 
 def draw(folder: Path) -> list[Path]:
