@@ -17,10 +17,12 @@ REGISTRY: Registry[Chunker] = Registry(
     "chunkers",
     "raggs.chunkers.base:Chunker",
     {
+        "cluster": "raggs.chunkers.cluster:ClusterChunker",
         "markdown": "raggs.chunkers.markdown:MarkdownChunker",
         "paragraphs": "raggs.chunkers.paragraphs:ParagraphsChunker",
         "python": "raggs.chunkers.python:PythonChunker",
         "recursive": "raggs.chunkers.recursive:RecursiveChunker",
+        "semantic": "raggs.chunkers.semantic:SemanticChunker",
         "sentence": "raggs.chunkers.sentence:SentenceChunker",
         "token": "raggs.chunkers.token:TokenChunker",
     },

@@ -63,24 +63,23 @@ class MarkdownChunker(SizedChunker):
     def _parts(self, text: str, block: Block, room: int) -> Iterator[Place]:
         """A block where it fits or must stay whole, else its parts."""
         place = block.start, block.end
-        most = self.config.size * self.config.whole
+        most = self.config.size * (self.config.whole - 1) + room
         if block.kind in ("text", "heading"):
             yield from pieces(text, place, room, self.ruler)
         elif self._length(text, place) <= most:
             yield place
         elif block.kind == "list":
             for item in pairwise((*block.items, block.end)):
-                yield from self._lines(text, item, most)
+                yield from self._lines(text, item, room, most)
         else:
-            yield from self._lines(text, place, most)
+            yield from self._lines(text, place, room, most)
 
-    def _lines(self, text: str, place: Place, most: int) -> Iterator[Place]:
-        """A place of up to `most` as it is, else its lines, packed to the size."""
+    def _lines(self, text: str, place: Place, room: int, most: int) -> Iterator[Place]:
+        """A place of up to `most` as it is, else its lines."""
         if self._length(text, place) <= most:
             yield place
         else:
-            lines = pieces(text, place, self.config.size, self.ruler, (LINES, WORDS))
-            yield from joined(lines, text, self.config.size, self.ruler)
+            yield from pieces(text, place, room, self.ruler, (LINES, WORDS))
 
     def _length(self, text: str, place: Place) -> int:
         return self.ruler.lengths([text[slice(*place)]])[0]

@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 Unit = Literal["cl100k", "o200k", "characters"]
 
 
-class SizedConfig(ChunkerConfig):
-    """What the settings of a chunker hold that cuts to a size."""
+class MeasuredConfig(ChunkerConfig):
+    """What the settings of a chunker hold that measures texts."""
 
-    size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
     unit: Unit = Field("cl100k", description="tokens of this vocabulary, or characters")
     tokenizer: Annotated[AnchoredPath | None, INPUT] = Field(
         None, description="a tokenizer.json, whose tokens are counted instead of `unit`; null: none"
@@ -38,6 +37,12 @@ class SizedConfig(ChunkerConfig):
         False,
         description="whether marks that the tokenizer sets at the ends of a text are counted with each piece",
     )
+
+
+class SizedConfig(MeasuredConfig):
+    """The same of one that cuts to a size."""
+
+    size: int = Field(200, ge=1, le=1_000_000, description="the most that a chunk holds, in `unit`")
 
 
 class OverlappingConfig(SizedConfig):
@@ -55,7 +60,7 @@ class OverlappingConfig(SizedConfig):
 class Ruler:
     """Measures texts as settings say."""
 
-    def __init__(self, config: SizedConfig) -> None:
+    def __init__(self, config: MeasuredConfig) -> None:
         self._config = config
         self._vocabulary = f"{config.unit}_base"
 
@@ -118,10 +123,10 @@ class Ruler:
         return _load(self._config.tokenizer or Path())
 
 
-class SizedChunker(Chunker):
-    """A chunker that cuts to a size."""
+class MeasuringChunker(Chunker):
+    """A chunker that measures texts."""
 
-    config: SizedConfig
+    config: MeasuredConfig
 
     def causes(self) -> Causes:
         return {**self.own_causes(), "ruler": self.ruler.causes()}
@@ -133,6 +138,12 @@ class SizedChunker(Chunker):
     def ruler(self) -> Ruler:
         """By which it measures."""
         return Ruler(self.config)
+
+
+class SizedChunker(MeasuringChunker):
+    """A chunker that cuts to a size."""
+
+    config: SizedConfig
 
 
 def _load(path: Path) -> Tokenizer:

@@ -14,7 +14,8 @@ from raggs import chunkers, rerankers, retrievers
 from raggs.adapter import AdapterConfig
 from raggs.chunkers.base import Chunker, ChunkerConfig, ChunkerContext
 from raggs.corpora.base import CorpusContext
-from raggs.embedders.base import Embedder
+from raggs.embedders.base import Embedder, EmbedderConfig
+from raggs.errors import ConfigError
 from raggs.indexes.passages import Passages
 from raggs.indexes.places import Places
 from raggs.llm import LLM, BatchSettings, BudgetSettings, LLMSettings
@@ -61,11 +62,30 @@ class Workshop(Models):
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
         """A corpus; closed with the workshop."""
-        return self._own(OpenCorpus(spec, self.places, self._hear, CorpusContext(self.chunker)))
+        context = ChunkerContext(self._unpaid)
+        return self._own(
+            OpenCorpus(
+                spec, self.places, self._hear, CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
+            )
+        )
 
     def chunker(self, spec: ChunkerConfig) -> Chunker:
-        """A chunker; what it needs is loaded at first use."""
+        """A chunker; what it needs is loaded at first use. Its embedder may be paid."""
         return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self.embedder))
+
+    def _unpaid(self, spec: EmbedderConfig) -> Embedder:
+        """An embedder of this machine, since a corpus is read before a user agreed to any cost.
+
+        Raises:
+            ConfigError: it is paid.
+        """
+        found = self.embedder(spec)
+        if found.models:
+            raise ConfigError(
+                f"a corpus is cut before anything may be paid for, and {found.models[0]} is paid",
+                remedy="name an embedder of this machine in corpus.chunker, such as {type: wordllama}",
+            )
+        return found
 
     def reranker(self, spec: RerankerConfig, llm: LLM | None = None, *, keeps: bool = True) -> Reranker:
         """A reranker; its model is loaded at first use. Closed with the workshop.

@@ -55,6 +55,10 @@ def test_a_heading_stays_with_the_first_words_below_it():
     assert all(chunk.endswith(".") for chunk in found)
 
 
+def test_a_heading_counts_with_a_table_that_is_cut_below_it():
+    assert all(len(chunk) <= 25 for chunk in cut("## B ##\n| a | b |\n|---|---|\n| 1 | 2 |", 25, whole=1))
+
+
 def test_a_heading_that_fills_a_chunk_stands_alone_and_is_cut():
     assert all(len(chunk) <= 20 for chunk in cut("# A heading of very many words\n\ntext here", 20))
 
