@@ -27,6 +27,10 @@ from raggs.text import did_you_mean, plural
 AXES = tuple(Axes.model_fields)
 TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type
 NAMED_ALWAYS = ("mode", "embedder")
+MERGED = {  # whether it is a run that was made elsewhere
+    False: "a search without vectors has no embedder and no index, so it is one system for all of them",
+    True: "a run that was made elsewhere is asked nothing, so it is one system for all embedders, indexes and rewrites",
+}
 Level = BaseModel | str | int | None
 
 
@@ -85,7 +89,7 @@ def make_grid(config: SweepConfig) -> Grid:
     labels = {axis: _labels(levels) for axis, levels in axes.items()}
     varied = {axis for axis in AXES if len(axes[axis]) > 1}
     found: dict[tuple[object, ...], System] = {}
-    merged = excluded = 0
+    merged, excluded = Counter[bool](), 0
     idle = set(range(len(config.excluded)))
     for choice in product(*(range(len(axes[axis])) for axis in AXES)):
         spec = SystemSpec.model_construct(None, **{axis: axes[axis][at] for axis, at in zip(AXES, choice, strict=True)})
@@ -96,14 +100,9 @@ def make_grid(config: SweepConfig) -> Grid:
             continue
         system = _system(spec, told, varied)
         key = tuple(system.levels.items())
-        merged += key in found
+        merged[system.run_file is not None] += key in found
         found.setdefault(key, system)
-    left_out = []
-    if merged:
-        left_out.append(
-            f"{plural(merged, 'combination')} left out: a search without vectors has no embedder and no index, and "
-            "nobody is asked anything by the lists of a file, so it is one system for all of them"
-        )
+    left_out = [f"{plural(count, 'combination')} left out: {MERGED[typed]}" for typed, count in merged.items() if count]
     if excluded:
         left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
     left_out += [f"`except` has {_told(config.excluded[at])}, which no combination matches" for at in sorted(idle)]
