@@ -31,8 +31,9 @@ HOMES = frozenset(
     | {"api.jina.ai", "api.voyageai.com", "openrouter.ai"}
 )
 ASKING = {
-    "embed": ("embed",),
-    "retrieve": ("embed", "retrieve"),
+    "chunks": ("corpus",),
+    "embed": ("corpus", "embed"),
+    "retrieve": ("corpus", "embed", "retrieve"),
     "judge": ("judge",),
     "rank": ("judge", "rank"),
     "sweep": ("axes", "systems"),

@@ -78,3 +78,31 @@ class ChunkReport(Part):
     systems: tuple[SystemPart, ...]
     comparisons: tuple[ComparisonPart, ...]
     notes: tuple[str, ...]
+
+
+class ChunkRow(Part):
+    """One chunk of a file."""
+
+    number: int
+    start: int = Field(description="the first character, counted from 0")
+    end: int = Field(description="the first character after it")
+    tokens: int = Field(description="of the vocabulary cl100k")
+    first: str = Field(description="its first words")
+    last: str = Field(description="its last words")
+    torn: bool = Field(description="whether its end falls into a sentence")
+
+
+class CutFile(Part):
+    """How one file is cut."""
+
+    file: str
+    characters: int
+    lost: int = Field(description="characters other than white space that no chunk holds")
+    repeated: int = Field(description="characters that several chunks hold")
+    chunks: tuple[ChunkRow, ...]
+
+
+class CutReport(Part):
+    """How the files of a folder are cut."""
+
+    files: tuple[CutFile, ...]

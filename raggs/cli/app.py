@@ -81,6 +81,7 @@ chunks_app = typer.Typer(
     help="Compare ways of cutting documents, or look at one.", no_args_is_help=True, rich_markup_mode=None
 )
 chunks_app.command("eval")(chunks.eval_)
+chunks_app.command("show")(chunks.show)
 app.add_typer(chunks_app, name="chunks")
 
 cache_app = typer.Typer(

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json
+from raggs.cli.options import ConfigFile, Json, Overrides
 from raggs.cli.plain import say, say_json
 
 
@@ -95,3 +95,38 @@ def eval_(
     elif not quiet:
         show_document(lay_out(result.report), open_console())
         say("\n".join(map(str, result.files)))
+
+
+def show(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="Only this file, each of its chunks on a line.")
+    ] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show what of a corpus is cut where.
+
+    Sizes, first and last words, and cuts that tear a sentence. Try another chunker by --set before a run.
+
+    \b
+    Examples:
+      raggs chunks show --config raggs.yaml
+      raggs chunks show --config raggs.yaml --file guide/install.md
+      raggs chunks show --config raggs.yaml --set corpus.chunker.type=markdown
+    """
+    from raggs.app.addresses import permit
+    from raggs.app.cuts import show_cuts
+    from raggs.chunking.showlayout import lay_out_cuts
+    from raggs.cli.evalviews import show_document
+    from raggs.cli.screen import open_console
+    from raggs.config.load import load_config
+
+    loaded = load_config(config, overrides or ())
+    permit(loaded.run, ["chunks"])
+    report = show_cuts(loaded.run, file)
+    if as_json:
+        say_json(report.model_dump_json(indent=2))
+    else:
+        show_document(lay_out_cuts(report, whole=file is not None), open_console())

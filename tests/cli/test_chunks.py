@@ -102,3 +102,40 @@ def test_a_wrong_excerpt_is_told_with_its_question(
     assert result.exit_code == 5
     assert "question q-" in result.stderr
     assert told in result.stderr
+
+
+# --- raggs chunks show --------------------------------------------------------------------------------------------
+
+
+def configured(folder: Path, corpus: dict[str, object]) -> Path:
+    settings = {
+        "name": "demo",
+        "queries": {"type": "csv", "path": "questions.csv"},
+        "corpus": corpus,
+        "retrieve": {"retrievers": [{"type": "bm25"}]},
+        "judge": {"judge": {"type": "nuggets"}},
+    }
+    (folder / "raggs.yaml").write_text(json.dumps(settings))
+    return folder / "raggs.yaml"
+
+
+def shown(config: Path, *words: str) -> Result:
+    return CliRunner().invoke(app, ["chunks", "show", "--config", str(config), *words])
+
+
+def test_a_corpus_is_shown_and_one_file_of_it(folder: Path) -> None:
+    config = configured(folder, {"type": "folder", "path": "docs"})
+    result = shown(config, "--set", "corpus.max_words=20")
+    assert result.exit_code == 0, result.output
+    assert "3 chunks of 1 file" in result.stdout
+    one = shown(config, "--set", "corpus.max_words=20", "--file", "pets.md")
+    assert "Dogs bark at night" in one.stdout
+    report = json.loads(shown(config, "--json").stdout)
+    assert report["files"][0]["chunks"][0]["first"] == "Cats sleep all day long"
+
+
+def test_a_corpus_that_is_not_cut_is_told(folder: Path) -> None:
+    (folder / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\n')
+    result = shown(configured(folder, {"type": "jsonl", "path": "corpus.jsonl"}))
+    assert result.exit_code == 2
+    assert "corpus of type jsonl is not cut" in result.stderr

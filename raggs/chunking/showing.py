@@ -1,0 +1,97 @@
+"""What of a folder was cut where: each chunk's place and size, and what a cut does to the sentence that it falls into.
+
+A cut tears a sentence where the line goes on behind it and no sentence ends before it.
+Nothing is embedded or written, unless the chunker itself needs an embedder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from raggs.artifacts import Passage
+from raggs.chunking.models import ChunkRow, CutFile, CutReport
+from raggs.corpora.folder import FolderCorpus
+from raggs.errors import NotFoundError
+from raggs.text import did_you_mean, shorten
+from raggs.tokens import count_tokens
+
+WORDS = 5  # of a chunk's beginning and end
+WIDTH = 36
+ENDED = re.compile(r"[.!?…。！？:;][\"'”’»)\]*_`]*\Z")
+ENDS = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_`]*(?!\S)")
+ON = re.compile(r"[^\S\n]*\S")
+
+
+def show_cuts(corpus: FolderCorpus, file: str | None = None) -> CutReport:
+    """How the files of a folder are cut.
+
+    Args:
+        corpus: the folder.
+        file: one of them, by its path below the folder or the end of it; None for all.
+
+    Raises:
+        NotFoundError: the folder or the file is not there.
+        DataError: a file is not UTF-8.
+    """
+    texts = {each.source: each.text for each in corpus.documents()}
+    wanted = set(texts) if file is None else {_named(file, list(texts), corpus)}
+    held: dict[str, list[Passage]] = {name: [] for name in texts if name in wanted}
+    for passage in corpus.passages():
+        if passage.span is not None and passage.span.source in held:
+            held[passage.span.source].append(passage)
+    return CutReport(files=tuple(_file(name, texts[name], passages) for name, passages in held.items()))
+
+
+def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:
+    found = [name for name in names if name == file] or [name for name in names if name.endswith(f"/{file}")]
+    if len(found) != 1:
+        problem = f"{file} is the name of {len(found)} files" if found else f"no file {file}"
+        raise NotFoundError(problem, where=corpus.config.path, remedy=did_you_mean(file, names))
+    return found[0]
+
+
+def _file(name: str, text: str, passages: Sequence[Passage]) -> CutFile:
+    places = [(span.start, span.end) for passage in passages if (span := passage.span) is not None]
+    lengths = count_tokens([text[start:end] for start, end in places])
+    shown = _times_shown(text, places)
+    return CutFile(
+        file=name,
+        characters=len(text),
+        lost=sum(not char.isspace() for char, times in zip(text, shown, strict=True) if not times),
+        repeated=int((shown > 1).sum()),
+        chunks=tuple(
+            ChunkRow(
+                number=number,
+                start=start,
+                end=end,
+                tokens=length,
+                first=_words(text[start:end].split()[:WORDS]),
+                last=_words(text[start:end].split()[-WORDS:]),
+                torn=is_torn(text, end),
+            )
+            for number, ((start, end), length) in enumerate(zip(places, lengths, strict=True), start=1)
+        ),
+    )
+
+
+def is_torn(text: str, end: int) -> bool:
+    """Whether a cut at `end` falls into a sentence."""
+    if ENDED.search(text, max(0, end - WIDTH), end) or ENDS.match(text, end):
+        return False
+    return ON.match(text, end) is not None
+
+
+def _times_shown(text: str, places: Sequence[tuple[int, int]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """How many chunks hold each character."""
+    steps = np.zeros(len(text) + 1, dtype=np.int64)
+    for start, end in places:
+        steps[start] += 1
+        steps[end] -= 1
+    return np.cumsum(steps)[:-1]
+
+
+def _words(words: Sequence[str]) -> str:
+    return shorten(" ".join(words), WIDTH)

@@ -1,0 +1,99 @@
+"""From the cuts of a folder to their document: a row a file, or, for one file, a row a chunk; and a histogram."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from raggs.chunking.models import ChunkRow, CutFile, CutReport
+from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
+from raggs.text import plural
+
+BARS = 30
+STEPS = (1, 2, 5)
+BINS = 12  # of a histogram at most
+TORN = "~"
+
+
+def lay_out_cuts(report: CutReport, *, whole: bool) -> Document:
+    """The document.
+
+    Args:
+        whole: with a row for each chunk, instead of one for each file.
+    """
+    chunks = [chunk for file in report.files for chunk in file.chunks]
+    if whole:
+        table = Table(("#", "place", "tokens", "begins", "ends"), tuple(map(_chunk, chunks)))
+        legend: tuple[Legend, ...] = (Legend(TORN, "the cut falls into a sentence"),)
+    else:
+        table = Table(
+            ("file", "chunks", "median", "longest", "torn", "lost", "repeated"), tuple(map(_file, report.files))
+        )
+        legend = (
+            Legend("median, longest", "tokens of cl100k"),
+            Legend("torn", "chunks that end inside of a sentence"),
+            Legend("lost", "characters that no chunk holds, white space aside"),
+            Legend("repeated", "characters that several hold"),
+        )
+    sentences = (_sum(report, chunks),)
+    histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
+    return Document("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
+
+
+def _sum(report: CutReport, chunks: Sequence[ChunkRow]) -> str:
+    if not chunks:
+        return f"no chunk of {plural(len(report.files), 'file')}"
+    sizes = [chunk.tokens for chunk in chunks]
+    torn = sum(chunk.torn for chunk in chunks)
+    return (
+        f"{plural(len(chunks), 'chunk')} of {plural(len(report.files), 'file')}: {min(sizes):,} to {max(sizes):,} "
+        f"tokens, median {median(sizes):,.0f}; {torn:,} ({torn / len(chunks):.0%}) end inside of a sentence"
+    )
+
+
+def _file(file: CutFile) -> Row:
+    sizes = [chunk.tokens for chunk in file.chunks] or [0]
+    return (
+        Cell(file.file),
+        Cell(f"{len(file.chunks):,}"),
+        Cell(f"{median(sizes):,.0f}"),
+        Cell(f"{max(sizes):,}"),
+        Cell(f"{sum(chunk.torn for chunk in file.chunks):,}"),
+        Cell(f"{file.lost:,}"),
+        Cell(f"{file.repeated:,}"),
+    )
+
+
+def _chunk(chunk: ChunkRow) -> Row:
+    end = f"{chunk.last} {TORN}" if chunk.torn else chunk.last
+    return (
+        Cell(str(chunk.number)),
+        Cell(f"{chunk.start}:{chunk.end}"),
+        Cell(f"{chunk.tokens:,}"),
+        Cell(chunk.first),
+        Cell(end),
+    )
+
+
+def _histogram(sizes: Sequence[int]) -> Iterator[str]:
+    """A line for each class of sizes."""
+    if not sizes:
+        return
+    width = _width(max(sizes))
+    counts = [0] * (max(sizes) // width + 1)
+    for size in sizes:
+        counts[size // width] += 1
+    places = len(f"{len(counts) * width:,}")
+    for number, count in enumerate(counts):
+        label = f"{number * width:>{places},} – {(number + 1) * width - 1:>{places},}"
+        yield f"{label}  {'▇' * -(-count * BARS // max(counts)):<{BARS}} {count:,}"
+
+
+def _width(largest: int) -> int:
+    """Of a class: the first of 1, 2, 5, 10, 20, ... that needs no more than `BINS`."""
+    scale = 1
+    while True:
+        for step in STEPS:
+            if largest // (step * scale) < BINS:
+                return step * scale
+        scale *= 10

@@ -1,0 +1,105 @@
+"""What is cut where: places, torn sentences, what is lost and what is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from raggs.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.chunking.models import CutReport
+from raggs.chunking.showing import is_torn, show_cuts
+from raggs.chunking.showlayout import lay_out_cuts
+from raggs.corpora.base import CorpusContext
+from raggs.corpora.folder import FolderConfig, FolderCorpus
+from raggs.errors import NotFoundError
+from raggs.evaluation.writers import markdown
+
+TEXT = "One two. Three four five. Six.\nSeven eight"
+
+
+class FixedConfig(ChunkerConfig):
+    type: Literal["fixed"] = "fixed"
+
+
+class Fixed(Chunker):
+    """Cuts at places that a test says."""
+
+    def __init__(self, *places: tuple[int, int]) -> None:
+        super().__init__(FixedConfig())
+        self._places = places
+
+    def places(self, document: Document) -> Iterator[tuple[int, int]]:
+        return (place for place in self._places if document.text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.txt").write_text(TEXT)
+    (tmp_path / "b.txt").write_text("")
+    return tmp_path
+
+
+def cuts(folder: Path, *places: tuple[int, int], file: str | None = None) -> CutReport:
+    corpus = FolderCorpus(FolderConfig(path=folder))
+    corpus.context = CorpusContext(lambda spec: Fixed(*places))
+    return show_cuts(corpus, file)
+
+
+def test_each_chunk_has_its_place_its_words_and_whether_it_is_torn(folder: Path) -> None:
+    [file] = cuts(folder, (0, 8), (9, 19), (20, 30), (31, 42), file="a.txt").files
+    assert file.file == "sub/a.txt"
+    assert [(chunk.start, chunk.end, chunk.torn) for chunk in file.chunks] == [
+        (0, 8, False),
+        (9, 19, True),
+        (20, 30, False),
+        (31, 42, False),
+    ]
+    assert (file.chunks[1].first, file.chunks[1].last) == ("Three four", "Three four")
+    assert (file.lost, file.repeated) == (0, 0)
+
+
+def test_what_no_chunk_holds_and_what_several_hold_is_counted(folder: Path) -> None:
+    [file] = cuts(folder, (0, 8), (4, 12), file="sub/a.txt").files
+    assert file.repeated == 4
+    assert file.lost == sum(not char.isspace() for char in TEXT[12:])
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "torn"),
+    [
+        ("One. Two.", 4, False),
+        ("One two.", 3, True),
+        ("One\ntwo", 3, False),
+        ("One", 3, False),
+        ('He said "go." Then', 13, False),
+        ("One  \n two", 3, False),
+        ("Wort", 2, True),
+        ("One two. Three", 7, False),
+        ("About 3.14", 7, True),
+    ],
+)
+def test_a_cut_tears_a_sentence_where_its_line_goes_on(text: str, end: int, torn: bool) -> None:
+    assert is_torn(text, end) is torn
+
+
+def test_a_file_that_is_not_there_is_told(folder: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"no file c\.txt"):
+        cuts(folder, file="c.txt")
+
+
+def test_all_files_are_rows_and_sizes_a_histogram(folder: Path) -> None:
+    report = cuts(folder, (0, 8), (9, 19))
+    page = markdown(lay_out_cuts(report, whole=False))
+    assert "| sub/a.txt | 2 |" in page
+    assert "1 (50%) end inside of a sentence" in page
+    assert "▇" in page
+    whole = markdown(lay_out_cuts(report, whole=True))
+    assert "| 2 | 9:19 | 2 | Three four | Three four ~ |" in whole
+
+
+def test_no_chunk_is_no_fault(folder: Path) -> None:
+    assert "no chunk of 2 files" in markdown(lay_out_cuts(cuts(folder), whole=False))
