@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.beside import beside, in_loop
 from raggs.artifacts import JudgeRecord, MergeRecord, Query
 from raggs.config.models import RunConfig
 from raggs.decision.holes import Hole
@@ -62,6 +63,8 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         PrerequisiteError: a key is missing.
         RaggsError: the judge cannot be asked; what was paid for is kept.
     """
+    if in_loop():
+        return beside(lambda hear: judge_holes(config, hear, approve), listen)
     run = _golden_run(config.golden)
     permit(run, ["judge"], approve)
     world, store = World(config, listen), SweepStore(config.folder / config.name)

@@ -13,6 +13,7 @@ from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
 from raggs.config.environment import refuse_stored
 from raggs.config.load import load_settings
+from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.pipeline.events import Listener, silent
 from raggs.registry import installed
@@ -65,7 +66,7 @@ def sweep(
         RaggsError: see `raggs.errors`; whatever was measured or paid for is kept.
     """
     if in_loop():
-        return beside(lambda hear: sweep(config, listen=hear), listen)
+        return beside(lambda hear: sweep(config, listen=hear, approve=approve), listen)
     if not isinstance(config, SweepConfig):
         config = load_sweep(config)
     permit(config, ["sweep"], approve)
@@ -84,6 +85,8 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
     Raises:
         RaggsError: as `sweep`, for what can be known before.
     """
+    if in_loop():
+        return beside(lambda hear: plan_sweep(config, hear), listen)
     world, grid = World(config, listen), make_grid(config)
     try:
         return plan(Measuring(world, grid.systems, SweepStore(world.folder)), world, grid)
@@ -94,6 +97,7 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
 def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid: Grid) -> SweepResult:
     store = SweepStore(world.folder)
     Scorer(config, world.labels).measures()  # a wrong name is told before the work
+    _require_relevant(world)
     measuring = Measuring(world, grid.systems, store)
     causes = hash_value(
         {
@@ -149,3 +153,18 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
 
 def _unfinished(store: SweepStore) -> bool:
     return any(row.failed for row in store.systems())
+
+
+def _require_relevant(world: World) -> None:
+    """Refuse grades by which all systems are worth the same.
+
+    Raises:
+        DataError: no passage has more than the lowest grade.
+    """
+    qrels = world.labels.qrels
+    if not (qrels.grade > qrels.scale.low).any():
+        raise DataError(
+            f"no passage of any question has a grade above {qrels.scale.low}, so nothing tells systems apart",
+            where=world.golden.source,
+            remedy="judge more passages, or name other questions under `queries`",
+        )

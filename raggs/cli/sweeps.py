@@ -101,6 +101,7 @@ def sweep(
     if judge_holes and not quiet:
         say(str(asked), err=True)
     settings = [word for override in overrides or () for word in ("--set", override)]
+    settings += [] if max_usd is None or judge_holes else ["--max-usd", "USD"]
     again_with = shlex.join(["raggs", "sweep", "--config", str(_meant(file, config)), *settings])
     _say_lost(result, again_with)
     if judge_holes and asked.stopped:

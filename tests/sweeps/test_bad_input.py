@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -179,3 +180,29 @@ def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST)
     project.out.parent.write_text("")
     assert "cannot be written" in call(project, code=6)
+
+
+def test_a_golden_run_of_another_corpus_is_refused_with_the_two_hashes(tmp_path: Path) -> None:
+    golden = make_project(tmp_path / "golden", queries=4, corpus=40)
+    run(golden.config)
+    project = make_sweep(tmp_path, size=40, axes=FAST, golden="golden/runs/demo")
+    call(project, "--quiet", "--dry-run")
+    corpus = tmp_path / "corpus.jsonl"
+    corpus.write_text(corpus.read_text().replace("amber", "umber"))
+    project.change(corpus={"type": "jsonl", "path": "corpus.jsonl"})
+    told = call(project, code=5)
+    found = re.search(r"is about another corpus than .* \(content ([0-9a-f]{12}), here ([0-9a-f]{12})\)", told)
+    assert found and found[1] != found[2], told
+
+
+def test_an_index_that_does_not_fit_is_told_before_it_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raggs.indexes.approximate.room.available", lambda: 1024)
+    project = make_sweep(tmp_path, axes={"mode": ["dense", "lexical"], "k": [5], "index": {"type": "hnsw"}})
+    assert "to build the index hnsw" in call(project, "--quiet", code=3)
+    assert not (project.out / "runs").exists()
+
+
+def test_labels_of_which_none_is_relevant(tmp_path: Path) -> None:
+    project = make_sweep(tmp_path, axes=FAST)
+    (tmp_path / "qrels.txt").write_text("".join(f"q0{at} 0 p00{at} 0\n" for at in range(6)))
+    assert "qrels.txt: no passage of any question has a grade above 0" in call(project, code=5)
