@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 
 from raggs.decision.choice import Choice, Exclusion, Turn
 from raggs.decision.front import Candidate
 from raggs.text import plural
 
 SHOWN = 4
+WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # from where on figures are shown in such steps
 RULES = {
     "quality": "has less {measure}",
     "slower": "is slower",
@@ -23,12 +25,12 @@ RULES = {
 
 def ms(value: float) -> str:
     """Milliseconds as people write them."""
-    return f"{value:,.0f} ms" if value >= 10 else f"{value:.2g} ms"
+    return f"{value:,.0f} ms" if value >= WHOLE_MS[0] else f"{value:.2g} ms"
 
 
 def usd(value: float) -> str:
     """USD for 1,000 questions."""
-    return f"${value:,.2f}" if value >= 0.1 or value == 0 else f"${value:.2g}"
+    return f"${value:,.2f}" if value >= WHOLE_USD[0] or value == 0 else f"${value:.2g}"
 
 
 def ms_change(value: float) -> str:
@@ -113,12 +115,32 @@ def turns(points: Sequence[Turn], same: Collection[str], axis: str, other: float
         other: the limit on the other axis, which is held.
     """
     said = ms if axis == "latency" else usd
+    whole = WHOLE_MS if axis == "latency" else WHOLE_USD
     what = "a wait of at most {}" if axis == "latency" else "at most {} per 1,000 questions"
     held = "no other limit" if other is None else "the other limit as it is"
     ends: list[float | None] = [*(point.limit for point in points[1:]), None][: len(points)]  # none: nothing is known
     others = [(point, end) for point, end in zip(points, ends, strict=True) if point.winner not in same]
     return [
-        f"With {what.format(said(point.limit) if end is None else f'{said(point.limit)} to {said(end)}')} "
-        f"and {held}: {point.winner}"
+        f"With {what.format(_range(point.limit, end, said, whole))} and {held}: {point.winner}"
         for point, end in others[-SHOWN:]
     ]
+
+
+def _range(low: float, high: float | None, said: Callable[[float], str], whole: tuple[float, float]) -> str:
+    """Limits from `low` on and below `high`, rounded inwards: whoever types one of them gets what was said."""
+    first = _rounded(low, whole, math.ceil)
+    if high is None:
+        return said(first)
+    last = _rounded(high, whole, math.floor)
+    if first < last:
+        return f"{said(first)} to {said(last)}"
+    return said(first) if first < high else f"{low:.6g} to {high:.6g}"
+
+
+def _rounded(value: float, whole: tuple[float, float], way: Callable[[float], int]) -> float:
+    """A value in the digits that are shown of it: by the step `whole[1]` from `whole[0]` on, two digits below."""
+    if value <= 0:
+        return 0.0
+    bound, step = whole
+    step = step if value >= bound else 10.0 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{way(round(value / step, 6)) * step:.12g}")
