@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.errors import ConfigError, DataError, PrerequisiteError, RaggsError
+from raggs.errors import AuthenticationError, ConfigError, DataError, PrerequisiteError, RaggsError
 from raggs.hashing import hash_value
 from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
@@ -118,12 +118,17 @@ class Measuring:
                 self._clock.note_paid(each.system)
                 self._clock.note_reranked(each.system, each.final)
                 self._clock.time([each.system], 1)
+            except AuthenticationError as error:  # of one provider; the keys of all were there
+                self._lose(each, error)
             except (ConfigError, PrerequisiteError):
                 raise
             except RaggsError as error:
-                each.final, each.file, each.failed = None, None, str(error)
-                self._world.hear(Notice(f"{each.system.name} is unfinished: {error}"))
+                self._lose(each, error)
         self._world.hear(Building("systems", len(self.measured), len(self.measured)))
+
+    def _lose(self, each: Measured, error: RaggsError) -> None:
+        each.final, each.file, each.failed = None, None, str(error)
+        self._world.hear(Notice(f"{each.system.name} is unfinished: {error}"))
 
     @property
     def timed(self) -> int:
