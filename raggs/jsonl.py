@@ -46,9 +46,9 @@ class Written:
     line_sums: bytes
 
 
-def dump_line(record: BaseModel) -> bytes:
-    """One record as one line: fields in the model's order, defaults included, UTF-8."""
-    return record.model_dump_json().encode() + b"\n"
+def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
+    """One record as one line: fields in the model's order, defaults included (unless only those `given`), UTF-8."""
+    return record.model_dump_json(exclude_unset=given).encode() + b"\n"
 
 
 class _Lines:
