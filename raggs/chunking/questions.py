@@ -83,8 +83,8 @@ def _notes(without: int, searched: int, repeated: int) -> Iterator[str]:
         yield f"{plural(without, 'question')} without references left out"
     if searched:
         yield (
-            f"{plural(searched, 'excerpt')} without offsets searched for by text; {repeated} of them stand in several "
-            "places, of which the first counts"
+            f"{plural(searched, 'excerpt')} without offsets searched for by text; {repeated} found in several places, "
+            "of which the first counts"
         )
 
 

@@ -43,7 +43,7 @@ def test_an_excerpt_without_offsets_is_searched_for_and_that_is_told() -> None:
     asked = placed(reference("One two"))
     assert rows(asked) == [(0, 0, 7)]
     assert asked.notes == (
-        "1 excerpt without offsets searched for by text; 1 of them stand in several places, of which the first counts",
+        "1 excerpt without offsets searched for by text; 1 found in several places, of which the first counts",
     )
 
 

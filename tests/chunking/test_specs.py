@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from raggs import embedders
+from raggs import chunkers, embedders
+from raggs.chunkers.base import ChunkerConfig
 from raggs.chunking.specs import parse_spec, split_names
 from raggs.embedders.base import EmbedderConfig
 from raggs.errors import UsageError
@@ -31,13 +32,30 @@ def test_what_follows_is_the_main_setting_and_settings_by_name() -> None:
         ("wordlama", "did you mean .wordllama"),
         ("wordllama:dim=64", "did you mean .dims"),
         ("wordllama:dims=65", "dims"),
-        ("wordllama:64:128", "'128' is no setting"),
+        ("wordllama:64:128", "dims"),
+        ("wordllama:dims=64:128", "'128' is no setting"),
         ("wordllama:64:dims=128", "dims is set twice"),
     ],
 )
 def test_what_cannot_be_is_told_with_the_word(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         parse_spec(text, embedders.REGISTRY, EmbedderConfig)
+
+
+def test_numbers_and_functions_are_read_as_what_they_are() -> None:
+    assert parse_spec("wordllama:64", embedders.REGISTRY, EmbedderConfig).model_dump()["dims"] == 64
+    found = parse_spec("onnx:2024:dims=null", embedders.REGISTRY, EmbedderConfig).model_dump(mode="json")
+    assert (found["path"], found["dims"]) == ("2024", None)
+    assert parse_spec("python:json:loads:dims=3", embedders.REGISTRY, EmbedderConfig).model_dump()["callable"] == (
+        "json:loads"
+    )
+
+
+def test_a_part_of_a_part_is_named_by_its_type_and_its_settings() -> None:
+    word = "cluster:200:embedder=onnx:embedder.path=models/minilm:embedder.max_length=256"
+    found = parse_spec(word, chunkers.REGISTRY, ChunkerConfig).model_dump(mode="json")
+    inner = found["embedder"]
+    assert (found["size"], inner["type"], inner["path"], inner["max_length"]) == (200, "onnx", "models/minilm", 256)
 
 
 def test_lists_are_separated_by_commas() -> None:
