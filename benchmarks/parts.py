@@ -195,6 +195,23 @@ PARTS = (
         "cutting a corpus must cost no more than reading its words",
         lambda _: made.packing_beside_words(),
     ),
+    *(
+        Part(
+            f"{kind} of {name}", "half the text", LINEAR,
+            "no text may make a pattern or a parser try again from every place",
+            lambda _, kind=kind, unit=unit: made.chunking(kind, unit),
+        )
+        for kind in ("markdown", "recursive", "sentence")
+        for name, unit in (
+            ("headings", "# A\n"), ("items", "- x\n"), ("nested items", "- "), ("stops", "."), ("quotations", '."'),
+            ("white space", "\n \t"), ("letters", "x"), ("tables", "|a|\n|-|\n"),
+        )
+    ),
+    Part(
+        "recursive of prose", "finding the words", 0.4,
+        "megabytes a second, where lengths are characters",
+        lambda _: made.chunking_beside_words(),
+    ),
 )  # fmt: skip
 
 

@@ -23,7 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from support.judging import judge, passage, query, written
 
+from raggs import chunkers
+from raggs.chunkers.base import Document
 from raggs.chunkers.paragraphs import pack_paragraphs
+from raggs.chunkers.recursive import RecursiveChunker
 from raggs.fusion.duplicates import group_duplicates
 from raggs.indexes.exact import search
 from raggs.indexes.lexical import Parameters, open_lexical
@@ -201,6 +204,24 @@ def packing(unit: str, after: str = "") -> Pair:
         return lambda: pack_paragraphs(source)
 
     return grown(make, 25_000)
+
+
+def chunking(kind: str, unit: str) -> Pair:
+    """A text that is one unit again and again, cut by a chunker that counts characters."""
+    adapter = chunkers.REGISTRY.load(kind)
+    chunker = adapter(adapter.Config.model_validate({"type": kind, "unit": "characters"}))
+
+    def make(size: int) -> Work:
+        document = Document(unit * (size // len(unit)))
+        return lambda: list(chunker.chunk(document))
+
+    return grown(make, 50_000)
+
+
+def chunking_beside_words() -> Pair:
+    text = "\n\n".join(". ".join(prose(4, 20, seed)) for seed in range(50))
+    chunker = RecursiveChunker(RecursiveChunker.Config(size=800, unit="characters"))
+    return Pair(lambda: list(chunker.chunk(Document(text))), finding_words([text]))
 
 
 def packing_beside_words() -> Pair:

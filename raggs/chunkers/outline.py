@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["heading", "text", "code", "table", "list"]
 LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
 MATTER = re.compile(r"\A---[ \t]*\r?\n(?:(?!---|\.\.\.)[^\n]*\n)*(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)")
+LONG = 1000  # characters; marks within marks take their time
 LISTS = ("bullet_list_open", "ordered_list_open")
 KINDS: dict[str, Kind] = {
     "fence": "code",
@@ -145,7 +146,9 @@ def _items(tokens: Sequence[Token], place: int) -> Iterator[int]:
 
 
 def _title(parser: MarkdownIt, content: str, env: dict[str, object]) -> str:
-    """The words of a heading, without marks."""
+    """The words of a heading, without marks, unless it is too long to be one."""
+    if len(content) > LONG:
+        return " ".join(content.split())
     found: list[Token] = []
     parser.inline.parse(content, parser, env, found)
     words = " ".join("".join(token.content if token.content else _space(token) for token in found).split())

@@ -82,6 +82,11 @@ def test_front_matter_is_no_heading():
     assert path("---\n\nwords\n\n---\n", "words") == ()
 
 
+@pytest.mark.parametrize("unit", ["[", "*a", "`", "<a", "![", "_a_"])
+def test_a_heading_of_marks_without_end_is_read(unit):
+    assert path(f"# {unit * 10_000}\n\nwords", "words") == (unit * 10_000,)
+
+
 def test_a_heading_without_words_is_no_name():
     assert path("# A\n\n##\n\nwords", "words") == ("A",)
 

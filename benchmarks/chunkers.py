@@ -1,0 +1,78 @@
+"""What each chunker takes over a folder of texts: seconds of one core, megabytes a second and megabytes at the peak.
+
+    python benchmarks/chunkers.py FOLDER [--pattern "*.md"]
+
+The first cut of a short text, which loads vocabularies and
+models, is not counted; the peak, which is what is held beyond the texts themselves, is taken in a pass of its own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Sequence
+from pathlib import Path
+
+from raggs import chunkers
+from raggs.chunkers.base import Chunk, Chunker, Document
+from raggs.workshop import Workshop
+
+SETTINGS: tuple[dict[str, object], ...] = (
+    {"type": "paragraphs"},
+    {"type": "markdown"},
+    {"type": "recursive", "size": 800, "unit": "characters"},
+    {"type": "recursive", "size": 200},
+    {"type": "recursive", "size": 200, "unit": "o200k"},
+    {"type": "token", "size": 200},
+    {"type": "sentence", "size": 200, "overlap": 70},
+    {"type": "semantic"},
+    {"type": "semantic", "max_size": 400},
+    {"type": "cluster", "size": 200},
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--pattern", default="*.md")
+    options = parser.parse_args()
+    documents = [
+        Document(path.read_bytes().decode(), path.name) for path in sorted(options.folder.glob(options.pattern))
+    ]
+    megabytes = sum(len(document.text.encode()) for document in documents) / 1e6
+    print(f"{len(documents)} documents, {megabytes:.2f} MB\n")
+    print("| chunker | chunks | median characters | seconds | MB/s | MB at the peak |\n|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(Path(folder))
+        for settings in SETTINGS:
+            config = chunkers.REGISTRY.load(str(settings["type"])).Config.model_validate(settings)
+            print(row(settings, workshop.chunker(config), documents, megabytes), flush=True)
+        workshop.close()
+
+
+def row(settings: dict[str, object], chunker: Chunker, documents: Sequence[Document], megabytes: float) -> str:
+    """One line of the table."""
+    list(chunker.chunk(Document("A short text. And more.")))
+    began = time.process_time()
+    found = cut(chunker, documents)
+    seconds = time.process_time() - began
+    size = statistics.median(len(chunk.text) for chunk in found)
+    count = len(found)
+    del found
+    tracemalloc.start()
+    cut(chunker, documents)
+    peak = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    name = " ".join(str(value) for value in settings.values())
+    return f"| {name} | {count:,} | {size:,.0f} | {seconds:.2f} | {megabytes / seconds:.1f} | {peak:.0f} |"
+
+
+def cut(chunker: Chunker, documents: Sequence[Document]) -> list[Chunk]:
+    return [chunk for document in documents for chunk in chunker.chunk(document)]
+
+
+if __name__ == "__main__":
+    main()
