@@ -9,7 +9,9 @@ may cost the latest few.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -177,14 +179,22 @@ class AnswerCache:
             raise ProviderError(f"the {self.WHAT} cannot be used: {told}", where=self.folder, remedy=remedy) from None
 
 
+_given_up: dict[Path, float] = {}  # databases, and when they were waited for in vain
+
+
 def _wait_for(database: Path) -> None:
     """Wait until nobody writes into a database, by beginning to: where there is a log of writes, readers never wait.
 
     diskcache writes when it opens a database, and would wait for a minute and more with each of its statements.
     """
     if database.exists():
-        with closing(sqlite3.connect(regular_file(database), timeout=PATIENCE_S)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        waited = time.monotonic() - _given_up.get(database, -math.inf) < PATIENCE_S  # by the question before
+        with closing(sqlite3.connect(regular_file(database), timeout=0 if waited else PATIENCE_S)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError:
+                _given_up[database] = time.monotonic()
+                raise
 
 
 def _parse(text: str) -> CachedAnswer | None:

@@ -252,6 +252,26 @@ def test_opening_waits_once_for_a_process_that_writes(
     assert not opened, "diskcache must not meet the lock: it retries each statement for a minute"
 
 
+def test_who_has_waited_in_vain_does_not_wait_again_for_the_next_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patience: list[float] = []
+    connect = sqlite3.connect
+    AnswerCache(tmp_path).close()
+    with closing(hold(tmp_path, "NORMAL")):
+        monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 3.0)
+
+        def noted(path: Path, timeout: float) -> sqlite3.Connection:
+            patience.append(timeout)
+            return connect(path, timeout=min(timeout, 0.05))
+
+        monkeypatch.setattr("raggs.llm.cache.sqlite3.connect", noted)
+        for _ in range(3):
+            with pytest.raises(BusyError):
+                AnswerCache(tmp_path)
+    assert patience == [3.0, 0, 0]
+
+
 def test_a_database_that_another_process_holds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
     AnswerCache(tmp_path).close()
