@@ -165,7 +165,7 @@ OTHERS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of an artifact's records, of ``manifest``, of ``llm.ledger``, of ``config`` or of ``sweep``.
+    """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, ``sweep`` or ``chunks``.
 
     Raises:
         UsageError: no such name.
@@ -181,6 +181,10 @@ def json_schema(name: str) -> dict[str, Any]:
         from raggs.sweeps.models import SweepReport
 
         return SweepReport.model_json_schema(mode="serialization")
+    if name == "chunks":
+        from raggs.chunking.models import ChunkReport
+
+        return ChunkReport.model_json_schema(mode="serialization")
     return GOLDEN.record(name).model_json_schema()
 
 

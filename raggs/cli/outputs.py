@@ -151,15 +151,15 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval or sweep.",
+            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval, sweep or chunks.",
         ),
     ],
     debug: Debug = False,
 ) -> None:
     """Print the JSON Schema of an artifact.
 
-    Of an artifact's records, of the manifest, of the configuration, of the eval.json of an evaluation, or of the
-    sweep.json of a sweep.
+    Of an artifact's records, of the manifest, of the configuration, of the eval.json of an evaluation, of the
+    sweep.json of a sweep, or of the chunks.json of a comparison of chunkers.
 
     \b
     Example:

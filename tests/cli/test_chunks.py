@@ -55,6 +55,14 @@ def test_the_report_as_json_has_the_scores(folder: Path) -> None:
     assert report["unit"] == "tokens"
 
 
+def test_the_schema_fits_what_is_written(folder: Path) -> None:
+    run(folder)
+    schema = json.loads(CliRunner().invoke(app, ["schema", "chunks"]).stdout)
+    written = json.loads((folder / "out" / "chunks.json").read_text())
+    assert written.keys() == schema["properties"].keys()
+    assert written["systems"][0].keys() == schema["$defs"]["SystemPart"]["properties"].keys()
+
+
 def test_vectors_are_kept_for_the_next_time(folder: Path) -> None:
     run(folder)
     assert list((folder / "out" / ".cache" / "vectors").glob("texts-*.sqlite"))
