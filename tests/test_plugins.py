@@ -137,6 +137,39 @@ def test_names_that_two_want(tmp_path: Path) -> None:
     assert not listed["twice"]["usable"]
 
 
+HALVES = """
+from typing import Literal
+from raggs.chunkers.base import Chunker, ChunkerConfig
+
+class Halves(Chunker):
+    "Two halves of whatever comes."
+    class Config(ChunkerConfig):
+        type: Literal["halves"] = "halves"
+    def places(self, document):
+        middle = len(document.text) // 2
+        yield from ((0, middle), (middle, len(document.text)))
+"""
+
+
+def test_a_package_brings_a_chunker(tmp_path: Path) -> None:
+    offer(tmp_path, "raggs-halves", {"chunkers halves": "raggs_halves:Halves"}, HALVES)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.md").write_text("# One\n\nfirst words, then others")
+    script = (
+        "from raggs.corpora.folder import FolderCorpus as F\n"
+        f"c = F(F.Config(path={str(tmp_path / 'texts')!r}, chunker={{'type': 'halves'}}))\n"
+        "print([p.text for p in c.passages()], c.causes()['chunker']['packages'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environment(PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "['# One\\n\\nfirst wo', 'rds, then others'] {'raggs-halves': '2.5'}"
+
+
 def test_nobody_looks_for_plugins_who_uses_what_raggs_has(project: Project) -> None:
     project.change(retrieve={"retrievers": [{"type": "bm25"}]})
     script = (
