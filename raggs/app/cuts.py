@@ -6,7 +6,6 @@ from raggs import corpora
 from raggs.chunking.models import CutReport
 from raggs.chunking.showing import show_cuts as cuts_of
 from raggs.config.models import RunConfig
-from raggs.corpora.base import CorpusContext
 from raggs.corpora.folder import FolderCorpus
 from raggs.errors import UsageError
 from raggs.pipeline.events import Listener, silent
@@ -14,7 +13,7 @@ from raggs.workshop import Workshop
 
 
 def show_cuts(config: RunConfig, file: str | None = None, listen: Listener = silent) -> CutReport:
-    """What of the corpus is cut where; nothing is kept but what the chunker itself keeps.
+    """What of the corpus is cut where; nothing is paid, and nothing kept but what the chunker itself keeps.
 
     Args:
         file: only this one, by its path below the folder or the end of it.
@@ -31,7 +30,7 @@ def show_cuts(config: RunConfig, file: str | None = None, listen: Listener = sil
         )
     workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
     try:
-        corpus.context = CorpusContext(workshop.chunker)
+        corpus.context = workshop.cutting
         return cuts_of(corpus, file)
     finally:
         workshop.close()

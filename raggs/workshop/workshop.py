@@ -62,12 +62,13 @@ class Workshop(Models):
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
         """A corpus; closed with the workshop."""
+        return self._own(OpenCorpus(spec, self.places, self._hear, self.cutting))
+
+    @property
+    def cutting(self) -> CorpusContext:
+        """What a corpus may use: chunkers, whose embedders are not paid."""
         context = ChunkerContext(self._unpaid)
-        return self._own(
-            OpenCorpus(
-                spec, self.places, self._hear, CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
-            )
-        )
+        return CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
 
     def chunker(self, spec: ChunkerConfig) -> Chunker:
         """A chunker; what it needs is loaded at first use. Its embedder may be paid."""

@@ -142,6 +142,13 @@ def test_a_corpus_is_shown_and_one_file_of_it(folder: Path) -> None:
     assert report["files"][0]["chunks"][0]["first"] == "Cats sleep all day long"
 
 
+def test_nobody_is_paid_to_show_cuts(folder: Path) -> None:
+    chunker = {"type": "semantic", "embedder": {"type": "litellm", "model": "openai/small", "dims": 8}}
+    result = shown(configured(folder, {"type": "folder", "path": "docs", "chunker": chunker}))
+    assert result.exit_code == 5
+    assert "before anything may be paid for, and openai/small is paid" in result.stderr
+
+
 def test_a_corpus_that_is_not_cut_is_told(folder: Path) -> None:
     (folder / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\n')
     result = shown(configured(folder, {"type": "jsonl", "path": "corpus.jsonl"}))
