@@ -5,7 +5,7 @@
 
 FOLDER holds the report's data: `corpora/*.md` and `questions.csv`. `rows` cuts as five rows of the report's table were
 cut and scores as its code does (`--reference-compat`): how many chunks, and precision_omega, which no embedding
-changes. With --model (see minilm.py) recall, precision and IoU at 5, too; an hour of one core for all rows. The sizes
+changes. With --model (see minilm.py) recall, precision and IoU at 5, too; some 15 minutes for all rows. The sizes
 are not what the table says: "200" of TokenText is 222 tokens of cl100k, and Recursive counts WordPieces with the two
 marks that the model's tokenizer sets around each piece, and two more wherever pieces are joined.
 
