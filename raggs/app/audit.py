@@ -14,6 +14,7 @@ from typing import Literal
 
 from raggs.app.copies import cached_copies
 from raggs.errors import DataError, UsageError
+from raggs.inputs import regular_file
 from raggs.jsontypes import as_object
 from raggs.manifests import goldenlock, signature
 from raggs.manifests.audit import Finding, notes, unfinished
@@ -84,8 +85,8 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
 def is_sweep(folder: Path) -> bool:
     """Whether a folder holds a sweep, not a run: its manifest says so."""
     try:
-        return as_object(json.loads((folder / MANIFEST).read_bytes())).get("kind") == "sweep"
-    except (OSError, ValueError, RecursionError):
+        return as_object(json.loads(regular_file(folder / MANIFEST).read_bytes())).get("kind") == "sweep"
+    except (OSError, ValueError, RecursionError, DataError):
         return False
 
 

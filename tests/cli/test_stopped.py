@@ -93,7 +93,7 @@ def test_ctrl_c_leaves_what_is_done(server: LLMServer, tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.wait(60) == 143
     assert 1 <= len(done(project, "judge")) < 6
-    call("audit", project.run, code=5)
+    call("audit", project.run, code=7)
     server.delay_s = 0
     goes_on(project, paid(tmp_path / "calm", server), server)
 
