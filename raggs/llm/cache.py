@@ -140,7 +140,7 @@ class AnswerCache:
 
     def put_all(self, entries: Mapping[str, CachedAnswer]) -> None:
         """Keep entries that one call has brought: a process that is killed has kept all of them, or none."""
-        with self._guarded(), self._cache.transact():
+        with self._guarded(), self._alone():
             for key, entry in entries.items():
                 kept = {name: value for name, value in vars(entry).items() if value is not None}
                 self._cache.set(key, canonical_json(kept))
@@ -162,11 +162,20 @@ class AnswerCache:
         self._cache.close()
 
     @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """A transaction. Who has waited for one in vain does not wait again with the next answer."""
+        if (database := self.folder / DATABASE) in _given_up:
+            _wait_for(database)
+        with self._cache.transact():
+            yield
+
+    @contextmanager
     def _guarded(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.DatabaseError, diskcache.Timeout, OSError) as error:
             if isinstance(error, diskcache.Timeout) or getattr(error, "sqlite_errorcode", None) in LOCKED:
+                _given_up[self.folder / DATABASE] = time.monotonic()
                 raise BusyError(
                     f"the {self.WHAT} is locked by another process, for more than {PATIENCE_S:g} s",
                     where=self.folder / DATABASE,
@@ -190,11 +199,8 @@ def _wait_for(database: Path) -> None:
     if database.exists():
         waited = time.monotonic() - _given_up.get(database, -math.inf) < PATIENCE_S  # by the question before
         with closing(sqlite3.connect(regular_file(database), timeout=0 if waited else PATIENCE_S)) as connection:
-            try:
-                connection.execute("BEGIN IMMEDIATE")
-            except sqlite3.OperationalError:
-                _given_up[database] = time.monotonic()
-                raise
+            connection.execute("BEGIN IMMEDIATE")
+    _given_up.pop(database, None)
 
 
 def _parse(text: str) -> CachedAnswer | None:

@@ -272,6 +272,22 @@ def test_who_has_waited_in_vain_does_not_wait_again_for_the_next_question(
     assert patience == [3.0, 0, 0]
 
 
+def test_a_lock_that_is_taken_later_is_waited_for_once_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
+    cache, waited = AnswerCache(tmp_path), []
+    transact = cache._cache.transact
+    monkeypatch.setattr(cache._cache, "transact", lambda: waited.append(1) or transact())
+    with closing(hold(tmp_path, "NORMAL")):
+        for key in ("a", "b", "c"):
+            with pytest.raises(BusyError, match="locked by another process"):
+                cache.put(key, ENTRY)
+    assert waited == [1], "diskcache waits with each transaction"
+    cache.put("d", ENTRY)
+    cache.put("e", ENTRY)
+    assert (cache.get("d"), cache.get("c"), len(waited)) == (ENTRY, None, 3)
+    cache.close()
+
+
 def test_a_database_that_another_process_holds_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.llm.cache.PATIENCE_S", 0.1)
     AnswerCache(tmp_path).close()
