@@ -284,6 +284,7 @@ def test_audit_passes_and_reports_as_json(finished: Project) -> None:
         "run": str(finished.run),
         "ok": True,
         "findings": [],
+        "unfinished": [],
         "notes": [],
         "unchecked": list(UNCHECKED),
     }
