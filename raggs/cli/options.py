@@ -25,3 +25,20 @@ Overrides = Annotated[
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+def meant(file: Path | None, config: Path | None, usual: str, remedy: str) -> Path:
+    """The configuration, however it was named: as an argument, as an option, or by lying here under its `usual` name.
+
+    Raises:
+        UsageError: two are named, or none; with the `remedy`.
+    """
+    from raggs.errors import UsageError
+
+    if file is not None and config is not None:
+        raise UsageError(f"two configurations: {file} and {config}", remedy="name one")
+    here = Path(usual)
+    found = file or config or (here if here.is_file() else None)
+    if found is None:
+        raise UsageError("no configuration", remedy=remedy)
+    return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, MaybeConfig, Overrides, RunFolder, Yes
+from raggs.cli.options import Json, MaybeConfig, Overrides, RunFolder, Yes, meant
 from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from raggs.pipeline.runner import Runner, RunResult
 
 IN_PART = 7
+REMEDY = "name one: raggs run --config raggs.yaml; raggs init DIR makes one"
 
 
 def run(
@@ -92,7 +93,7 @@ def run(
     from raggs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
-    config = _meant(file, config)
+    config = meant(file, config, "raggs.yaml", REMEDY)
     if partial and (start or only or force or dry_run):
         raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
     selection = select(GOLDEN, start, stop, only, force)
@@ -120,19 +121,6 @@ def run(
     if result.failed:
         say(f"raggs: finished in part: {render.failures(result)}", err=True)
         raise typer.Exit(IN_PART)
-
-
-def _meant(file: Path | None, config: Path | None) -> Path:
-    """The configuration, however it was named."""
-    from raggs.errors import UsageError
-
-    if file is not None and config is not None:
-        raise UsageError(f"two configurations: {file} and {config}", remedy="name one")
-    here = Path("raggs.yaml")
-    found = file or config or (here if here.is_file() else None)
-    if found is None:
-        raise UsageError("no configuration", remedy="name one: raggs run --config raggs.yaml; raggs init DIR makes one")
-    return found
 
 
 def _run(

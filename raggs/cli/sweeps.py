@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, Overrides, Yes
+from raggs.cli.options import Json, Overrides, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from raggs.sweeps.models import Plan
 
 IN_PART = 7
+REMEDY = "name one: raggs sweep --config sweep.yaml; see raggs sweep --help"
 DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>ms|s)?")
 
 
@@ -81,7 +82,7 @@ def sweep(
     set_ = [f"limits.{name}={value}" for name, value in limits.items() if value is not None]
     again = bool(set_)
     set_ += [] if max_usd is None else [f"budget.max_usd={max_usd}"]
-    loaded = load_sweep(_meant(file, config), (*(overrides or ()), *set_))
+    loaded = load_sweep(meant(file, config, "sweep.yaml", REMEDY), (*(overrides or ()), *set_))
     display = listener(quiet or as_json)
     if dry_run:
         _show_plan(plan_sweep(loaded), as_json)
@@ -102,7 +103,7 @@ def sweep(
         say(str(asked), err=True)
     settings = [word for override in overrides or () for word in ("--set", override)]
     settings += [] if max_usd is None or judge_holes else ["--max-usd", "USD"]
-    again_with = shlex.join(["raggs", "sweep", "--config", str(_meant(file, config)), *settings])
+    again_with = shlex.join(["raggs", "sweep", "--config", str(meant(file, config, "sweep.yaml", REMEDY)), *settings])
     _say_lost(result, again_with)
     if judge_holes and asked.stopped:
         say(f"next: {again_with} --judge-holes --max-usd USD", err=True)
@@ -140,18 +141,6 @@ def _show_plan(plan: Plan, as_json: bool) -> None:
         say_json(plan.model_dump_json(indent=2))
     else:
         show_sweep(lay_out_plan(plan), open_console())
-
-
-def _meant(file: Path | None, config: Path | None) -> Path:
-    from raggs.errors import UsageError
-
-    if file is not None and config is not None:
-        raise UsageError(f"two configurations: {file} and {config}", remedy="name one")
-    here = Path("sweep.yaml")
-    found = file or config or (here if here.is_file() else None)
-    if found is None:
-        raise UsageError("no configuration", remedy="name one: raggs sweep --config sweep.yaml; see raggs sweep --help")
-    return found
 
 
 def _ms(text: str) -> float:
