@@ -6,6 +6,7 @@ A sweep whose inputs and settings have not changed is read, not run. Other limit
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from raggs.config.load import load_settings
 from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.pipeline.events import Listener, silent
-from raggs.registry import installed
 from raggs.settings import causes_of
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deriving import derive
@@ -31,8 +31,7 @@ from raggs.sweeps.scoring import Scorer
 from raggs.sweeps.store import SweepManifest, SweepStore, now
 from raggs.sweeps.world import World
 from raggs.sweeps.writers import report_files
-
-PACKAGES = ("numpy", "bm25s", "faiss-cpu", "hnswlib", "onnxruntime", "wordllama", "raggs")
+from raggs.version import __version__
 
 
 @dataclass(frozen=True)
@@ -72,11 +71,8 @@ def sweep(
     permit(config, ["sweep"], approve)
     stored = config.model_dump(mode="json")
     refuse_stored(stored)
-    world, grid = World(config, listen), make_grid(config)
-    try:
-        return _sweep(config, stored, world, grid)
-    finally:
-        world.close()
+    with closing(World(config, listen)) as world:
+        return _sweep(config, stored, world, make_grid(config))
 
 
 def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
@@ -87,11 +83,9 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
     """
     if in_loop():
         return beside(lambda hear: plan_sweep(config, hear), listen)
-    world, grid = World(config, listen), make_grid(config)
-    try:
+    with closing(World(config, listen)) as world:
+        grid = make_grid(config)
         return plan(Measuring(world, grid.systems, SweepStore(world.folder)), world, grid)
-    finally:
-        world.close()
 
 
 def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid: Grid) -> SweepResult:
@@ -104,7 +98,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
             "config": causes_of(config),
             "golden": world.labels.digest,
             "systems": [measuring.fingerprint(system) for system in grid.systems],
-            "packages": {name: installed(name) for name in PACKAGES},
+            "raggs": __version__,  # the packages of parts stand among the causes of these
         }
     )
     told = {"limits": config.limits, "latency": config.latency, "prices": config.prices}
@@ -115,8 +109,8 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
             return SweepResult(store.report(), store.folder, unchanged=True)
     measuring.check()
     with store.hold():
-        dropped = drop_hopeless(world, grid.searched, store) if config.search.halves(len(grid.searched)) else {}
-        measuring = Measuring(world, grid.systems, store, dropped)
+        if config.search.halves(len(grid.searched)):
+            measuring.give_up(drop_hopeless(world, grid.searched, store))
         measuring.make()
         for number in range(2, config.latency.passes + 1):
             measuring.time(number)
@@ -144,11 +138,12 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
         NotFoundError: there is no finished sweep.
         DataError: its files cannot be read.
     """
-    world, store = World(config, listen), SweepStore(config.folder / config.name)
-    asked, report = store.manifest().questions, store.report()
-    labels = with_holes(of_queries(world.judgments, asked), store.folder)
-    fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen)
-    return SweepResult(fresh, store.folder, unchanged=True)
+    with closing(World(config, listen)) as world:
+        store = SweepStore(world.folder)
+        asked, report = store.manifest().questions, store.report()
+        labels = with_holes(of_queries(world.judgments, asked), store.folder)
+        fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen)
+        return SweepResult(fresh, store.folder, unchanged=True)
 
 
 def _unfinished(store: SweepStore) -> bool:

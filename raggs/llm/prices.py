@@ -17,10 +17,10 @@ from raggs.addresses import http_address
 from raggs.errors import ConfigError
 from raggs.jsontypes import as_text
 from raggs.llm.settings import Price
+from raggs.tokens import BYTES_PER_TOKEN
 
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
-BYTES_PER_TOKEN = 3
 PER_TEXT = 4  # tokens that a chat format adds to each message
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
 # Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import fmean, pstdev
 
+from raggs.decision.costs import generator_usd
 from raggs.evaluation.models import Number
 from raggs.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
@@ -83,7 +84,7 @@ class Costs:
         price = self._world.config.prices.get(GENERATOR)
         if price is None or price.input is None:
             return 0.0
-        return None if context is None else QUERIES * context * price.input / MILLION
+        return None if context is None else generator_usd(1, context, price.input)
 
     def _context(self, final: Final) -> Number:
         """Mean tokens of the passages that the generator reads."""

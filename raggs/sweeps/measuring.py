@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from raggs.errors import AuthenticationError, ConfigError, DataError, PrerequisiteError, RaggsError
@@ -46,18 +47,24 @@ class Measuring:
         world: of the sweep.
         systems: all of them.
         store: of the sweep.
-        dropped: systems that are not measured, and why.
     """
 
-    def __init__(
-        self, world: World, systems: Sequence[System], store: SweepStore, dropped: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, world: World, systems: Sequence[System], store: SweepStore) -> None:
         self._world, self._store = world, store
-        self.measured = [Measured(system, dropped=(dropped or {}).get(system.name)) for system in systems]
+        self.measured = [Measured(system) for system in systems]
         self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
-        self._clock = Clock(world, self.parts, store)
         self._hashes = Once[str]()
         self._searches = any(system.run_file is None for system in systems)
+
+    @cached_property
+    def _clock(self) -> Clock:
+        """Reads what was timed before, so it is made when the race of `halving` is over."""
+        return Clock(self._world, self.parts, self._store)
+
+    def give_up(self, dropped: Mapping[str, str]) -> None:
+        """Do not measure some systems; by name, why."""
+        for each in self.measured:
+            each.dropped = dropped.get(each.system.name)
 
     def check(self) -> None:
         """Find what is wrong before anything is paid for.

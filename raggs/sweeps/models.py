@@ -8,21 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, ScorePart
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, Part, ScorePart
 from raggs.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 StepKind = Literal["embed", "retrieve", "rerank"]
-
-
-class Part(BaseModel):
-    """A piece of a sweep's report."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
 
 
 class Timing(Part):

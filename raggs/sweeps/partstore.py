@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
-from raggs.artifacts import EmbedRecord
+from raggs.artifacts import EmbedRecord, Frozen
 from raggs.atomic import disk, write_atomic
 from raggs.errors import RaggsError
 from raggs.hashing import hash_value
@@ -32,9 +32,7 @@ class Final:
     rerankings: Mapping[str, Reranking] | None = None
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
+class _Row(Frozen):
     qid: str
 
 

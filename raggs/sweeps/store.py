@@ -23,6 +23,7 @@ from pydantic import Field, JsonValue, ValidationError
 
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError, RaggsError, UsageError
+from raggs.evaluation.models import Part
 from raggs.hashing import hash_file, hash_value
 from raggs.jsonl import read_records, read_torn, write_records
 from raggs.manifests.store import RunStore
@@ -30,7 +31,7 @@ from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
 from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
-from raggs.sweeps.models import Part, SweepReport, SystemRow, Timing
+from raggs.sweeps.models import SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
 from raggs.version import __version__
 
