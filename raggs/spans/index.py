@@ -62,18 +62,18 @@ class SpanIndex:
             last = np.searchsorted(layer.starts, ends, behind)
             counts = np.maximum(last - first, 0)
             asked.append(np.repeat(np.arange(len(starts)), counts))
-            found.append(layer.rows[_runs(first, counts)])
+            found.append(layer.rows[runs(first, counts)])
         rows, spans = np.concatenate(asked), np.concatenate(found)
         order = np.lexsort((spans, rows))
         return rows[order], spans[order]
 
 
-def _runs(first: Ints, counts: Ints) -> Ints:
-    """first, first + 1, ... of each, so many."""
+def runs(first: Ints, counts: Ints) -> Ints:
+    """first, first + 1, ... of each, as many as `counts` says; one behind the other."""
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
-    runs: Ints = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(first, counts)
-    return runs
+    found: Ints = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(first, counts)
+    return found
 
 
 def _layers(ends: Ints) -> Ints:
