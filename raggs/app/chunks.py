@@ -23,11 +23,11 @@ from raggs.errors import UsageError
 from raggs.llm import BudgetSettings
 from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building
+from raggs.queries.base import format_of
 from raggs.spans import MIN, Cutoff
 from raggs.text import did_you_mean
 from raggs.workshop import Chunker, Embedder, Workshop, open_queries
 
-FORMATS = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
 DEFAULT = "5"
 
 
@@ -125,10 +125,7 @@ def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listen
 
 
 def _format(path: Path) -> AdapterConfig:
-    name = FORMATS.get(path.suffix.lower())
-    if name is None:
-        raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(FORMATS)}")
-    return queries.REGISTRY.load(name).Config.model_validate({"path": path})
+    return queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path})
 
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:

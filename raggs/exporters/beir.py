@@ -13,12 +13,12 @@ from raggs.exporters.base import Exporter
 from raggs.exporters.files import (
     object_writer,
     passage_object,
-    query_object,
     write_lines,
     write_meta,
     write_objects,
 )
 from raggs.golden.base import GoldenSet
+from raggs.queries.writing import query_object
 
 
 class BeirExporter(Exporter):

@@ -14,12 +14,11 @@ from typing import IO
 
 import jsonlines
 
-from raggs.artifacts import Passage, Query
+from raggs.artifacts import Passage
 from raggs.atomic import atomic_writer, disk, remove_leftovers
 from raggs.golden.base import GoldenSet
 from raggs.golden.scales import GradeScale
-
-LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}
+from raggs.queries.writing import LINE_ENDS
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
@@ -71,17 +70,6 @@ def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
 def object_writer(file: IO[bytes]) -> jsonlines.Writer:
     """Writes objects to an open file, keys in the order given, also for readers that split at Unicode's line ends."""
     return jsonlines.Writer(file, dumps=_dump)
-
-
-def query_facts(query: Query) -> dict[str, object]:
-    """What came with a question, each under its name where there is any."""
-    found = query.model_dump(mode="json", exclude={"qid", "text", "v"}, exclude_none=True)
-    return {name: value for name, value in found.items() if value}
-
-
-def query_object(query: Query) -> dict[str, object]:
-    """A question with all that came with it, as `queries: {type: jsonl}` reads it again."""
-    return {"_id": query.qid, "text": query.text, **query_facts(query)}
 
 
 def passage_facts(passage: Passage) -> dict[str, object]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from raggs.artifacts import Passage, RankRecord
 from raggs.errors import DataError
 from raggs.exporters.base import Exporter
-from raggs.exporters.files import passage_facts, query_facts, query_object, write_meta, write_objects
+from raggs.exporters.files import passage_facts, write_meta, write_objects
 from raggs.golden.base import GoldenQuery, GoldenSet
 from raggs.golden.scales import GradeScale
+from raggs.queries.writing import query_facts, query_object
 
 AS_GRADED, GAIN = GradeScale("raw"), GradeScale("gain")
 

@@ -8,8 +8,10 @@ from pathlib import Path
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
-from raggs.errors import DataError
+from raggs.errors import DataError, UsageError
 from raggs.inputs import read_whole
+
+ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
 
 
 class QueryReader(Adapter, ABC):
@@ -40,3 +42,15 @@ def read_text(path: Path) -> str:
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error
+
+
+def format_of(path: Path) -> str:
+    """The format of questions that a file's ending says.
+
+    Raises:
+        UsageError: it says none.
+    """
+    name = ENDINGS.get(path.suffix.lower())
+    if name is None:
+        raise UsageError(f"{path}: no format of questions", remedy=f"use one of {', '.join(ENDINGS)}")
+    return name

@@ -1,7 +1,8 @@
 """Questions in a table with a header.
 
-A cell cannot hold a list, so the cells of the columns `references` and `nuggets` are read as JSON. An empty cell is
-no value. Without a column of ids, each question gets one that is made of its text.
+A cell cannot hold a list, so the cells of the columns `references`, `nuggets` and `metadata` are read as JSON. An empty
+cell is no value. Without a column of ids, each question gets one that is made of its text. The column `guarded` that
+`writing` adds names the cells of its row that begin with an apostrophe against spreadsheets.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from raggs.jsonl import decode_json
 from raggs.queries.base import QueryReader, read_text
 from raggs.queries.fields import ALIASES, query_of
 from raggs.settings import InputPath
+from raggs.text import of_spreadsheet_cell
 
-LISTS = ("references", "nuggets")
+GUARDED = "guarded"
+LIST = 'write a list, for example ["..."]'
+REMEDY = {"references": LIST, "nuggets": LIST, "metadata": 'write an object, for example {"source": "..."}'}
 
 
 class CsvQueriesConfig(AdapterConfig):
@@ -35,7 +39,7 @@ class CsvQueries(QueryReader):
 
     The column `references` holds a JSON list: excerpts as texts, as objects of `text` and optionally `doc_id` and
     `span`, or as chunking benchmarks have them, of `content`, `start_index` and `end_index` (characters in the document
-    that the column `corpus_id` names).
+    that the column `corpus_id` names). The column `metadata` holds a JSON object.
     """
 
     Config = CsvQueriesConfig
@@ -48,7 +52,9 @@ class CsvQueries(QueryReader):
             DataError: the table is not valid CSV, or a row does not fit its header.
         """
         # A row may span lines (a quoted line break), so its number is that of its first line.
-        text = io.StringIO(read_text(self.config.path), newline="")
+        content = read_text(self.config.path)
+        csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # a question may have many references
+        text = io.StringIO(content, newline="")
         reader = csv.reader(text, delimiter=self.config.delimiter, strict=True)
         line = 1
         try:
@@ -87,7 +93,11 @@ class CsvQueries(QueryReader):
         cells: dict[str, Any] = {
             name: cell for name, cell in zip(header, row, strict=True) if cell.strip() or name in ALIASES["qid"]
         }
-        for name in LISTS:
+        marked = str(cells.get(GUARDED, "")).split()
+        if marked and all(name in cells for name in marked):
+            del cells[GUARDED]
+            cells.update({name: of_spreadsheet_cell(cells[name]) for name in marked})
+        for name in REMEDY:
             if name in cells:
                 cells[name] = self._json(name, cells[name], line)
         return cells
@@ -97,6 +107,4 @@ class CsvQueries(QueryReader):
             return decode_json(cell)
         except ValueError as error:
             message = f"column {name} is not valid JSON ({error})"
-            raise DataError(
-                message, where=self.config.path, line=line, remedy='write a list, for example ["..."]'
-            ) from error
+            raise DataError(message, where=self.config.path, line=line, remedy=REMEDY[name]) from error

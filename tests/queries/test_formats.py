@@ -191,3 +191,10 @@ def test_the_table_of_a_chunking_benchmark_as_it_is(tmp_path: Path) -> None:
     assert again[0][1].qid == when.qid != who.qid
     lines = list(reader("jsonl", tmp_path, '{"question": "When?"}\n').queries())
     assert lines[0][1].qid == when.qid
+
+
+def test_metadata_of_a_table_is_json(tmp_path: Path) -> None:
+    content = 'question,metadata,level\nWhy?,"{""deep"": [1]}",2\n'
+    [(_, query)] = reader("csv", tmp_path, content).queries()
+    assert query.metadata == {"deep": [1], "level": "2"}
+    assert "column metadata is not valid JSON" in str(fault("csv", tmp_path, "question,metadata\nWhy?,plain\n"))
