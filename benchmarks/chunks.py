@@ -17,19 +17,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from raggs import queries
 from raggs.arrays import Ints
-from raggs.chunkers.base import Chunker, Document, Place
-from raggs.chunkers.cutting import fresh as trimmed
-from raggs.chunkers.recursive import recursive
-from raggs.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker
+from raggs.chunkers.base import Chunker
+from raggs.chunkers.recursive import RecursiveChunker
 from raggs.chunkers.token import TokenChunker
 from raggs.chunking.cutting import Cut, cut
 from raggs.chunking.documents import Documents, read_documents
@@ -42,29 +39,7 @@ from raggs.spans import Ruler as Lengths
 from raggs.workshop import open_queries
 
 K = 5
-MARKS = 2  # of the tokenizer, around each text: the empty one has them too
 TOKENS = 256  # that the model reads
-
-
-class Joined(Ruler):
-    """A ruler by which each piece is longer by what joining it to another costs."""
-
-    def lengths(self, texts: Sequence[str]) -> list[int]:
-        return [length + MARKS for length in super().lengths(texts)]
-
-
-class RecursiveConfig(OverlappingConfig):
-    type: Literal["recursive-of-the-report"] = "recursive-of-the-report"
-
-
-class RecursiveOfTheReport(SizedChunker):
-    """`recursive`, which counts the tokenizer's marks around the nothing that stands between two pieces, too."""
-
-    config: RecursiveConfig
-
-    def places(self, document: Document) -> Iterator[Place]:
-        text, size, overlap = document.text, self.config.size + MARKS, self.config.overlap + MARKS
-        yield from trimmed(text, recursive(text, (0, len(text)), Joined(self.config), size, overlap=overlap))
 
 
 @dataclass(frozen=True)
@@ -85,7 +60,7 @@ class Row:
         if tokenizer is None:
             return None
         settings = {"size": self.size, "overlap": self.overlap, "tokenizer": tokenizer, "special_tokens": True}
-        return RecursiveOfTheReport(RecursiveConfig.model_validate(settings))
+        return RecursiveChunker(RecursiveChunker.Config.model_validate(settings))
 
 
 ROWS = (

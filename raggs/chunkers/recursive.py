@@ -1,7 +1,8 @@
 """A text cut at the first kind of separator that it holds, and what is still too long at the next kind.
 
 Pieces are packed up to the size, kind by kind, as the splitter does that is known by this name: the sum of the pieces'
-lengths counts, not the length of the chunk, and a piece of exactly the size is cut further. A separator stays with the
+lengths counts, not the length of the chunk, and a piece of exactly the size is cut further. A tokenizer that sets marks
+at the ends of a text (`special_tokens`) sets them once more at each join. A separator stays with the
 piece that it begins (`keep: start`) or ends; white space at the ends of a chunk is taken off.
 
 An overlap repeats whole pieces from the end of the chunk before, as many as fit into it; there is none where the
@@ -21,6 +22,7 @@ from pydantic import Field
 from raggs.chunkers.base import Document, Place
 from raggs.chunkers.cutting import fresh
 from raggs.chunkers.sizes import OverlappingConfig, Ruler, SizedChunker
+from raggs.settings import Causes
 
 SEPARATORS = ("\n\n", "\n", ".", "?", "!", " ", "")
 
@@ -38,6 +40,10 @@ class RecursiveChunker(SizedChunker):
         )
 
     config: Config
+
+    def causes(self) -> Causes:
+        found = super().causes()
+        return {**found, "joins": "measured"} if self.config.special_tokens else found  # they once cost nothing
 
     def places(self, document: Document) -> Iterator[Place]:
         text = document.text
@@ -65,35 +71,37 @@ def recursive(
 ) -> Iterator[Place]:
     """The chunks of a place, in order; without an overlap they leave no gap."""
     separator, finer = _first(text, place, separators)
+    join = ruler.lengths([""])[0]
     run: list[tuple[Place, int]] = []
     for part, length in _measured(text, _split(text, place, separator, at_end=at_end), ruler):
         if length < size:
             run.append((part, length))
             continue
-        yield from packed(run, size, overlap)
+        yield from packed(run, size, overlap, join)
         run = []
         if finer:
             yield from recursive(text, part, ruler, size, overlap=overlap, separators=finer, at_end=at_end)
         else:
             yield part
-    yield from packed(run, size, overlap)
+    yield from packed(run, size, overlap, join)
 
 
-def packed(run: Sequence[tuple[Place, int]], size: int, overlap: int = 0) -> Iterator[Place]:
+def packed(run: Sequence[tuple[Place, int]], size: int, overlap: int = 0, join: int = 0) -> Iterator[Place]:
     """Neighbours together up to the size; each chunk begins with the last pieces of the one before, up to the overlap.
 
     Args:
         run: places without a gap between them, with their lengths.
+        join: what putting two of them together adds to their lengths.
     """
     held: deque[tuple[Place, int]] = deque()
     total = 0
     for part, length in run:
-        if held and total + length > size:
+        if held and total + join + length > size:
             yield held[0][0][0], held[-1][0][1]
-            while held and (total > overlap or total + length > size):
-                total -= held.popleft()[1]
+            while held and (total > overlap or total + join + length > size):
+                total -= held.popleft()[1] + (join if held else 0)
+        total += length + (join if held else 0)
         held.append((part, length))
-        total += length
     if held:
         yield held[0][0][0], held[-1][0][1]
 

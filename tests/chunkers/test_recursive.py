@@ -55,10 +55,28 @@ def test_tokens_are_counted_by_vocabulary_or_file(tmp_path: Path) -> None:
     assert {len(chunk.split()) for chunk in cut("a\n\n" * 40, 10, tokenizer=file)} == {10}
 
 
-def words_tokenizer() -> str:
-    """A tokenizer of which each word is a token."""
-    model = {"type": "WordLevel", "vocab": {"[UNK]": 0}, "unk_token": "[UNK]"}
-    return json.dumps({"version": "1.0", "model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}})
+def words_tokenizer(marks: int = 0) -> str:
+    """A tokenizer of which each word is a token, and so is each of the marks before a text."""
+    model = {"type": "WordLevel", "vocab": {"[UNK]": 0, "[CLS]": 1}, "unk_token": "[UNK]"}
+    single = [*[{"SpecialToken": {"id": "[CLS]", "type_id": 0}}] * marks, {"Sequence": {"id": "A", "type_id": 0}}]
+    special = {"[CLS]": {"id": "[CLS]", "ids": [1], "tokens": ["[CLS]"]}}
+    after = {"type": "TemplateProcessing", "single": single, "pair": single, "special_tokens": special}
+    known = {"model": model, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": after if marks else None}
+    return json.dumps({"version": "1.0", **known})
+
+
+@pytest.mark.parametrize(
+    ("overlap", "chunks"), [(0, ["a b c"] * 4), (4, ["a b c", "c a b", "b c a", "a b c", "c a b"])]
+)
+def test_marks_of_a_tokenizer_count_with_each_piece_and_at_each_join(
+    tmp_path: Path, overlap: int, chunks: list[str]
+) -> None:
+    """A piece takes 1 + 2, a join 2: three words make 13, four would make 18."""
+    file = tmp_path / "tokenizer.json"
+    file.write_text(words_tokenizer(marks=2))
+    text = " ".join(["a b c"] * 4)
+    assert cut(text, 13, tokenizer=file, special_tokens=True, overlap=overlap)[: len(chunks)] == chunks
+    assert {len(chunk.split()) for chunk in cut("a " * 12, 12, tokenizer=file, special_tokens=False)} == {12}
 
 
 def test_a_file_that_is_no_tokenizer_is_named(tmp_path: Path) -> None:
