@@ -1,17 +1,17 @@
 """The `raggs` command and its table of subcommands.
 
-Each subcommand is a function in a module of this package, which imports what it needs when it runs: `raggs --help`
-loads neither numpy nor a provider.
+Each subcommand is a function in a module of this package, which is imported when the command is called, and imports
+what it needs when it runs: `raggs --help` loads neither numpy nor a provider.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from raggs.cli import audits, chunks, configs, cost, evals, housekeeping, indexing, outputs, prompts, runs, sweeps
 from raggs.cli.boundary import BoundaryGroup
+from raggs.cli.table import Commands, Group
 from raggs.version import __version__
 
 HELP = """
@@ -24,10 +24,46 @@ Golden sets for retrieval-augmented generation: graded, ranked, audited, and pai
   raggs status demo/runs/demo                where it stands, what is next
 """
 
+COMMANDS: dict[str, str | Group] = {
+    "init": "housekeeping:init",
+    "index": "indexing:index",
+    "run": "runs:run",
+    "status": "runs:status",
+    "why": "runs:why",
+    "cost": "cost:cost",
+    "audit": "audits:audit",
+    "keygen": "audits:keygen",
+    "export": "outputs:export",
+    "eval": "evals:eval_",
+    "sweep": "sweeps:sweep",
+    "validate": "configs:validate",
+    "doctor": "housekeeping:doctor",
+    "list": "outputs:list_",
+    "schema": "outputs:schema",
+    "config": Group("Look at a configuration.", {"show": "configs:show"}),
+    "prompts": Group("Read the prompts that come with raggs.", {"list": "prompts:list_", "show": "prompts:show"}),
+    "chunks": Group(
+        "Compare ways of cutting documents, or look at one.", {"eval": "chunks:eval_", "show": "chunks:show"}
+    ),
+    "cache": Group(
+        "Look at the caches of a workspace, or empty them.",
+        {"stats": "housekeeping:cache_stats", "clear": "housekeeping:cache_clear"},
+    ),
+}
+
+
+class Root(BoundaryGroup):
+    """The command `raggs`, with the table above."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.commands = Commands(COMMANDS)
+
+
 app = typer.Typer(
     name="raggs",
     help=HELP,
-    cls=BoundaryGroup,
+    cls=Root,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -50,43 +86,3 @@ def root(
     ] = False,
 ) -> None:
     """Options of raggs itself; see HELP."""
-
-
-app.command("init")(housekeeping.init)
-app.command("index")(indexing.index)
-app.command("run")(runs.run)
-app.command("status")(runs.status)
-app.command("why")(runs.why)
-app.command("cost")(cost.cost)
-app.command("audit")(audits.audit)
-app.command("keygen")(audits.keygen)
-app.command("export")(outputs.export)
-app.command("eval")(evals.eval_)
-app.command("sweep")(sweeps.sweep)
-app.command("validate")(configs.validate)
-app.command("doctor")(housekeeping.doctor)
-app.command("list")(outputs.list_)
-app.command("schema")(outputs.schema)
-
-config_app = typer.Typer(help="Look at a configuration.", no_args_is_help=True, rich_markup_mode=None)
-config_app.command("show")(configs.show)
-app.add_typer(config_app, name="config")
-
-prompts_app = typer.Typer(help="Read the prompts that come with raggs.", no_args_is_help=True, rich_markup_mode=None)
-prompts_app.command("list")(prompts.list_)
-prompts_app.command("show")(prompts.show)
-app.add_typer(prompts_app, name="prompts")
-
-chunks_app = typer.Typer(
-    help="Compare ways of cutting documents, or look at one.", no_args_is_help=True, rich_markup_mode=None
-)
-chunks_app.command("eval")(chunks.eval_)
-chunks_app.command("show")(chunks.show)
-app.add_typer(chunks_app, name="chunks")
-
-cache_app = typer.Typer(
-    help="Look at the caches of a workspace, or empty them.", no_args_is_help=True, rich_markup_mode=None
-)
-cache_app.command("stats")(housekeeping.cache_stats)
-cache_app.command("clear")(housekeeping.cache_clear)
-app.add_typer(cache_app, name="cache")

@@ -17,7 +17,6 @@ from typer.core import TyperGroup
 
 from raggs.cli.plain import say
 from raggs.cli.stopping import Stop, stopping
-from raggs.cli.variables import name_variables
 from raggs.errors import RaggsError
 from raggs.inputs import HANDLES, MORE_HANDLES
 from raggs.secrets import mask
@@ -44,11 +43,7 @@ Debug = Annotated[
 
 
 class BoundaryGroup(TyperGroup):
-    """The root command, which turns errors into sentences and exit codes, and names the variables of all options."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        name_variables(self)
+    """The root command, which turns errors into sentences and exit codes."""
 
     def invoke(self, ctx: Any) -> Any:
         _State.debug = False

@@ -6,22 +6,18 @@ help of a command says the rule in its last line.
 
 from __future__ import annotations
 
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import TyperCommand, TyperOption
 
 RULE = "Each option can be set by a variable, too: {}_<OPTION>."
 
 
-def name_variables(group: TyperGroup, words: tuple[str, ...] = ("RAGGS",)) -> None:
-    """Give each option of each command below `group` its variable, and each command the line that says so."""
-    for name, command in group.commands.items():
-        path = (*words, name.upper())
-        if isinstance(command, TyperGroup):
-            name_variables(command, path)
-        elif isinstance(command, TyperCommand):
-            _name(command, "_".join(path))
+def name_variables(command: TyperCommand, words: tuple[str, ...]) -> None:
+    """Give each option of a command its variable, and the command the line that says so.
 
-
-def _name(command: TyperCommand, prefix: str) -> None:
+    Args:
+        words: by which the command is called, the program's name first.
+    """
+    prefix = "_".join(words).upper()
     command.epilog = RULE.format(prefix)
     for option in command.params:
         if isinstance(option, TyperOption):

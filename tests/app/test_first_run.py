@@ -26,7 +26,8 @@ def loaded(names: str, *arguments: str) -> str:
 
 
 def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
-    assert loaded(f"numpy raggs.artifacts raggs.workshop {PROVIDERS}", "init", str(tmp_path / "d")) == "[]"
+    others = "raggs.cli.runs raggs.cli.evalflags raggs.cli.sweeps"
+    assert loaded(f"numpy raggs.artifacts raggs.workshop {others} {PROVIDERS}", "init", str(tmp_path / "d")) == "[]"
     assert (tmp_path / "d" / "raggs.yaml").is_file()
 
 

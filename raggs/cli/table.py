@@ -1,0 +1,74 @@
+"""The commands by their names; each is imported and its options are read when somebody asks for it.
+
+So a command pays for itself alone: `raggs init` knows no option of `raggs eval`, and only `raggs --help` imports all.
+"""
+
+from __future__ import annotations
+
+from collections import UserDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command, get_group
+
+from raggs.cli.variables import name_variables
+
+Target = str  # "module:function", the module in this package
+Command = TyperCommand | TyperGroup
+
+
+@dataclass(frozen=True)
+class Group:
+    """Commands below a word of their own, such as ``config show``.
+
+    Attributes:
+        help: what `raggs --help` says of them.
+        commands: each command's function by its name.
+    """
+
+    help: str
+    commands: Mapping[str, Target]
+
+
+class Commands(UserDict[str, Any]):
+    """A table of commands that makes each at its first use.
+
+    Args:
+        table: what stands behind each name, in the order of the help.
+        words: those before the names, in the names of variables.
+    """
+
+    def __init__(self, table: Mapping[str, Target | Group], words: tuple[str, ...] = ("RAGGS",)) -> None:
+        super().__init__(table)
+        self._words = words
+
+    def __getitem__(self, name: str) -> Command:
+        found: Target | Group | Command = super().__getitem__(name)
+        if isinstance(found, Target):
+            found = _command(name, found, self._words)
+        elif isinstance(found, Group):
+            found = _group(name, found, self._words)
+        self.data[name] = found
+        return found
+
+
+def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
+    module, _, function = target.partition(":")
+    does: Callable[..., None] = getattr(import_module(f"raggs.cli.{module}"), function)
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name)(does)
+    made = get_command(alone)
+    if not isinstance(made, TyperCommand):  # as typer has it of a single command
+        raise TypeError(type(made).__name__)
+    name_variables(made, (*words, name))
+    return made
+
+
+def _group(name: str, found: Group, words: tuple[str, ...]) -> Command:
+    made = get_group(typer.Typer(name=name, help=found.help, no_args_is_help=True, rich_markup_mode=None))
+    made.commands = Commands(found.commands, (*words, name))
+    return made
