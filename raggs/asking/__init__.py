@@ -7,6 +7,7 @@ Imports: leaves.
 
 from __future__ import annotations
 
+from raggs.asking.extractive import Extracted, Section, clipped, extract
 from raggs.asking.filters import (
     THRESHOLDS,
     Duplicate,
@@ -23,11 +24,15 @@ __all__ = [
     "SIZE",
     "THRESHOLDS",
     "Duplicate",
+    "Extracted",
     "Irrelevant",
+    "Section",
     "Thresholds",
     "Window",
+    "clipped",
     "duplicates",
     "excerpt_cosines",
+    "extract",
     "irrelevant",
     "pair_windows",
     "stratified_windows",

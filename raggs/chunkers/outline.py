@@ -80,6 +80,17 @@ class Outline:
             path = _above(path, heading.level)
         return tuple(block.title for block in path if block.title)
 
+    def sections(self) -> Iterator[tuple[tuple[str, ...], int, int]]:
+        """The path of each heading, and where what stands below it and no other begins and ends.
+
+        What stands before the first heading comes first, under an empty path.
+        """
+        edges = [*self._starts, self.blocks[-1].end if self.blocks else 0]
+        if edges[0]:
+            yield (), 0, edges[0]
+        for heading, end in zip(self._headings, edges[1:], strict=True):
+            yield self.path(heading.start, heading.end), heading.end, end
+
     def _below_headings(self, start: int, end: int) -> int:
         """The first place after the headings at the top of a place; the last of these where there is nothing else."""
         at = start

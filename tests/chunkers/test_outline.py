@@ -106,3 +106,10 @@ def test_blocks_come_in_order_and_hold_every_word(text):
         assert all(block.start <= item < block.end for item in block.items)
         end = block.end
     assert not text[end:].strip()
+
+
+def test_sections_are_what_stands_below_each_heading_and_no_other() -> None:
+    text = "before\n\n# A\n\none\n\n## B\n\n```\n# no heading\n```\n\n# C\n"
+    found = [(path, text[start:end].strip()) for path, start, end in Outline(text).sections()]
+    assert found == [((), "before"), (("A",), "one"), (("A", "B"), "```\n# no heading\n```"), (("C",), "")]
+    assert list(Outline("").sections()) == []
