@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from raggs.cli.plain import say
 from raggs.cli.stopping import Stop, stopping
+from raggs.cli.values import take_plainly
 from raggs.errors import RaggsError
 from raggs.inputs import HANDLES, MORE_HANDLES
 from raggs.secrets import mask
@@ -44,6 +45,9 @@ Debug = Annotated[
 
 class BoundaryGroup(TyperGroup):
     """The root command, which turns errors into sentences and exit codes."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        return take_plainly(super().get_help_option(ctx))
 
     def invoke(self, ctx: Any) -> Any:
         _State.debug = False

@@ -15,6 +15,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command, get_group
 
+from raggs.cli.values import PlainCommand
 from raggs.cli.variables import name_variables
 
 Target = str  # "module:function", the module in this package
@@ -60,7 +61,7 @@ def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
     module, _, function = target.partition(":")
     does: Callable[..., None] = getattr(import_module(f"raggs.cli.{module}"), function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name)(does)
+    alone.command(name, cls=PlainCommand)(does)
     made = get_command(alone)
     if not isinstance(made, TyperCommand):  # as typer has it of a single command
         raise TypeError(type(made).__name__)

@@ -26,7 +26,7 @@ def loaded(names: str, *arguments: str) -> str:
 
 
 def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
-    others = "raggs.cli.runs raggs.cli.evalflags raggs.cli.sweeps"
+    others = "pydantic raggs.cli.runs raggs.cli.evalflags raggs.cli.sweeps"
     assert loaded(f"numpy raggs.artifacts raggs.workshop {others} {PROVIDERS}", "init", str(tmp_path / "d")) == "[]"
     assert (tmp_path / "d" / "raggs.yaml").is_file()
 
