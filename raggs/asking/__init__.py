@@ -7,6 +7,7 @@ Imports: leaves.
 
 from __future__ import annotations
 
+from raggs.asking.difficulty import DIFFICULTIES, Difficulty, difficulties
 from raggs.asking.extractive import Extracted, Section, clipped, extract
 from raggs.asking.filters import (
     THRESHOLDS,
@@ -18,23 +19,34 @@ from raggs.asking.filters import (
     irrelevant,
     thresholds_for,
 )
+from raggs.asking.leakage import LeakageSummary, WordWeights, leakage, summarise_leakage
+from raggs.asking.split import Part, part_of
 from raggs.asking.windows import SIZE, Window, pair_windows, stratified_windows
 
 __all__ = [
+    "DIFFICULTIES",
     "SIZE",
     "THRESHOLDS",
+    "Difficulty",
     "Duplicate",
     "Extracted",
     "Irrelevant",
+    "LeakageSummary",
+    "Part",
     "Section",
     "Thresholds",
     "Window",
+    "WordWeights",
     "clipped",
+    "difficulties",
     "duplicates",
     "excerpt_cosines",
     "extract",
     "irrelevant",
+    "leakage",
     "pair_windows",
+    "part_of",
     "stratified_windows",
+    "summarise_leakage",
     "thresholds_for",
 ]

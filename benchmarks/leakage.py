@@ -1,0 +1,107 @@
+"""Does leakage tell which questions flatter lexical search? Recall of BM25 less that of vectors, by leakage.
+
+    python benchmarks/leakage.py FOLDER QUESTIONS [--chunker recursive:200] [--embedder wordllama] [-k 5]
+
+All documents are cut, all chunks searched together by BM25 (k1 1.5, b 0.75) and by vectors, and the characters of the
+excerpts that are found counted (`raggs.spans`). Questions are put in thirds by their leakage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import spearmanr
+
+from raggs import chunkers, embedders, queries
+from raggs.asking.leakage import WordWeights, leakage, summarise_leakage
+from raggs.chunkers.base import ChunkerConfig
+from raggs.chunking.cutting import cut
+from raggs.chunking.documents import read_documents
+from raggs.chunking.questions import place_questions
+from raggs.chunking.specs import parse_spec
+from raggs.embedders.base import EmbedderConfig
+from raggs.indexes.analysis import words_of
+from raggs.indexes.exact import search
+from raggs.languages import quiet_bm25s
+from raggs.spans import Line, Ruler, Target, score
+from raggs.workshop import Workshop, open_queries
+
+PARTS = 3
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--chunker", default="recursive:200")
+    parser.add_argument("--embedder", default="wordllama")
+    parser.add_argument("-k", type=int, default=5)
+    options = parser.parse_args()
+    documents = read_documents(options.folder)
+    config = queries.REGISTRY.load(options.questions.suffix[1:]).Config.model_validate({"path": options.questions})
+    read = open_queries(config)
+    asked = place_questions(read, documents, options.questions)
+    with tempfile.TemporaryDirectory() as folder:
+        workshop = Workshop(Path(folder))
+        chunks = cut(workshop.chunker(parse_spec(options.chunker, chunkers.REGISTRY, ChunkerConfig)), documents)
+        embedder = workshop.embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
+        vectors, aimed = embedder.embed(chunks.texts), embedder.embed_queries(asked.texts)
+        workshop.close()
+    words = [words_of(text, "en") for text in chunks.texts]
+    sought = [words_of(text, "en") for text in asked.texts]
+    target = Target(asked.questions, chunks.spans, Line.of(documents.lengths), Ruler.characters())
+    found = {
+        "BM25": lexical(words, sought, options.k),
+        "vectors": search(vectors, np.arange(len(vectors), dtype=np.int32), aimed, options.k).positions,
+    }
+    recall = {name: score(target, rows, options.k).values["recall"] for name, rows in found.items()}
+    weights = WordWeights.of(words)
+    excerpts = [[words_of(each.text, "en") for each in read[qid].references] for qid in asked.ids]
+    values = np.array([leakage(one, every, weights) for one, every in zip(sought, excerpts, strict=True)])
+    report(values, recall["BM25"], recall["vectors"])
+
+
+def lexical(words: list[list[str]], sought: list[list[str]], k: int) -> np.ndarray:
+    """The first `k` chunks by BM25, ties in their order; -1 behind the last."""
+    numbers: dict[str, int] = {}
+    codes = [[numbers.setdefault(word, len(numbers)) for word in each] for each in words]
+    bm25 = quiet_bm25s().BM25(method="lucene", backend="numpy")
+    bm25.index((codes, numbers), show_progress=False)
+    rows = np.full((len(sought), k), -1, dtype=np.int64)
+    for row, each in zip(rows, sought, strict=True):
+        scores = bm25.get_scores_from_ids([numbers[word] for word in each if word in numbers] or [0])
+        best = np.argsort(-scores, kind="stable")[:k]
+        row[: len(best)] = best
+    return rows
+
+
+def report(values: np.ndarray, lexical_: np.ndarray, dense: np.ndarray) -> None:
+    """Thirds by leakage, and the rank correlation of leakage and gain."""
+    gain = lexical_ - dense
+    print(summarise_leakage(values))
+    print("\n| leakage | questions | BM25 | vectors | BM25 less vectors | 95 % |\n|---|---|---|---|---|---|")
+    for rows in np.array_split(np.argsort(values, kind="stable"), PARTS):
+        (low, high) = bootstrap(gain[rows])
+        print(
+            f"| {values[rows].min():.2f} to {values[rows].max():.2f} | {len(rows)} | {lexical_[rows].mean():.3f} "
+            f"| {dense[rows].mean():.3f} | {gain[rows].mean():+.3f} | {low:+.3f} to {high:+.3f} |"
+        )
+    rho = spearmanr(values, gain)
+    print(
+        f"\nSpearman of leakage and gain: {rho.statistic:+.3f} (p {rho.pvalue:.1e}); gain over all {gain.mean():+.3f}"
+    )
+
+
+def bootstrap(values: np.ndarray) -> tuple[float, float]:
+    """95 % of the mean, over resampled questions."""
+    chance = np.random.default_rng(0)
+    drawn = chance.choice(values, (10_000, len(values))).mean(axis=1)
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return float(low), float(high)
+
+
+if __name__ == "__main__":
+    main()
