@@ -23,15 +23,32 @@ from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
+from raggs.golden.projecting import USUAL as USUAL_RULE
 from raggs.golden.systems import open_systems
 from raggs.metrics.columns import Scale
 from raggs.metrics.hits import Ties
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
+from raggs.spans import Rule
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
+PROJECTED = (*GRADED[:1], "span_recall4", "span_precision4", *GRADED[1:])
 OTHERS = ("ndcg", "recall", "precision", "mrr", "map", "hit")
 OF_SAMPLES = ("hit", "recall", "precision", "mrr", "ndcg")
 DEFAULT_CUTOFF = 10
+
+
+@dataclass(frozen=True)
+class ProjectionRequest:
+    """How grades are carried over.
+
+    Attributes:
+        corpora: ``[SYSTEM=]PATH`` each: a configuration or a run directory, whose corpus the lists are of. Without a
+            name for all systems that have none of their own.
+        rule: by which grades are earned.
+    """
+
+    corpora: tuple[str, ...] = ()
+    rule: Rule = USUAL_RULE
 
 
 @dataclass(frozen=True)
@@ -41,10 +58,12 @@ class JudgedFiles:
     Attributes:
         golden: a run directory or a file of labels.
         runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
+        projection: whether, and how, the grades are carried over to systems whose corpus is cut in another way.
     """
 
     golden: Path
     runs: tuple[str, ...]
+    projection: ProjectionRequest | None = None
 
 
 @dataclass(frozen=True)
@@ -168,9 +187,15 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
     golden = open_golden(subject.golden)
     known = golden.judgments(None if ends is None else Scale.of(*ends))
     judgments = _on_scale(known, request.scale)
-    usual = _Usual(GRADED if judgments.qrels.scale.golden else OTHERS, DEFAULT_CUTOFF, always=False)
-    scoring, analyses = _scoring(request, usual), _analyses(request.analyses)
-    report = make_report(judgments, list(open_systems(list(subject.runs))), scoring, analyses)
+    systems = list(open_systems(list(subject.runs)))
+    names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else OTHERS
+    if subject.projection is not None:
+        from raggs.app.projection import projected  # late: other evaluations open no corpus
+
+        judgments, systems = projected(golden, judgments, systems, subject.projection)
+        names = GRADED if request.measures.condensed else PROJECTED
+    scoring = _scoring(request, _Usual(names, DEFAULT_CUTOFF, always=False))
+    report = make_report(judgments, systems, scoring, _analyses(request.analyses))
     return report.model_copy(update={"notes": (golden.lacks, *report.notes)}) if golden.lacks else report
 
 

@@ -11,14 +11,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
+from raggs.app.stored import stored_config
 from raggs.artifacts import JudgeRecord, MergeRecord, Query
 from raggs.config.models import RunConfig
 from raggs.decision.holes import Hole
-from raggs.errors import BudgetError, DataError, UsageError
+from raggs.errors import BudgetError, UsageError
 from raggs.golden.opened import open_golden
 from raggs.llm.credentials import require_keys
 from raggs.manifests.store import RunStore
@@ -121,9 +120,4 @@ def _golden_run(golden: Path) -> RunConfig:
         remedy = "labels have no judge; make a golden set with raggs run, or judge the passages yourself"
         raise UsageError("--judge-holes needs a run of raggs as golden set", where=golden, remedy=remedy)
     open_golden(golden)
-    try:
-        return RunConfig.model_validate(dict(store.manifest().config))
-    except ValidationError as error:
-        raise DataError(
-            "its manifest has no configuration that can be used", where=golden, remedy="run it again"
-        ) from error
+    return stored_config(golden)

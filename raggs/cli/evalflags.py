@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         GateRequest,
         JudgedFiles,
         MeasureRequest,
+        ProjectionRequest,
         SampleFiles,
         ScaleRequest,
     )
@@ -36,6 +37,17 @@ Runs = Annotated[
         "-r",
         metavar="[NAME=]FILE|RUN",
         help="What a system returned (TREC, CSV, ranx JSON; .gz), or a run directory for its retrievers. Repeatable.",
+    ),
+]
+Project = Annotated[
+    bool, typer.Option("--project", help="Carry the grades over to systems whose documents are cut in another way.")
+]
+Corpora = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--corpus",
+        metavar="[SYSTEM=]CONFIG|RUN",
+        help="With --project: the corpus of lists that are no run directory. Repeatable.",
     ),
 ]
 Measures = Annotated[
@@ -111,6 +123,8 @@ class SubjectFlags:
     run: Runs = None
     samples: SamplesFile = None
     outputs: OutputsFile = None
+    project: Project = False
+    corpus: Corpora = None
 
     def request(self) -> JudgedFiles | SampleFiles:
         """Judged files, or samples.
@@ -123,12 +137,21 @@ class SubjectFlags:
         if self.samples is None and self.outputs is None:
             if self.golden is None or not self.run:
                 raise UsageError("what is scored, and against what?", remedy="raggs eval --golden RUN|QRELS --run FILE")
-            return JudgedFiles(self.golden, tuple(self.run))
+            return JudgedFiles(self.golden, tuple(self.run), self._projection())
         if self.samples is None or self.outputs is None:
             raise UsageError("--samples and --outputs belong together", remedy="give both")
         if self.golden is not None or self.run:
             raise UsageError("--samples stands for --golden and --run", remedy="give one of both")
+        if self.project or self.corpus:
+            raise UsageError("samples have no places to project", remedy="--project goes with --golden RUN")
         return SampleFiles(self.samples, self.outputs)
+
+    def _projection(self) -> ProjectionRequest | None:
+        from raggs.app.evaluate import ProjectionRequest
+
+        if self.corpus and not self.project:
+            raise UsageError("--corpus says whose passages grades are carried over to", remedy="add --project")
+        return ProjectionRequest(tuple(self.corpus or ())) if self.project else None
 
 
 @dataclass(frozen=True)

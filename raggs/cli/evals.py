@@ -38,6 +38,8 @@ def eval_(
       raggs eval -g qrels.txt -r bm25.trec -r new=dense.trec.gz -b bm25
       raggs eval -g runs/demo -r bm25.trec -m ndcg@10,E[recall@20] --bounds
       raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55
+      raggs eval -g runs/at200 -r runs/at400 --project
+      raggs eval -g runs/at200 -r bm25.trec --project --corpus at400.yaml
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate

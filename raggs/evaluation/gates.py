@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from raggs.errors import DataError, NotFoundError, PartialError
 from raggs.evaluation.models import Number, Report, SystemPart
+from raggs.evaluation.projected import rule_words
 from raggs.inputs import read_whole
 from raggs.jsonl import first_fault
 from raggs.metrics.stats import compare
@@ -137,9 +138,19 @@ def _other(report: Report, before: Report) -> str:
         return f"with other gains ({_listed(theirs.gains)}, here {_listed(ours.gains)})"
     if report.ties != before.ties:
         return f"with --ties {before.ties}, here {report.ties}"
+    if other := _carried(before, report):
+        return other
     if report.condensed != before.condensed:
         return "with condensed lists" if before.condensed else "with whole lists, here condensed"
     return ""
+
+
+def _carried(before: Report, report: Report) -> str:
+    """What tells two results apart where grades were carried over to other passages in one of them."""
+    then, now = ({rule_words(each.projection) for each in side.systems if each.projection} for side in (before, report))
+    if not then or not now:
+        return "" if then == now else f"{'with' if then else 'without'} --project"
+    return "" if then == now else f"by another rule of --project ({'; '.join(sorted(then))})"
 
 
 def _listed(gains: Sequence[float]) -> str:

@@ -8,6 +8,7 @@ from raggs.evaluation.analyses import REGISTRY
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
 from raggs.evaluation.models import Number, Report, ScorePart
+from raggs.evaluation.projected import projections
 from raggs.evaluation.words import MARKS, interval, judgments
 from raggs.metrics.names import glossary
 
@@ -23,7 +24,8 @@ def lay_out(report: Report) -> Document:
     ranged = any(score.low is not None for _, score in _each(report))
     signs = (Legend("[ ]", interval(report)) if ranged else None, *(analysis.legend(report) for analysis in analyses))
     legend = tuple(filter(None, signs))
-    scores = Section("Scores", (judgments(report.golden),), _scores(report), legend, _terms(report))
+    said = (judgments(report.golden), *projections(report))
+    scores = Section("Scores", said, _scores(report), legend, _terms(report))
     return Document("Evaluation", scores, sections, report.notes, report.warnings)
 
 

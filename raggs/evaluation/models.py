@@ -103,6 +103,23 @@ class AnswersPart(Part):
     queries: int
 
 
+class ProjectionPart(Part):
+    """The golden set as it falls on the passages of a system that are cut in another way."""
+
+    corpus: str | None = Field(description="hash of the content of the system's corpus")
+    judged_corpus: str | None = Field(description="hash of the content of the corpus that was judged")
+    by: Literal["cover", "share", "mean", "max"] = Field(description="how characters give a passage its grade")
+    least: float = Field(description="the share of characters that a grade needs")
+    known: float = Field(description="a passage less judged than this share is a hole, unless it earned `proof`")
+    proof: int
+    overlap: Literal["highest", "lowest"] = Field(description="what a character is worth that several passages hold")
+    passages: int = Field(description="passages of the system's corpus that got a grade, over all queries")
+    holes: int = Field(description="passages that hold something judged and got none")
+    lost: float = Field(description="share of the judged characters that no passage of the system's corpus holds")
+    cutoff: int
+    judged: Number = Field(description="share of the characters retrieved up to the cutoff that are judged")
+
+
 class SystemPart(Part):
     """One system."""
 
@@ -116,6 +133,7 @@ class SystemPart(Part):
     bottleneck: tuple[BottleneckPart, ...] = ()
     robustness: tuple[RobustnessPart, ...] = ()
     answers: AnswersPart | None = None
+    projection: ProjectionPart | None = None
 
 
 class ComparisonPart(Part):

@@ -8,6 +8,7 @@ from itertools import chain
 
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import GoldenPart, Number, Report, ScorePart, SystemPart, number
+from raggs.evaluation.projected import projection_part
 from raggs.evaluation.strangers import doubt_of, harmless_note
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.judgments import Judgments
@@ -79,6 +80,7 @@ def _system(study: Study, system: System) -> SystemPart:
         unknown=hits.unknown,
         tied=int(hits.tied.sum()),
         scores={measure: score_part(interval) for measure, interval in intervals.items()},
+        projection=projection_part(system.projection, hits, study.cutoff) if system.projection else None,
     )
 
 

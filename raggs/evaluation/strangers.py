@@ -13,6 +13,7 @@ import numpy as np
 from raggs.errors import DataError
 from raggs.evaluation.models import Number
 from raggs.golden.judgments import Judgments
+from raggs.golden.places import same_documents
 from raggs.golden.systems import System
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
@@ -24,6 +25,12 @@ HOLES = 0.5  # of the shown passages; above it, most of what a score is about is
 MET = 0.1  # of the queries with a list, those where it holds a judged passage
 HARMLESS = 0.1  # holes beside which harm says so
 
+ELSEWHERE = (
+    "evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
+    "(raggs export --format trec) and name the file"
+)
+RECUT = "both are cut from the same documents: --project carries the grades over by their places"
+
 
 def check_corpus(judgments: Judgments, system: System) -> None:
     """Refuse lists from another corpus than the judgments are about.
@@ -32,12 +39,12 @@ def check_corpus(judgments: Judgments, system: System) -> None:
         DataError: both are known, and differ.
     """
     if other := system.origin.other_corpus(judgments.origin):
+        recut = same_documents(judgments.source, system.source)
         raise DataError(
             f"was retrieved from another corpus than {judgments.source} was judged on (content {other}), so equal ids "
             "mean other texts",
             where=system.source,
-            remedy="evaluate it against a set of its own corpus; if the ids do mean the same texts, export its lists "
-            "(raggs export --format trec) and name the file",
+            remedy=RECUT if recut else ELSEWHERE,
         )
 
 

@@ -96,18 +96,25 @@ def study_systems(judgments: Judgments, systems: Sequence[System], scoring: Scor
 
 
 def _made(judgments: Judgments, system: System, hits: Mapping[str, Hits], scoring: Scoring) -> bool | None:
-    """Whether the set says that it was pooled from a system; None where it was not, as far as its lists show."""
+    """Whether the set says that it was pooled from a system; None where it was not, as far as its lists show.
+
+    A set that was projected has the pool of no system that is cut in another way.
+    """
+    if system.projection:
+        return None
     if system.origin.retrieved is not None and system.origin.retrieved == judgments.origin.retrieved:
         return True
     return False if holes_at(hits[system.name], max(scoring.cutoffs)) == 0 and not scoring.condensed else None
 
 
 def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
-    """Where a system put the judged passages, with all that `scoring` says of its lists.
+    """Where a system put the judged passages, or those with a projected grade, as `scoring` says of its lists.
 
     Raises:
         DataError: no query in common, or lists of another corpus.
     """
+    projection = system.projection
+    judgments = projection.judgments if projection else judgments
     check_corpus(judgments, system)
     hits = find_hits(judgments.qrels, system.run, scoring.ties)
     if not hits.returned.any():
@@ -117,6 +124,8 @@ def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
             where=system.source,
             remedy="make both name queries in the same way",
         )
+    if projection:
+        hits = replace(hits, reading=projection.reading(system.run, scoring.ties, system.source))
     facets = {**judgments.facets, **scoring.facets}
     if facets:
         hits = replace(hits, facet=judgments.qrels.facets(facets))

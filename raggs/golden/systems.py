@@ -11,6 +11,7 @@ from urllib.parse import unquote
 from raggs.errors import DataError, UsageError
 from raggs.golden.base import FUSED, RUNS
 from raggs.golden.origin import UNKNOWN, Origin, edited, origin_of
+from raggs.golden.projecting import Projection
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
 
@@ -24,6 +25,7 @@ class System:
         origin: what is known of whence they are.
         derived: whether they are made of the other systems of the same run.
         edits: sentences on files that are not what their run wrote.
+        projection: the golden set on the passages of the system's corpus; None where it is of that corpus.
     """
 
     name: str
@@ -32,6 +34,7 @@ class System:
     origin: Origin = UNKNOWN
     derived: bool = False
     edits: tuple[str, ...] = ()
+    projection: Projection | None = None
 
 
 def open_systems(specs: list[str]) -> Iterator[System]:

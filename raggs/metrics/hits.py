@@ -15,6 +15,7 @@ import numpy as np
 from raggs.arrays import Flags, Floats, Ints
 from raggs.metrics.columns import Qrels, Run
 from raggs.metrics.ids import pair_keys
+from raggs.metrics.reading import Reading
 
 Ties = Literal["trec", "file"]
 
@@ -37,6 +38,7 @@ class Hits:
         facet: shape (m,), a number for the facet of each judgment, -1 for none; None where facets are not known.
         answer_rank: shape (queries,), the first rank whose text contains the answer, inf for none, NaN where there is
             no answer to look for; None where texts are not known.
+        reading: the retrieved passages in characters; None where places are not known, or of condensed lists.
     """
 
     qrels: Qrels
@@ -51,6 +53,7 @@ class Hits:
     unknown: int = 0
     facet: Ints | None = None
     answer_rank: Floats | None = None
+    reading: Reading | None = None
 
     @cached_property
     def grade(self) -> Ints:
@@ -105,6 +108,7 @@ class Hits:
             size=size,
             length=length,
             tied=np.bincount(self.query, weights=size > 1, minlength=len(length)).astype(np.int64),
+            reading=None,
         )
 
 

@@ -16,7 +16,7 @@ from raggs.metrics import Scale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY
 
-SPECIAL = {"ra_nwg_novel", "containment"}  # need facets, or texts
+SPECIAL = {"ra_nwg_novel", "containment", "span_recall4", "span_precision4"}  # need facets, texts or places
 GRID = [(alpha, cap4, cap3) for alpha in (0, 0.5, 1, 2) for cap4 in (0.75, 1.0) for cap3 in (0.20, 0.25, 0.33)]
 
 

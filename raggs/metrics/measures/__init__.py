@@ -28,6 +28,8 @@ REGISTRY: Registry[Measure] = Registry(
         "proc_n_recall4": "raggs.metrics.measures.ceilings:ProcNRecall4",
         "pct_proc_ra_nwg": "raggs.metrics.measures.ceilings:PctProcRaNwg",
         "pct_proc_n_recall4": "raggs.metrics.measures.ceilings:PctProcNRecall4",
+        "span_recall4": "raggs.metrics.measures.span4:SpanRecall4",
+        "span_precision4": "raggs.metrics.measures.span4:SpanPrecision4",
         "ra_nwg_novel": "raggs.metrics.measures.novel:RaNwgNovel",
         "udcg": "raggs.metrics.measures.udcg:Udcg",
         "hit": "raggs.metrics.measures.hit:Hit",

@@ -1,0 +1,121 @@
+"""Carry a golden set over to the corpora of systems that are cut in another way: which corpus is whose, and opening it.
+
+A run directory knows its own corpus; of a file of lists somebody must say it. Nothing is scored on a corpus that is not
+the one a run searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raggs.app.addresses import permit
+from raggs.app.evaluate import ProjectionRequest
+from raggs.app.stored import stored_config
+from raggs.config.load import load_config
+from raggs.config.models import RunConfig
+from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.golden.base import GoldenSet
+from raggs.golden.judgments import Judgments
+from raggs.golden.places import JudgedPlaces, judged_places
+from raggs.golden.projecting import USUAL, Projection, project_onto
+from raggs.golden.systems import System
+from raggs.manifests.store import RunStore
+from raggs.pipeline.events import Listener, silent
+from raggs.spans import Rule
+from raggs.text import did_you_mean
+from raggs.workshop import Workshop
+
+NAME_IT = "--corpus CONFIG names the configuration whose corpus it is (SYSTEM=CONFIG for one system)"
+
+
+def projected(
+    golden: GoldenSet,
+    judgments: Judgments,
+    systems: Sequence[System],
+    asked: ProjectionRequest,
+    listen: Listener = silent,
+) -> tuple[Judgments, list[System]]:
+    """The systems with the golden set on the passages of each one's corpus, and the set without the doubt about its
+    labels, which nobody can carry over.
+
+    Raises:
+        UsageError: a corpus is named for no system.
+        NotFoundError, DataError: a system's corpus is not known or not what it searched; passages have no places, or
+            other texts than were judged.
+    """
+    named = _named(asked.corpora, [system.name for system in systems])
+    places = judged_places(golden, judgments)
+    made: dict[Path, Projection] = {}
+    found = []
+    for system in systems:
+        path = named.get(system.name) or _own(system) or named.get("")
+        if path is None:
+            raise DataError("says nothing of its corpus", where=system.source, remedy=NAME_IT)
+        if path not in made:
+            made[path] = project_corpus(places, _config(path), asked.rule, listen)
+        found.append(replace(system, projection=_fitting(made[path], system)))
+    return replace(judgments, doubt=None), found
+
+
+def project_corpus(
+    places: JudgedPlaces, config: RunConfig, rule: Rule = USUAL, listen: Listener = silent
+) -> Projection:
+    """A golden set on the passages of a configuration's corpus, which is read, and cut where that was not done yet.
+
+    Raises:
+        NotFoundError, DataError: the corpus cannot be read, has no places, or other texts than were judged.
+    """
+    permit(config, ())
+    workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
+    try:
+        corpus = workshop.corpus(config.corpus)
+        return project_onto(places, corpus.store, corpus.store.content_hash, corpus.place, rule)
+    except NotFoundError as error:
+        error.remedy = NAME_IT
+        raise
+    finally:
+        workshop.close()
+
+
+def _fitting(projection: Projection, system: System) -> Projection:
+    """The projection, where it is onto the corpus that the system searched.
+
+    Raises:
+        DataError: it is not.
+    """
+    if other := projection.origin.other_corpus(system.origin):
+        raise DataError(
+            f"searched another corpus than {projection.cut.place} now is (content {other})",
+            where=system.source,
+            remedy=f"run it again, or {NAME_IT}",
+        )
+    return projection
+
+
+def _named(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
+    """The corpora by system; for all others by "".
+
+    Raises:
+        UsageError: there is no such system, or two corpora for one.
+    """
+    found: dict[str, Path] = {}
+    for spec in specs:
+        name, _, place = ("", "", spec) if Path(spec).exists() else spec.rpartition("=")
+        if name and name not in systems:
+            raise UsageError(f"--corpus {spec}: no system is called {name}", remedy=did_you_mean(name, systems))
+        if name in found:
+            raise UsageError(f"--corpus {spec}: a second corpus for {name or 'all'}", remedy="write SYSTEM=CONFIG")
+        found[name] = Path(place)
+    return found
+
+
+def _own(system: System) -> Path | None:
+    """The run directory that a system is of; None for a file."""
+    path = Path(system.source)
+    return path if path.is_dir() and RunStore(path).exists else None
+
+
+def _config(path: Path) -> RunConfig:
+    return stored_config(path) if path.is_dir() else load_config(path).run

@@ -1,0 +1,67 @@
+"""What a report says of a golden set that was carried over to passages cut in another way: by which rule, onto how many
+passages, and how much of what was retrieved is judged at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raggs.evaluation.models import Number, ProjectionPart, Report, number
+from raggs.golden.projecting import Projection
+from raggs.metrics.hits import Hits
+from raggs.text import plural
+
+LOST = 0.05  # of the judged characters; what is lost at cuts is white space
+
+
+def projection_part(projection: Projection, hits: Hits, cutoff: int) -> ProjectionPart:
+    """What is to be known of a projection, and of a system's lists up to a cutoff."""
+    rule, found = projection.rule, projection.projected
+    return ProjectionPart(
+        corpus=projection.origin.corpus,
+        judged_corpus=projection.judged.golden.origin.corpus,
+        by=rule.by,
+        least=rule.least,
+        known=rule.known,
+        proof=rule.proof,
+        overlap=rule.overlap,
+        passages=len(found.grade) - found.holes,
+        holes=found.holes,
+        lost=projection.lost,
+        cutoff=cutoff,
+        judged=None if hits.reading is None else number(hits.reading.judged_share(cutoff)),
+    )
+
+
+def projections(report: Report) -> Iterator[str]:
+    """A sentence on the rule, and one for all systems on which the set fell alike."""
+    parts = {system.name: system.projection for system in report.systems if system.projection}
+    for rule in dict.fromkeys(rule_words(part) for part in parts.values()):
+        yield f"projected: {rule}"
+    for said in dict.fromkeys(_fall(part) for part in parts.values()):
+        names = [name for name, part in parts.items() if _fall(part) == said]
+        shares = ", ".join(f"{name} {_share(parts[name].judged)}" for name in names)
+        yield f"{said}; of the characters that the top {parts[names[0]].cutoff} shows are judged: {shares}"
+
+
+def rule_words(part: ProjectionPart) -> str:
+    """The rule as a clause."""
+    share = f"{part.least:.0%}"
+    earned = {
+        "cover": f"the highest grade of {share} of its judged characters, or of a judged passage it holds {share} of",
+        "share": f"the highest grade of {share} of its judged characters",
+        "mean": "the mean grade of its judged characters",
+        "max": "the highest grade of its characters",
+    }[part.by]
+    shared = "" if part.overlap == "highest" else ", where judged passages overlap the lower grade"
+    return f"a passage gets {earned}{shared}; judged below {part.known:.0%} and graded below {part.proof}, it is a hole"
+
+
+def _fall(part: ProjectionPart) -> str:
+    """How the set fell on a corpus."""
+    onto = f" onto the corpus {part.corpus[:12]}" if part.corpus else ""
+    lost = f", {part.lost:.0%} of the judged text in no passage" if part.lost > LOST else ""
+    return f"{plural(part.passages, 'passage')} with a grade and {plural(part.holes, 'hole')}{onto}{lost}"
+
+
+def _share(share: Number) -> str:
+    return "–" if share is None else f"{share:.0%}"
