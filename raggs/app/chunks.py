@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from raggs import chunkers, embedders, queries
-from raggs.adapter import AdapterConfig
 from raggs.app.beside import beside, in_loop
+from raggs.app.cutting import LEDGER, STAGE
+from raggs.artifacts import Query
 from raggs.chunkers.base import ChunkerConfig
+from raggs.chunkers.paid import PaidChunker
 from raggs.chunking.comparing import Embedding, Study, compare_chunkers, system_names
-from raggs.chunking.cutting import cut
-from raggs.chunking.documents import read_documents
+from raggs.chunking.cutting import Cut, cut
+from raggs.chunking.documents import Documents, read_documents
+from raggs.chunking.making import Made, make_cuts
 from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
 from raggs.chunking.specs import parse_spec, split_names
 from raggs.chunking.vectors import KeptVectors
 from raggs.chunking.writers import write_files
 from raggs.embedders.base import EmbedderConfig
-from raggs.errors import UsageError
-from raggs.llm import BudgetSettings
+from raggs.errors import ProviderError, UsageError
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.llm.credentials import require_keys
 from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building
 from raggs.queries.base import format_of
 from raggs.spans import MIN, Cutoff
-from raggs.text import did_you_mean
+from raggs.text import did_you_mean, plural
 from raggs.workshop import Chunker, Embedder, Workshop, open_queries
 
 DEFAULT = "5"
@@ -44,7 +49,8 @@ class ChunkRequest:
         unit: what lengths count.
         compat: whether the report's code is followed in place of its formulas.
         seed: of resamples.
-        max_usd: what embedders may cost.
+        max_usd: what embedders and chunkers may cost, over all comparisons that go to one folder.
+        llm: how language models are asked; None: as by default.
     """
 
     corpus: Path
@@ -57,6 +63,25 @@ class ChunkRequest:
     compat: bool = False
     seed: int = 0
     max_usd: float = 5.0
+    llm: LLMSettings | None = None
+
+    def workshop(self, out: Path, listen: Listener = silent) -> Workshop:
+        """That makes the parts, with its caches below `out`."""
+        return Workshop(out, self.llm, BudgetSettings(max_usd=self.max_usd), hear=listen)
+
+    def chunker_specs(self) -> dict[str, ChunkerConfig]:
+        """The chunkers' settings by name.
+
+        Raises:
+            UsageError: there is none, or a name that stands for no chunker.
+        """
+        names = split_names(self.chunkers, "chunker", "see: raggs list chunkers")
+        return {name: parse_spec(name, chunkers.REGISTRY, ChunkerConfig) for name in names}
+
+    def embedder_specs(self) -> dict[str, EmbedderConfig]:
+        """The same of the embedders."""
+        names = split_names(self.embedders, "embedder", "see: raggs list embedders")
+        return {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
 
 
 @dataclass(frozen=True)
@@ -75,7 +100,8 @@ def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent) -> 
     """
     if in_loop():
         return beside(lambda hear: eval_chunks(request, out, hear), listen)
-    workshop = Workshop(out, budget=BudgetSettings(max_usd=request.max_usd), hear=listen)
+    workshop = request.workshop(out, listen)
+    workshop.ledger.turn_to(out / LEDGER, STAGE)
     try:
         report = compare_chunkers(_study(request, workshop, listen))
     finally:
@@ -90,10 +116,13 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
     if request.baseline is not None and request.baseline not in names:
         raise UsageError(f"no system is called {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
     documents = read_documents(request.corpus)
+    asked = place_questions(open_questions(request, listen), documents, request.questions)
+    made = _make(cutters, documents, workshop, listen)
     return Study(
         documents=documents,
-        asked=place_questions(open_queries(_format(request.questions), listen), documents, request.questions),
-        cuts={name: cut(each, documents, compat=request.compat) for name, each in cutters.items()},
+        asked=asked,
+        cuts={name: _cut(each, documents, made.get(name), request) for name, each in cutters.items()},
+        notes=tuple(note for name, each in made.items() for note in each.notes(name)),
         embeddings=embeddings,
         cutoffs=cutoffs,
         baseline=request.baseline,
@@ -104,17 +133,47 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
 
 
 def _chunkers(request: ChunkRequest, workshop: Workshop) -> dict[str, Chunker]:
-    names = split_names(request.chunkers, "chunker", "see: raggs list chunkers")
-    found = {name: workshop.chunker(parse_spec(name, chunkers.REGISTRY, ChunkerConfig)) for name in names}
+    found = {name: workshop.chunker(spec) for name, spec in request.chunker_specs().items()}
     for each in found.values():
         each.check()
     return found
 
 
+def _make(
+    cutters: Mapping[str, Chunker], documents: Documents, workshop: Workshop, listen: Listener
+) -> dict[str, Made]:
+    """What of the documents is cut by those chunkers that are paid.
+
+    Raises:
+        ProviderError: a document could not be cut.
+    """
+    found = {}
+    for name, chunker in cutters.items():
+        if isinstance(chunker, PaidChunker):
+            require_keys(chunker.models, workshop.llm.settings)
+            total = len(documents.names)
+            tell = partial(_told, listen, f"cuts of {name}", total)
+            found[name] = make_cuts(chunker, documents.whole, workshop, tell)
+            if failed := found[name].failed:
+                raise ProviderError(
+                    f"{name}: {len(failed)} of {plural(total, 'document')} could not be cut, first: {failed[0]}"
+                )
+    return found
+
+
+def _told(listen: Listener, what: str, total: int, done: int) -> None:
+    listen(Building(what, done, total))
+
+
+def _cut(chunker: Chunker, documents: Documents, made: Made | None, request: ChunkRequest) -> Cut:
+    """The chunks; what a model took for cutting is of the chunker's time."""
+    found = cut(chunker, documents, compat=request.compat)
+    return found if made is None else replace(found, seconds=found.seconds + made.seconds)
+
+
 def _embeddings(request: ChunkRequest, workshop: Workshop, listen: Listener) -> dict[str, Embedding]:
-    names = split_names(request.embedders, "embedder", "see: raggs list embedders")
-    specs = {name: parse_spec(name, embedders.REGISTRY, EmbedderConfig) for name in names}
-    return {name: _embedding(name, workshop.embedder(spec), workshop, listen) for name, spec in specs.items()}
+    specs = request.embedder_specs().items()
+    return {name: _embedding(name, workshop.embedder(spec), workshop, listen) for name, spec in specs}
 
 
 def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listener) -> Embedding:
@@ -124,8 +183,15 @@ def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listen
     return Embedding(KeptVectors(embedder, workshop.places.vectors, tell).of, embedder.embed_queries)
 
 
-def _format(path: Path) -> AdapterConfig:
-    return queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path})
+def open_questions(request: ChunkRequest, listen: Listener = silent) -> Mapping[str, Query]:
+    """The questions by id.
+
+    Raises:
+        UsageError: the file's name has no ending that tells its format.
+        RaggsError: it is missing or malformed.
+    """
+    path = request.questions
+    return open_queries(queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path}), listen)
 
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:

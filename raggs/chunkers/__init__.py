@@ -1,6 +1,6 @@
 """Chunkers by name, who cut documents into passages with exact places: one file and one line each (see `base.Chunker`).
 
-Imports: embedders, leaves.
+Imports: embedders, prompts, llm, leaves.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ REGISTRY: Registry[Chunker] = Registry(
     "raggs.chunkers.base:Chunker",
     {
         "cluster": "raggs.chunkers.cluster:ClusterChunker",
+        "llm": "raggs.chunkers.llm:LlmChunker",
         "markdown": "raggs.chunkers.markdown:MarkdownChunker",
         "paragraphs": "raggs.chunkers.paragraphs:ParagraphsChunker",
         "python": "raggs.chunkers.python:PythonChunker",

@@ -18,7 +18,11 @@ from raggs.errors import PrerequisiteError, ProviderError
 from raggs.settings import Causes
 
 if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
     from raggs.embedders.base import Embedder, EmbedderConfig
+    from raggs.llm import LLM
 
 Place = tuple[int, int]  # the first character, and the first after the last
 
@@ -52,10 +56,28 @@ def no_embedders(spec: EmbedderConfig) -> Embedder:
 
 
 @dataclass(frozen=True)
+class Asking:
+    """How a chunker asks language models.
+
+    Attributes:
+        llm: the models.
+        loop: in which they are asked.
+        cuts: the folder where cuts are kept.
+        pays: whether a document may be cut that was not cut before, which costs money.
+    """
+
+    llm: Callable[[], LLM]
+    loop: Callable[[], asyncio.Runner]
+    cuts: Path
+    pays: bool
+
+
+@dataclass(frozen=True)
 class ChunkerContext:
-    """What a chunker may use: embedders by their settings."""
+    """What a chunker may use: embedders by their settings; language models, where there are any."""
 
     embedder: Callable[[EmbedderConfig], Embedder] = no_embedders
+    asking: Asking | None = None
 
 
 class ChunkerConfig(AdapterConfig):

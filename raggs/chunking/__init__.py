@@ -4,5 +4,5 @@ Each way cuts all documents, the chunks of all documents are searched together, 
 the excerpts that answer (`raggs.spans`). Embeddings are kept by text: ways share those of the
 chunks that they share.
 
-Imports: workshop, evaluation, embedders, corpora, queries, chunkers, indexes, metrics, spans, leaves.
+Imports: stages, workshop, llm, evaluation, embedders, corpora, queries, chunkers, indexes, metrics, spans, leaves.
 """

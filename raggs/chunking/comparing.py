@@ -49,6 +49,7 @@ class Study:
         unit: what lengths count.
         compat: whether the report's code is followed.
         seed: of resamples.
+        notes: what a reader must know of the cuts.
     """
 
     documents: Documents
@@ -60,6 +61,7 @@ class Study:
     unit: Unit = "characters"
     compat: bool = False
     seed: int = 0
+    notes: Sequence[str] = ()
 
     @property
     def systems(self) -> dict[str, tuple[str, str]]:
@@ -102,7 +104,7 @@ def compare_chunkers(study: Study) -> ChunkReport:
             _system(name, cutoff, found, study) for name, every in scores.items() for cutoff, found in every.items()
         ),
         comparisons=comparisons,
-        notes=asked.notes,
+        notes=(*study.notes, *asked.notes),
     )
 
 

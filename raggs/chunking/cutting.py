@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from raggs.chunkers.base import Chunk, Chunker, Document
+from raggs.chunkers.base import Chunk, Chunker
 from raggs.chunking.documents import Documents
 from raggs.errors import DataError
 from raggs.spans import Spans, locate
@@ -39,11 +39,7 @@ def cut(chunker: Chunker, documents: Documents, *, compat: bool = False) -> Cut:
         DataError: no chunk came of them.
     """
     began = time.perf_counter()
-    found = [
-        (number, chunk)
-        for number, (name, text) in enumerate(zip(documents.names, documents.texts, strict=True))
-        for chunk in chunker.chunk(Document(text, name))
-    ]
+    found = [(number, chunk) for number, document in enumerate(documents.whole) for chunk in chunker.chunk(document)]
     seconds = time.perf_counter() - began
     if not found:
         raise DataError("no chunk came of the documents", where=documents.folder, remedy="choose another chunker")

@@ -5,10 +5,11 @@ A question may name a document without the file's ending, as the files of chunki
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from raggs.chunkers.base import Document
 from raggs.corpora.folder import FolderConfig, FolderCorpus
 from raggs.errors import DataError
 from raggs.text import did_you_mean
@@ -32,6 +33,11 @@ class Documents:
     def lengths(self) -> list[int]:
         """Of each, in characters."""
         return [len(text) for text in self.texts]
+
+    @property
+    def whole(self) -> Iterator[Document]:
+        """Each, to be cut."""
+        return map(Document, self.texts, self.names)
 
     def number(self, name: str) -> int | None:
         """Of the document of this name; without its ending where that is one document's alone."""

@@ -43,7 +43,8 @@ COMMANDS: dict[str, str | Group] = {
     "config": Group("Look at a configuration.", {"show": "configs:show"}),
     "prompts": Group("Read the prompts that come with raggs.", {"list": "prompts:list_", "show": "prompts:show"}),
     "chunks": Group(
-        "Compare ways of cutting documents, or look at one.", {"eval": "chunks:eval_", "show": "chunks:show"}
+        "Compare ways of cutting documents, look at one, or make one.",
+        {"eval": "chunks:eval_", "make": "cutting:make", "show": "chunks:show"},
     ),
     "cache": Group(
         "Look at the caches of a workspace, or empty them.",

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from raggs.cli.boundary import Debug
+from raggs.cli.cutting import show_costs
 from raggs.cli.options import ConfigFile, Json, Overrides
 from raggs.cli.plain import say, say_json
 
@@ -50,8 +51,11 @@ def eval_(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the resampled questions.")] = 0,
     max_usd: Annotated[
-        float, typer.Option("--max-usd", metavar="USD", min=0, help="The most that embedders may cost.")
+        float, typer.Option("--max-usd", metavar="USD", min=0, help="What models may cost, for all that goes to --out.")
     ] = 5.0,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
+    ] = False,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
     debug: Debug = False,
@@ -68,6 +72,7 @@ def eval_(
       raggs chunks eval --corpus docs --questions questions.csv \\
         --chunkers markdown --embedders wordllama,onnx:models/minilm
     """
+    from raggs.app.chunkcost import forecast_chunks
     from raggs.app.chunks import DEFAULT, ChunkRequest, eval_chunks
     from raggs.chunking.layout import lay_out
     from raggs.cli.evalviews import show_document
@@ -87,6 +92,9 @@ def eval_(
         seed=seed,
         max_usd=max_usd,
     )
+    if dry_run:
+        show_costs(forecast_chunks(request, out), max_usd, as_json=as_json)
+        return
     display = listener(quiet or as_json)
     with display or nullcontext():
         result = eval_chunks(request, out, display or silent)

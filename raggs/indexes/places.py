@@ -12,6 +12,7 @@ from pathlib import Path
 NOTES: Mapping[str, str] = {
     "llm": "paid answers: clearing them means paying again",
     "corpora": "passages as read; made again from the corpus",
+    "cuts": "where paid chunkers cut; made again from the paid answers",
     "vectors": "embeddings of passages and indexes over them; made again by the embedder",
     "rerank": "scores of rerankers of this machine; made again by the model",
     "bm25": "lexical indexes; made again from the passages",
@@ -43,6 +44,11 @@ class Places:
     def corpora(self) -> Path:
         """Passage stores, one file each."""
         return self.folder("corpora")
+
+    @property
+    def cuts(self) -> Path:
+        """Where chunkers cut that ask models, one file for each way of cutting."""
+        return self.folder("cuts")
 
     @property
     def vectors(self) -> Path:

@@ -99,7 +99,7 @@ async def converse(
             trace.outcome = "answered"
             trace.spent += Spending(repaired=int(repairs > 0))
             return Exchange(Reply(value, None, raw, took), spent)
-    return Exchange(Reply(None, error, raw, took), spent)
+    return Exchange(Reply(None, error, raw, took, unusable=True), spent)
 
 
 def response_format(request: ChatRequest[T]) -> dict[str, object]:

@@ -113,10 +113,12 @@ class Scored:
 class Reply(Generic[T]):
     """A checked value; or None with `error`, and `raw` as far as there was any text.
 
-    `took`: what all calls took that were answered, also where the answer was kept.
+    `took`: what all calls took that were answered, also where the answer was kept. `unusable`: whether there is no
+    value since no answer could be used, not even a corrected one, rather than for want of answers.
     """
 
     value: T | None
     error: str | None = None
     raw: str | None = None
     took: Took = field(default=Took(), compare=False)
+    unusable: bool = False

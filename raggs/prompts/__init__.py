@@ -23,7 +23,7 @@ from raggs.hashing import hash_value
 from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
-PromptUse = Literal["grade", "order", "rewrite", "rerank", "relevance"]
+PromptUse = Literal["grade", "order", "rewrite", "rerank", "relevance", "split"]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
@@ -34,6 +34,7 @@ PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "rewrite": frozenset({"query"}),
     "rerank": frozenset({"query", "passages"}),
     "relevance": frozenset({"query", "passage"}),
+    "split": frozenset({"pieces"}),
 }
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 HEADING = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)

@@ -89,7 +89,16 @@ class GradeServices(QueryServices, Protocol):
     def judge(self) -> Grader: ...
 
 
-class Services(PassageServices, Protocol):
+class Looped(Protocol):
+    """Where work waits for answers: the loop in which it does, and how many calls may be on their way at once."""
+
+    @property
+    def loop(self) -> asyncio.Runner: ...
+    @property
+    def concurrency(self) -> int: ...
+
+
+class Services(PassageServices, Looped, Protocol):
     """The world as a stage sees it; each part is made when it is first used. A stage that needs less asks for less."""
 
     @property
@@ -100,10 +109,6 @@ class Services(PassageServices, Protocol):
     def retrievers(self) -> Mapping[str, Retriever]: ...
     @property
     def judge(self) -> Judge: ...
-    @property
-    def loop(self) -> asyncio.Runner: ...
-    @property
-    def concurrency(self) -> int: ...
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge"."""
@@ -201,7 +206,7 @@ AnyStage = Stage[Any]  # of whatever configuration
 
 
 def run_ordered(
-    services: Services,
+    services: Looped,
     items: Iterable[S],
     work: Callable[[S], Awaitable[T]],
     *,

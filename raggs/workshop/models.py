@@ -51,6 +51,11 @@ class Models:
         """Language models. Making it touches neither disk nor network."""
         return LLM(self._settings, self._budget, self._answers, self.ledger, self._batch, self._waiting, self._notice)
 
+    @property
+    def concurrency(self) -> int:
+        """Calls that may be on their way at once."""
+        return self._settings.concurrency
+
     @cached_property
     def loop(self) -> asyncio.Runner:
         """The event loop in which everything that waits is awaited."""

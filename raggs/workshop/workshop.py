@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from raggs import chunkers, rerankers, retrievers
 from raggs.adapter import AdapterConfig
-from raggs.chunkers.base import Chunker, ChunkerConfig, ChunkerContext
+from raggs.chunkers.base import Asking, Chunker, ChunkerConfig, ChunkerContext
 from raggs.corpora.base import CorpusContext
 from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ConfigError
@@ -66,13 +66,16 @@ class Workshop(Models):
 
     @property
     def cutting(self) -> CorpusContext:
-        """What a corpus may use: chunkers, whose embedders are not paid."""
-        context = ChunkerContext(self._unpaid)
+        """What a corpus may use: chunkers that pay nobody. One that asks models gives what it cut before."""
+        context = ChunkerContext(self._unpaid, self._asking(pays=False))
         return CorpusContext(lambda cuts: chunkers.REGISTRY.of(cuts)(cuts, context))
 
     def chunker(self, spec: ChunkerConfig) -> Chunker:
-        """A chunker; what it needs is loaded at first use. Its embedder may be paid."""
-        return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self.embedder))
+        """A chunker; what it needs is loaded at first use. It may be paid, and its embedder too."""
+        return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self.embedder, self._asking(pays=True)))
+
+    def _asking(self, *, pays: bool) -> Asking:
+        return Asking(lambda: self.llm, lambda: self.loop, self.places.cuts, pays)
 
     def _unpaid(self, spec: EmbedderConfig) -> Embedder:
         """An embedder of this machine, since a corpus is read before a user agreed to any cost.

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
+from support.llm_bench import KEY
+from support.llm_server import LLMServer
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -154,3 +157,57 @@ def test_a_corpus_that_is_not_cut_is_told(folder: Path) -> None:
     result = shown(configured(folder, {"type": "jsonl", "path": "corpus.jsonl"}))
     assert result.exit_code == 2
     assert "corpus of type jsonl is not cut" in result.stderr
+
+
+LLM = "llm:openai/gpt-4o-mini:piece=10:window=40"
+PAID_EMBEDDER = "litellm:openai/text-embedding-3-small:dims=8"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        monkeypatch.setenv("OPENAI_API_KEY", KEY)
+        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
+        yield running
+
+
+def test_a_chunker_that_is_paid_is_compared_once_paid(folder: Path, server: LLMServer) -> None:
+    result = run(folder, chunkers=f"paragraphs:20,{LLM}")
+    assert result.exit_code == 0, result.output
+    assert f"{LLM} against paragraphs:20, k 5" in result.stdout
+    lines = (folder / "out" / "chunks.ledger.jsonl").read_text().splitlines()
+    assert len(lines) == server.count > 0
+    again = run(folder, chunkers=f"paragraphs:20,{LLM}")
+    assert f"{LLM} cut 1 document before; its seconds leave that out" in again.stdout
+    assert len(lines) == server.count
+
+
+def test_a_dry_run_sends_and_writes_nothing(folder: Path, server: LLMServer) -> None:
+    words = ("--dry-run", "--embedders", f"wordllama,{PAID_EMBEDDER}")
+    told = json.loads(run(folder, *words, "--json", chunkers=f"paragraphs:20,{LLM}").stdout)
+    assert [(line["stage"], line["who"]) for line in told["estimates"]] == [
+        ("chunks", "openai/gpt-4o-mini"),
+        ("embed", "openai/text-embedding-3-small"),
+    ]
+    assert all(line["calls"] and line["usd"] > 0 for line in told["estimates"])
+    assert "about 2 calls" in run(folder, *words, chunkers=LLM).stdout
+    assert server.count == 0 and not (folder / "out").exists()
+    assert run(folder, "--dry-run").stdout == "no model would be paid\n"
+
+
+def test_a_dry_run_leaves_out_what_is_paid(folder: Path, server: LLMServer) -> None:
+    run(folder, "--embedders", PAID_EMBEDDER, chunkers=LLM)
+    told = json.loads(run(folder, "--dry-run", "--embedders", PAID_EMBEDDER, "--json", chunkers=LLM).stdout)
+    assert [line["calls"] for line in told["estimates"]] == [0, 0]
+
+
+def test_the_cap_holds_over_all_comparisons(folder: Path, server: LLMServer) -> None:
+    assert run(folder, "--max-usd", "0.0001", chunkers=LLM).exit_code == 7
+    assert server.count <= 1
+
+
+def test_a_document_that_cannot_be_cut_stops_the_comparison(folder: Path, server: LLMServer) -> None:
+    server.fault_for = lambda *_: "400"
+    result = run(folder, chunkers=LLM)
+    assert result.exit_code == 6
+    assert "1 of 1 document could not be cut" in result.output

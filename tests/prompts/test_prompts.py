@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raggs.errors import ConfigError, NotFoundError
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
 
-SHIPPED = [(f"{task}@1", task) for task in ("grade", "order", "rewrite", "rerank", "relevance")]
+SHIPPED = [(f"{task}@1", task) for task in ("grade", "order", "rewrite", "rerank", "relevance", "split")]
 GRADE = "A note.\n\n# system\n\nBe fair.\n\n# user\n\n{{query}} against {{ passage }}\n"
 
 

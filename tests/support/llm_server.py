@@ -3,11 +3,11 @@
     with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
-It answers the forms of `raggs` (grade, order, rewrite, relevance) from `truth`, gives embeddings of `dims` numbers, and
-scores at /rerank whatever stands before it (`support.llm_reranks`). It keeps
-every request, and spends one entry of `faults` on each; a None in it is a good answer. `fault_for` decides by number
-and body instead (see `support.fault_plan`), `headers_for` by number what good answers carry. Files and batches are
-there too (`support.llm_batches`). It runs in a thread with an event loop of its own.
+It answers the forms of `raggs` (grade, order, rewrite, relevance) from `truth`, says by `splits` after which pieces of
+a text to cut, gives embeddings of `dims` numbers, and scores at /rerank whatever stands before it
+(`support.llm_reranks`). It keeps every request, and spends one entry of `faults` on each; a None in it is a good
+answer. `fault_for` decides by number and body instead (see `support.fault_plan`), `headers_for` by number what good
+answers carry. Files and batches are there too (`support.llm_batches`). It runs in a thread with a loop of its own.
 """
 
 from __future__ import annotations
@@ -67,6 +67,11 @@ def no_truth(query: str, passage: str) -> int:
     return (len(query) + len(passage)) % 5 + 1
 
 
+def every_third(pieces: list[str]) -> list[int]:
+    """After every third piece, and at least after one."""
+    return list(range(3, len(pieces) + 1, 3)) or [1]
+
+
 class LLMServer:
     """The server as a context manager.
 
@@ -78,6 +83,7 @@ class LLMServer:
         paid_twice: bodies that came again after their good answer had been sent.
         batches: the Batch API, with its own faults and counts.
         obeys: what a text outside the fence may order, see `support.hostile`; None obeys nothing.
+        splits: from the pieces of a text to the numbers of those after which to cut.
         echo_keys: whether errors quote the key that they got.
     """
 
@@ -99,6 +105,7 @@ class LLMServer:
         self.count_tokens = count_tokens
         self.dims = dims
         self.headers_for = headers_for
+        self.splits: Callable[[list[str]], list[int]] = every_third
         self.obeys: Callable[[str], bool] | None = None
         self.echo_keys = False
         self.paid_twice: list[str] = []
@@ -282,6 +289,8 @@ class LLMServer:
         if self.obeys is not None and self._ordered_about(body):
             return {"reason": "as told", "grade": 5, "order": sorted(LABELLED.findall(text), reverse=True)}
         query, *passages = [match[2] for match in FENCED.finditer(text)]
+        if _form(body) == "split":
+            return {"split_after": self.splits([query, *passages])}
         labels = LABELLED.findall(FENCED.sub("", text))
         if labels:
             grades = {label: self.truth(query, passage) for label, passage in zip(labels, passages, strict=True)}
@@ -356,6 +365,14 @@ def _spoil(answer: dict[str, Any], fault: str) -> str | None:
         "relevance text": {"relevance": "50"},
         "relevance nan": {"relevance": math.nan},
         "no relevance": {},
+        "split descending": {"split_after": [2, 1]},
+        "split twice": {"split_after": [1, 1]},
+        "split below": {"split_after": [0, 1]},
+        "split beyond": {"split_after": [1, 10_000]},
+        "split text": {"split_after": "split_after: 1"},
+        "split texts": {"split_after": ["1"]},
+        "split true": {"split_after": [True]},
+        "split nowhere": {"split_after": []},
     }
     if fault in ("empty", "refusal", "filtered"):
         return None if fault == "refusal" else ""

@@ -1,0 +1,106 @@
+"""`raggs chunks make`: the cuts of a chunker that is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import ConfigFile, Json, Overrides, Yes
+from raggs.cli.plain import say, say_json
+
+if TYPE_CHECKING:
+    from raggs.chunking.making import Made
+    from raggs.manifests.models import Estimate
+
+IN_PART = 7
+
+
+def make(
+    config: ConfigFile,
+    overrides: Overrides = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
+    ] = False,
+    max_usd: Annotated[
+        float | None,
+        typer.Option("--max-usd", metavar="USD", min=0, help="What all cuts of the workspace may cost."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    yes: Yes = False,
+    debug: Debug = False,
+) -> None:
+    """Have a language model cut the documents of a corpus, once.
+
+    A corpus is read before anybody agreed to any cost, so what its chunker `llm` costs is paid here. Cuts are kept
+    in the workspace; what was cut or answered before costs nothing.
+
+    \b
+    Examples:
+      raggs chunks make --config raggs.yaml --dry-run
+      raggs chunks make --config raggs.yaml --max-usd 2
+    """
+    from raggs.app.cutting import forecast_cuts, make_paid_cuts
+    from raggs.cli.addresses import approver
+    from raggs.cli.progress import listener
+    from raggs.config.load import load_config
+    from raggs.pipeline.events import silent
+
+    set_ = () if max_usd is None else (f"budget.max_usd={max_usd}",)
+    loaded = load_config(config, (*(overrides or ()), *set_))
+    if dry_run:
+        expected = forecast_cuts(loaded.run)
+        counts = {"cut": expected.cut, "before": expected.before}
+        show_costs(expected.estimates, loaded.run.budget.max_usd, as_json=as_json, counts=counts, above=str(expected))
+        return
+    display = listener(quiet or as_json)
+    with display or nullcontext():
+        made = make_paid_cuts(loaded.run, display or silent, approver(yes, quiet))
+    _show(made, as_json=as_json, quiet=quiet)
+
+
+def _show(made: Made, *, as_json: bool, quiet: bool) -> None:
+    from raggs.manifests.store import dump_json
+
+    if as_json:
+        say_json(dump_json(vars(made)))
+    elif not quiet:
+        say(str(made))
+    for told in made.failed[:3]:
+        say(f"raggs: {told}", err=True)
+    if made.failed:
+        raise typer.Exit(IN_PART)
+
+
+def show_costs(
+    estimates: Sequence[Estimate],
+    cap: float | None,
+    *,
+    as_json: bool,
+    counts: Mapping[str, int] = MappingProxyType({}),
+    above: str | None = None,
+) -> None:
+    """What models would take, under a cap in USD.
+
+    Args:
+        counts: more for JSON.
+        above: a line for people.
+    """
+    from raggs.app.cutting import in_words, total
+    from raggs.manifests.store import dump_json
+
+    if as_json:
+        costs = {
+            "usd": total(line.usd for line in estimates),
+            "usd_at_most": total(line.usd_at_most for line in estimates),
+            "max_usd": cap,
+        }
+        say_json(dump_json({**counts, "estimates": [line.model_dump() for line in estimates], **costs}))
+        return
+    lines = [*([above] if above else []), *in_words(estimates, cap)]
+    say("\n".join(lines) or "no model would be paid")

@@ -1,0 +1,175 @@
+"""`raggs chunks make`: cuts that are paid, made once, in a step of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from support.llm_bench import KEY
+from support.llm_server import LLMServer
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+PIECE = "The keeper of lighthouse {name} wrote letter number {number} to the harbour that evening, as he was used to."
+CONFIG = """
+workspace: runs
+name: demo
+corpus:
+  type: folder
+  path: docs
+  chunker: {type: llm, model: openai/gpt-4o-mini, piece: 25, window: 200}
+queries: {type: jsonl, path: queries.jsonl}
+embed: {embedder: null}
+retrieve: {retrievers: [{type: bm25, k: 5}]}
+judge: {judge: {type: litellm, model: openai/gpt-4o-mini}}
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def folder(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "docs").mkdir()
+    for name in "abc":
+        lines = (PIECE.format(name=name, number=number) for number in range(30))
+        (tmp_path / "docs" / f"{name}.md").write_text("\n".join(lines))
+    (tmp_path / "queries.jsonl").write_text('{"qid": "q1", "text": "What did the keeper of lighthouse b write?"}\n')
+    (tmp_path / "raggs.yaml").write_text(CONFIG)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def raggs(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def make(*words: str) -> Result:
+    return raggs("chunks", "make", "--config", "raggs.yaml", *words)
+
+
+def test_a_dry_run_sends_and_writes_nothing(folder: Path, server: LLMServer) -> None:
+    before = sorted(folder.rglob("*"))
+    told = json.loads(make("--dry-run", "--json").stdout)
+    (line,) = told["estimates"]
+    assert (told["cut"], told["before"], line["who"], line["exact"]) == (3, 0, "openai/gpt-4o-mini", False)
+    assert 9 <= line["calls"] <= 18 and line["input_tokens"] > 1000 and 0 < told["usd"] < told["usd_at_most"]
+    assert "3 documents to be cut" in make("--dry-run").stdout
+    assert server.count == 0
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_cuts_are_made_booked_and_then_found_by_a_run(folder: Path, server: LLMServer) -> None:
+    made = make()
+    assert made.exit_code == 0, made.output
+    assert made.stdout.startswith("3 documents cut, 0 cut before; ")
+    lines = [json.loads(line) for line in (folder / "runs" / "chunks.ledger.jsonl").read_text().splitlines()]
+    assert {(line["stage"], line["task"]) for line in lines} == {("chunks", "split")}
+    count = server.count
+    assert len(lines) == count
+    ran = raggs("run", "--config", "raggs.yaml", "--to", "merge", "--quiet")
+    assert ran.exit_code == 0, ran.output
+    shown = json.loads(raggs("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
+    assert [len(file["chunks"]) for file in shown["files"]] == [10, 10, 10]
+    assert make().stdout == "0 documents cut, 3 cut before\n"
+    assert server.count == count
+    assert KEY not in "".join(path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--config", "raggs.yaml", "--yes"),
+        ("run", "--config", "raggs.yaml", "--dry-run"),
+        ("validate", "raggs.yaml"),
+        ("chunks", "show", "--config", "raggs.yaml"),
+    ],
+)
+def test_nobody_else_pays_for_cuts(folder: Path, server: LLMServer, words: tuple[str, ...]) -> None:
+    result = raggs(*words)
+    assert server.count == 0
+    if words[0] != "validate":
+        assert result.exit_code == 3
+        assert "raggs chunks make" in result.output
+
+
+def test_the_budget_holds_over_all_invocations(folder: Path, server: LLMServer) -> None:
+    stopped = make("--max-usd", "0.0005")
+    assert stopped.exit_code == 7, stopped.output
+    count = server.count
+    assert make("--max-usd", "0.0005").exit_code == 7
+    assert server.count - count <= 1
+    assert make().exit_code == 0
+    assert not server.paid_twice
+
+
+def test_a_document_that_cannot_be_had_keeps_no_other_one_back(folder: Path, server: LLMServer) -> None:
+    server.fault_for = lambda _, body: "400" if "lighthouse b" in str(body) else None
+    result = make()
+    assert result.exit_code == 7
+    assert result.stdout.startswith("2 documents cut, 0 cut before; ")
+    assert "b.md could not be cut" in result.stderr
+    server.fault_for = None
+    assert make().stdout.startswith("1 document cut, 2 cut before; ")
+    assert not server.paid_twice
+
+
+def test_windows_without_an_answer_of_use_are_told(folder: Path, server: LLMServer) -> None:
+    server.fault_for = lambda _, body: "split descending" if "lighthouse b" in str(body) else None
+    result = make()
+    assert result.exit_code == 0
+    assert "gave no answer of use and were cut at their ends" in result.stdout
+
+
+def test_killed_and_resumed_nothing_is_paid_twice(folder: Path, server: LLMServer) -> None:
+    server.delay_s = 0.05
+    command = [sys.executable, "-m", "raggs", "chunks", "make", "--config", "raggs.yaml", "--set", "llm.concurrency=1"]
+    process = subprocess.Popen(command, env=os.environ, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(1200):
+        if server.count >= 6 or process.poll() is not None:
+            break
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    count = server.count
+    assert 6 <= count < 12
+    assert make().exit_code == 0
+    # the call that was on its way when the process died has no answer that anybody could keep
+    assert len(server.paid_twice) <= 1
+    whole = {json.dumps(body, sort_keys=True) for body in server.requests}
+    assert server.count - len(whole) <= 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (("--set", "corpus.chunker={type: markdown}"), 2, "nobody is paid for the cuts"),
+        (("--set", "corpus.chunker=null"), 2, "nobody is paid for the cuts"),
+        (("--set", "corpus.chunker.window=40"), 5, "does not hold two pieces"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(folder: Path, words: tuple[str, ...], code: int, told: str) -> None:
+    result = make(*words)
+    assert (result.exit_code, told in result.output) == (code, True), result.output
+
+
+def test_without_a_key_nothing_begins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    result = make()
+    assert result.exit_code == 3
+    assert "OPENAI_API_KEY" in result.output
+    assert make("--dry-run").exit_code == 0
