@@ -141,7 +141,7 @@ def fold_accents(text: str) -> str:
 def quiet_bm25s() -> ModuleType:
     """The package bm25s without progress bars, debug messages and scipy, whose sparse matrices it takes if it can."""
     os.environ.setdefault("DISABLE_TQDM", "1")  # read when it is first imported
-    found = without("scipy.sparse", "bm25s")
+    found = without("scipy", "bm25s")
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     return found
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from importlib.util import module_from_spec
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 from threading import get_ident
 from types import ModuleType
@@ -27,13 +27,14 @@ def extension(place: str, function: str, whole: str) -> ModuleType:
     """
     if whole not in sys.modules:
         root, *folders, name = place.split("/")
-        found = import_module(root).__file__  # finds what the extension links to, where its system needs that
-        spec = PathFinder.find_spec(name, [str(Path(found).parent.joinpath(*folders))]) if found else None
+        found = find_spec(root)
+        inside = Path(found.origin).parent.joinpath(*folders) if found is not None and found.origin else None
+        spec = PathFinder.find_spec(name, [str(inside)]) if inside else None
         if spec is not None and spec.loader is not None:
             try:
                 module = module_from_spec(spec)
                 spec.loader.exec_module(module)
-            except ImportError:
+            except ImportError:  # such as where a system finds what it links to by the package alone
                 return import_module(whole)
             if hasattr(module, function):
                 return module
@@ -41,7 +42,7 @@ def extension(place: str, function: str, whole: str) -> ModuleType:
 
 
 class _Absent:
-    """A finder for which a module is not installed, as far as one thread can see."""
+    """A finder for which a package is not installed, as far as one thread can see."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -55,7 +56,7 @@ class _Absent:
         Raises:
             ModuleNotFoundError: the thread asks for the module.
         """
-        if fullname == self._name and get_ident() == self._thread:
+        if (fullname == self._name or fullname.startswith(f"{self._name}.")) and get_ident() == self._thread:
             raise ModuleNotFoundError(f"No module named {fullname!r}", name=fullname)
         return None
 

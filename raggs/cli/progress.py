@@ -5,16 +5,19 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
 
 from raggs.cli.screen import Screen
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.secrets import mask
 from raggs.stages import GOLDEN
 from raggs.text import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 PLAIN_INTERVAL = 10.0  # seconds between two plain lines of one stage
 
@@ -44,20 +47,26 @@ class _Pace:
         return max(self._heard - self._began[what], 1e-9)
 
 
+def _bars(console: Console) -> Bars:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<9}", markup=False),
+        BarColumn(bar_width=28),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]:>10}", markup=False),
+        TimeRemainingColumn(compact=True),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=console,
+    )
+
+
 class LiveProgress:
     """One bar a stage, with rate, time left and money; without stages, one for each thing that is built."""
 
     def __init__(self, console: Console) -> None:
-        self._bars = Bars(
-            SpinnerColumn(),
-            TextColumn("{task.description:<9}", markup=False),
-            BarColumn(bar_width=28),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]:>10}", markup=False),
-            TimeRemainingColumn(compact=True),
-            TextColumn("{task.fields[note]}", markup=False),
-            console=console,
-        )
+        self._bars = _bars(console)
         self._tasks: dict[str, TaskID] = {}
         self._began = 0.0
         self._stage = ""

@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from dotenv import dotenv_values
-
 from raggs.config.source import MOST_CONFIG, VARIABLE, Origin, Source
 from raggs.errors import ConfigError, RaggsError
 from raggs.inputs import read_whole, regular_file
@@ -50,7 +48,7 @@ def environment_for(config: Path) -> Mapping[str, str]:
     if file.exists() and not file.samefile(os.devnull):
         regular_file(file)
     try:
-        given = dotenv_values(file) if file.is_file() else {}
+        given = _values(file) if file.is_file() else {}
     except UnicodeDecodeError as error:
         raise ConfigError("not UTF-8", where=file, remedy="save the file as UTF-8") from error
     except ValueError as error:
@@ -63,6 +61,12 @@ def environment_for(config: Path) -> Mapping[str, str]:
     if ignored and (strange := sorted(set(ignored) - _named_in(config))):
         _tell(str(file), ", ".join(strange))
     return {**found, **os.environ}
+
+
+def _values(file: Path) -> dict[str, str | None]:
+    from dotenv import dotenv_values  # late: most runs have no such file
+
+    return dotenv_values(file)
 
 
 def refuse_secrets(source: Source, environment: Mapping[str, str]) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.arrays import Ints, Vectors
+from raggs.arrays import Floats, Ints, Vectors
 from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import ProviderError
 from raggs.registry import installed
@@ -32,12 +32,27 @@ TABLE = "embedding.weight"
 BLOCK = 8192  # tokens pooled at a time: 8 MiB of vectors
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Model:
-    """What a text becomes tokens by, and a vector for each of them."""
+    """What a text becomes tokens by, and a vector for each of them.
+
+    Attributes:
+        embedding: a row for each token, in half precision until so many were asked for that widening all is less work.
+        asked: tokens so far.
+    """
 
     tokenizer: Tokenizer
     embedding: Vectors
+    asked: int = 0
+
+    def sum(self, tokens: Ints, dims: int) -> Floats:
+        """The sum of the leading dimensions of the tokens' vectors; the same bits in either precision."""
+        import numpy as np
+
+        self.asked += len(tokens)
+        if self.asked > len(self.embedding):
+            self.embedding = self.embedding.astype(np.float32, copy=False)
+        return np.asarray(self.embedding[tokens, :dims].sum(axis=0, dtype=np.float64))
 
 
 class WordLlamaEmbedder(Embedder):
@@ -74,16 +89,16 @@ class WordLlamaEmbedder(Embedder):
         for start in range(0, len(texts), self.config.batch):
             batch = list(texts[start : start + self.config.batch])
             for place, tokens in enumerate(model.tokenizer.encode_batch(batch, add_special_tokens=False), start):
-                vectors[place] = self._pool(model.embedding, np.array(tokens.ids, dtype=np.int64))
+                vectors[place] = self._pool(model, np.array(tokens.ids, dtype=np.int64))
         return vectors
 
-    def _pool(self, table: Vectors, tokens: Ints) -> Vectors:
+    def _pool(self, model: _Model, tokens: Ints) -> Vectors:
         """The sum of the tokens' vectors at unit length, or zeros where there is none. Summed in float64."""
         import numpy as np
 
         total = np.zeros(self.dims)
         for start in range(0, len(tokens), BLOCK):
-            total += table[tokens[start : start + BLOCK], : self.dims].sum(axis=0, dtype=np.float64)
+            total += model.sum(tokens[start : start + BLOCK], self.dims)
         norm = float(np.linalg.norm(total))
         if not np.isfinite(norm):
             raise ProviderError(f"{self.identity} gave a vector that is not finite", remedy="reinstall wordllama")
@@ -114,7 +129,6 @@ def _folder() -> Path:
 
 
 def _read(folder: Path) -> _Model:
-    import numpy as np
     from safetensors import safe_open
     from tokenizers import Tokenizer
 
@@ -122,4 +136,4 @@ def _read(folder: Path) -> _Model:
     tokenizer.no_padding()
     tokenizer.no_truncation()
     with safe_open(folder / "weights" / f"{WEIGHTS}_{TRAINED_DIMS}.safetensors", framework="np") as weights:
-        return _Model(tokenizer, weights.get_tensor(TABLE).astype(np.float32))
+        return _Model(tokenizer, weights.get_tensor(TABLE))

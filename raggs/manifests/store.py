@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
 from pydantic import ValidationError
 
 from raggs.artifacts import Record, artifact_file
@@ -225,6 +224,11 @@ class RunStore:
             BusyError: another process holds it.
             ProviderError: the directory cannot be made or written.
         """
+        from filelock import (
+            FileLock,
+            Timeout,
+        )  # late: from then on it listens to all that the process imports and opens
+
         with disk(self.folder, "choose another workspace"):
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = FileLock(self.folder / LOCK, timeout=0)

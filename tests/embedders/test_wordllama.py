@@ -65,6 +65,16 @@ def test_a_text_longer_than_a_block(embedder):
     assert short @ long == pytest.approx(1, abs=0.05)
 
 
+def test_a_table_that_was_widened_gives_the_same_bits():
+    fresh = WordLlamaEmbedder(WordLlamaEmbedder.Config(batch=1))
+    texts = ["boundary layer", "le chat dort"]
+    before = fresh.embed(texts)
+    assert fresh._model.embedding.dtype == np.float16
+    fresh.embed(["word " * (len(fresh._model.embedding) + 1)])
+    assert fresh._model.embedding.dtype == np.float32
+    assert fresh.embed(texts).tobytes() == before.tobytes()
+
+
 @pytest.mark.parametrize("dims", [64, 128])
 def test_shorter_vectors_are_the_leading_dimensions(embedder, dims):
     short = WordLlamaEmbedder(WordLlamaEmbedder.Config(dims=dims))
