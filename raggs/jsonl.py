@@ -233,6 +233,10 @@ class Appender:
         self._file.write(dump_line(record))
         self._file.flush()
 
+    def sync(self) -> None:
+        """Put all lines on the disk, so that a power cut takes none of them."""
+        os.fsync(self._file.fileno())
+
     def close(self) -> None:
         """Close the file. May be called twice."""
         self._file.close()

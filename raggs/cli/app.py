@@ -46,6 +46,10 @@ COMMANDS: dict[str, str | Group] = {
         "Compare ways of cutting documents, look at one, or make one.",
         {"eval": "chunks:eval_", "make": "cutting:make", "show": "chunks:show"},
     ),
+    "review": Group(
+        "People's word on passages: give it, and see where it stands.",
+        {"set": "reviews:set_", "status": "reviews:status"},
+    ),
     "cache": Group(
         "Look at the caches of a workspace, or empty them.",
         {"stats": "housekeeping:cache_stats", "clear": "housekeeping:cache_clear"},

@@ -1,0 +1,176 @@
+"""People's word on a run's passages: given in a line, and what of it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from getpass import getuser
+from pathlib import Path
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
+from raggs.errors import NotFoundError, UsageError
+from raggs.manifests.opened import OpenedRun
+from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.models import MOST_NAME, GradeReview, Key, key_of, passage_digest, question_digest
+from raggs.reviews.store import ReviewStore
+from raggs.text import clean_unicode, did_you_mean, one_line
+
+FOLDER = "reviews"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What people have said of the passages of a run.
+
+    Attributes:
+        folder: where the reviews are kept.
+        lines: how many there are, of this run and of others.
+        reviewers: by name, how many words of theirs hold for this run.
+        graded: passages of the run's pools with a grade by people.
+        pooled: passages of the run's pools.
+        unsure: passages on which everybody said that they cannot tell.
+        conflicts: passages on which people differ and nobody decided.
+        stale: words on passages, or for questions, of this run whose text is another one now.
+        torn: whether the last line was torn and does not count.
+    """
+
+    folder: Path
+    lines: int
+    reviewers: Mapping[str, int]
+    graded: int
+    pooled: int
+    unsure: int
+    conflicts: int
+    stale: int
+    torn: bool
+
+
+def reviews_of(run: Path, folder: Path | None) -> Path:
+    """Where the reviews of a run are kept: in `folder`, or in `reviews` beside the folder that holds the run."""
+    return folder or run.resolve().parent.parent / FOLDER
+
+
+def reviewer(name: str | None) -> str:
+    """A reviewer's name: the one that was given, or that of whoever is logged in.
+
+    Raises:
+        UsageError: it is empty or longer than 80 characters, or nobody is known to be logged in.
+    """
+    try:
+        found = one_line(clean_unicode(getuser() if name is None else name)).strip()
+    except (KeyError, OSError) as error:
+        raise UsageError("nobody knows who you are", remedy="give your name: --who NAME") from error
+    if not found or len(found) > MOST_NAME:
+        raise UsageError(f"a reviewer's name has 1 to {MOST_NAME} characters", remedy="give your name: --who NAME")
+    return found
+
+
+def set_grade(
+    run: OpenedRun,
+    qid: str,
+    doc_id: str,
+    grade: int | None,
+    *,
+    folder: Path | None = None,
+    who: str | None = None,
+    note: str = "",
+    settles: bool = False,
+) -> GradeReview:
+    """Note one person's grade of a passage of a run's pool; an earlier one of theirs is replaced.
+
+    Args:
+        grade: 1 to 5; None: cannot tell.
+        folder: of the reviews; `reviews` beside the folder of runs if left out.
+        who: the reviewer; whoever is logged in if left out.
+        settles: whether it decides where people differ.
+
+    Returns:
+        The line, which is on the disk.
+
+    Raises:
+        UsageError: a grade outside 1..5, or no usable name.
+        NotFoundError: the run has no such question, or no such passage in its pool.
+        ProviderError: the disk refuses.
+    """
+    if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
+        raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}", remedy="give a grade, or ? if in doubt")
+    query, passage = find_item(run, qid, doc_id)
+    store, name = ReviewStore(reviews_of(run.folder, folder)), reviewer(who)
+    question, content = key_of(query, passage)
+    held = fold(store.read())
+    before = held.settling.get((question, content)) if settles else held.grades.get((question, content), {}).get(name)
+    review = GradeReview(
+        who=name,
+        at=datetime.now(UTC),
+        qid=qid,
+        query=question,
+        note=clean_unicode(note),
+        blind=False,
+        replaces=before.id if before is not None and before.who == name else None,
+        doc_id=doc_id,
+        passage=content,
+        span=passage.span,
+        grade=grade,
+        settles=settles,
+    )
+    store.append(review)
+    return review
+
+
+def find_item(run: OpenedRun, qid: str, doc_id: str) -> tuple[Query, Passage]:
+    """A question of a run and a passage of its pool.
+
+    Raises:
+        NotFoundError: there is none of that id; names the nearest.
+    """
+    queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
+    if qid not in queries:
+        raise NotFoundError(f"no query {qid} in this run", where=run.folder, remedy=did_you_mean(qid, queries))
+    pool = {record.doc_id: record for record in run.typed("merge", MergeRecord) if record.qid == qid}
+    if doc_id not in pool:
+        message = f"no passage {doc_id} in the pool of query {qid}"
+        raise NotFoundError(message, where=run.folder, remedy=did_you_mean(doc_id, pool))
+    return queries[qid], pool[doc_id].passage
+
+
+def items_of(run: OpenedRun) -> dict[tuple[str, str], Key]:
+    """Every passage of a run's pools, by query id and passage id, with what its reviews are filed under."""
+    questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
+    return {
+        (record.qid, record.doc_id): (questions[record.qid], passage_digest(record.passage))
+        for record in run.typed("merge", MergeRecord)
+        if record.qid in questions
+    }
+
+
+def standing(run: OpenedRun, folder: Path | None = None) -> Standing:
+    """What people have said of a run so far.
+
+    Raises:
+        DataError: a line of the reviews cannot be right.
+    """
+    store = ReviewStore(reviews_of(run.folder, folder))
+    lines, present = store.read(), items_of(run)
+    held = fold(lines)
+    keys = set(present.values())
+    settled = {key: found for key, found in held.items().items() if key in keys}
+    return Standing(
+        folder=store.folder,
+        lines=len(lines),
+        reviewers=_reviewers(held, keys),
+        graded=sum(key in settled for key in present.values()),
+        pooled=len(present),
+        unsure=sum(bool(held.grades.get(key)) and key not in settled for key in keys),
+        conflicts=sum(found.conflict for found in settled.values()),
+        stale=len(held.stale(present)),
+        torn=store.torn,
+    )
+
+
+def _reviewers(held: Reviewed, keys: set[Key]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for key, words in held.grades.items():
+        for name in words if key in keys else ():
+            counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,127 @@
+"""What holds now: all lines of reviews.jsonl folded, by question and passage.
+
+Of each reviewer the latest word on an item counts, by the order of lines, whatever their clocks said. Where several
+reviewers spoke, what they agree on holds; else what was settled; else the lower median, and the conflict stays visible.
+"Cannot tell" is an answer, but no grade: an item on which nobody could tell has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from statistics import median_low
+from typing import Literal
+
+from raggs.reviews.models import GradeReview, Key, OrderReview, Review, Withdrawal
+
+How = Literal["one", "agreed", "settled", "median"]
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The grade of a passage by people.
+
+    Attributes:
+        grade: 1 to 5.
+        by: who gave grades, in the order of their words.
+        how: by one reviewer, by several of one mind, by a decision among them, or by their lower median.
+    """
+
+    grade: int
+    by: tuple[str, ...]
+    how: How
+
+    @property
+    def conflict(self) -> bool:
+        """Whether reviewers differ, and nobody has decided."""
+        return self.how == "median"
+
+
+@dataclass
+class Reviewed:
+    """All that people say now.
+
+    Attributes:
+        grades: by item, each reviewer's word on it.
+        orders: each reviewer's orders, by question and the passages that were shown.
+        settling: by item, the decision between differing words.
+        unmatched: ids that withdrawals and replacements name, of lines that there are not.
+    """
+
+    grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
+    orders: dict[tuple[str, frozenset[str]], dict[str, OrderReview]] = field(default_factory=dict)
+    settling: dict[Key, GradeReview] = field(default_factory=dict)
+    unmatched: list[str] = field(default_factory=list)
+
+    def settled(self, key: Key) -> Settled | None:
+        """The grade that holds for an item; None where nobody gave one."""
+        words = [word for word in self.grades.get(key, {}).values() if word.grade is not None]
+        decided = self.settling.get(key)
+        if decided is not None and decided.grade is not None:
+            return Settled(decided.grade, tuple(dict.fromkeys([*(word.who for word in words), decided.who])), "settled")
+        if not words:
+            return None
+        grades, by = [word.grade or 0 for word in words], tuple(word.who for word in words)
+        if len(set(grades)) == 1:
+            return Settled(grades[0], by, "agreed" if len(words) > 1 else "one")
+        return Settled(median_low(grades), by, "median")
+
+    def items(self) -> dict[Key, Settled]:
+        """Every item that has a grade."""
+        keys = dict.fromkeys([*self.grades, *self.settling])
+        return {key: settled for key in keys if (settled := self.settled(key)) is not None}
+
+    def stale(self, present: Mapping[tuple[str, str], Key]) -> list[GradeReview]:
+        """Words on passages, or for questions, whose text is another one now. They are kept, and do not count.
+
+        Args:
+            present: by query id and passage id, what is filed under these ids now.
+        """
+        known = set(present.values())
+        return [
+            word
+            for key, words in self.grades.items()
+            for word in words.values()
+            if key not in known and (word.qid, word.doc_id) in present
+        ]
+
+
+def fold(reviews: Iterable[Review]) -> Reviewed:
+    """What holds after all lines, in their order."""
+    found, said = Reviewed(), dict[str, Review]()
+    for review in reviews:
+        if review.replaces is not None:
+            _take_back(found, said.get(review.replaces), review)
+        said[review.id] = review
+        if isinstance(review, GradeReview):
+            _note_grade(found, review)
+        elif isinstance(review, OrderReview):
+            found.orders.setdefault((review.query, frozenset(review.passages)), {})[review.who] = review
+    return found
+
+
+def _note_grade(found: Reviewed, review: GradeReview) -> None:
+    if review.settles:
+        found.settling[review.key] = review
+    else:
+        words = found.grades.setdefault(review.key, {})
+        words.pop(review.who, None)  # so that the latest word stands last
+        words[review.who] = review
+
+
+def _take_back(found: Reviewed, old: Review | None, by: Review) -> None:
+    """Let an earlier line hold no longer, if it does; only its own reviewer may."""
+    if old is None or old.who != by.who or isinstance(old, Withdrawal):
+        found.unmatched.append(by.replaces or "")
+    elif isinstance(old, OrderReview):
+        _drop(found.orders.get((old.query, frozenset(old.passages)), {}), old)
+    elif old.settles:
+        if found.settling.get(old.key) == old:
+            del found.settling[old.key]
+    else:
+        _drop(found.grades.get(old.key, {}), old)
+
+
+def _drop(words: dict[str, GradeReview] | dict[str, OrderReview], old: GradeReview | OrderReview) -> None:
+    if words.get(old.who) == old:
+        del words[old.who]

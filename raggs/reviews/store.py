@@ -1,0 +1,74 @@
+"""reviews.jsonl in a folder of its own: lines are added, never changed.
+
+A line is on the disk before `append` returns, whoever else writes at the same time. A last line that a power cut tore
+is dropped when the next one is added; whoever reads passes over it and can say so.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from raggs.atomic import disk, sync_folder
+from raggs.errors import BusyError
+from raggs.jsonl import Appender, read_torn
+from raggs.reviews.models import Review, ReviewLine
+
+FILE, LOCK = "reviews.jsonl", ".lock"
+PATIENCE = 10.0  # seconds; a line takes some milliseconds
+REMEDY = "nobody but raggs should write here; delete the line, or bring the file back from a copy"
+
+
+class ReviewStore:
+    """All that was ever said, in the order in which it was said.
+
+    Args:
+        folder: made at the first line.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.path = folder / FILE
+
+    def read(self) -> list[Review]:
+        """All lines, oldest first; none where nothing was said.
+
+        Raises:
+            DataError: a line cannot be right; names it. A torn last line is none.
+        """
+        return [line.root for line in read_torn(self.path, ReviewLine, REMEDY)]
+
+    @property
+    def torn(self) -> bool:
+        """Whether the last line is torn, so that it does not count."""
+        if not self.path.exists() or not self.path.stat().st_size:
+            return False
+        with self.path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+
+    def append(self, *reviews: Review) -> None:
+        """Add lines; they are on the disk when this returns.
+
+        Raises:
+            ProviderError: the disk refuses, or the folder is read-only.
+            BusyError: another process has held the file for 10 s.
+        """
+        self._append(reviews)
+
+    def _append(self, reviews: Iterable[Review]) -> None:
+        with disk(self.folder, "name a folder that can be written: --reviews DIR"):
+            new = not self.path.exists()
+            self.folder.mkdir(parents=True, exist_ok=True)
+            try:
+                with FileLock(self.folder / LOCK, timeout=PATIENCE), Appender(self.path) as file:
+                    for review in reviews:
+                        file.append(review)
+                    file.sync()
+            except Timeout as error:
+                raise BusyError("another process holds the reviews", where=self.path, remedy="try again") from error
+            if new:
+                sync_folder(self.folder)
