@@ -164,6 +164,16 @@ PARTS = (
         )
         for asked in (1, 3, 64)
     ),
+    *(
+        Part(
+            f"hygiene of {name}", "finding the words", limit,
+            "every passage passes it whenever it is read, and most are clean",
+            lambda _, accent=accent, raw=raw: made.cleaning_beside_words(accent, raw),
+        )
+        for name, accent, raw, limit in (
+            ("ASCII", "e", False, 0.2), ("accents", "é", False, 0.3), ("letters in pieces", "é\u202f!", True, 5),
+        )
+    ),
     Part(
         "opening passages", "a sixteenth of them", 1.5,
         "two pages are read, whatever the size of the corpus",

@@ -12,6 +12,7 @@ import random
 import re
 import sqlite3
 import sys
+import unicodedata
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -32,6 +33,7 @@ from raggs.indexes.exact import search
 from raggs.indexes.lexical import Parameters, open_lexical
 from raggs.indexes.passages import PassageStore
 from raggs.llm.ledger import CallLedger, LedgerLine
+from raggs.text import clean_passage
 from raggs.trec import read_scored
 
 WORD = re.compile(r"\w+")
@@ -227,3 +229,10 @@ def chunking_beside_words() -> Pair:
 def packing_beside_words() -> Pair:
     text = "\n\n".join(". ".join(prose(4, 20, seed)) for seed in range(50))
     return Pair(lambda: pack_paragraphs(text), finding_words([text]))
+
+
+def cleaning_beside_words(accent: str, raw: bool = False) -> Pair:
+    """Hygiene of passages of 200 words and some lines, each with an accent, beside finding their words."""
+    texts = [text.replace(" w1 ", f" {accent}\n") for text in prose(50, 200)]
+    texts = [unicodedata.normalize("NFD", text) for text in texts] if raw else texts
+    return Pair(lambda: [clean_passage(text) for text in texts], finding_words(texts))

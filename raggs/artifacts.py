@@ -12,6 +12,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from raggs.text import clean_passage
+
 VERSION = 1
 MIN_GRADE, MAX_GRADE = 1, 5
 
@@ -94,9 +96,14 @@ class Passage(Frozen):
     metadata: Metadata = Field(default_factory=dict)
 
     @property
-    def content(self) -> str:
-        """Title and text, as retrievers index them and judges read them."""
+    def raw(self) -> str:
+        """Title and text, character for character as the corpus has them; what `span` counts in."""
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+    @property
+    def content(self) -> str:
+        """Title and text after Unicode hygiene, as retrievers index them and judges read them."""
+        return clean_passage(self.raw)
 
 
 # --- artifacts ------------------------------------------------------------------------------------------------

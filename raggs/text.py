@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from raggs.jsontypes import Json
 
+HYGIENE = 1  # version of `clean_passage`, raised when the same text comes out otherwise
 SLIP = 0.7  # of a name's letters that a slip of the fingers leaves alone
 WHITESPACE = re.compile(r"\s+")
 BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next line
@@ -21,6 +22,8 @@ SUSPECT = re.compile(f"[^\\w\\n\\t -~{JOINERS}]")  # all that may be noise; what
 LONE = re.compile("[\ud800-\udfff]")
 REPLACED, BYTE_ORDER_MARK = "\ufffd", "\ufeff"
 FORMULA, GUARDED = re.compile(r"'*[=+\-@\t\r]"), re.compile(r"'+[=+\-@\t\r]")
+# What stands raised or as a fraction behind a digit: put on the line it would make another number (10⁶ is not 106).
+RAISED = re.compile("(?<=[0-9])([\u00b2\u00b3\u00b9\u00bc-\u00be\u2070\u2074-\u207e\u2150-\u215f\u2189]+)")
 MEANT = re.compile(f"(?<={JOINED})([{JOINERS}])[{JOINERS}]*(?={JOINED})|[{JOINERS}]+")
 
 
@@ -33,12 +36,34 @@ def clean_unicode(text: str) -> str:
     Returns:
         A text that `clean_unicode` leaves as it is.
     """
-    if text.isascii() and text.isprintable():
+    if is_clean(text):
         return text
     # What one pass removes can bring characters together that the next one composes.
     while (clean := _clean_once(text)) != text:
         text = clean
     return text
+
+
+def is_clean(text: str) -> bool:
+    """Whether it is sure that `clean_unicode` leaves a text as it is: at the cost of a copy where it is ASCII.
+
+    No character that can be printed is a control, a mark of format or a space but the usual one.
+    """
+    printed = text.replace("\n", "").replace("\t", "").isprintable()
+    return printed and (text.isascii() or unicodedata.is_normalized("NFKC", text))
+
+
+def clean_passage(text: str) -> str:
+    """The hygiene of questions for a passage, in which raised digits and fractions behind a digit stay what they are.
+
+    Returns:
+        A text that `clean_passage` leaves as it is; `text` itself where nothing that can be seen would be left.
+    """
+    if is_clean(text):
+        return text
+    parts = RAISED.split(text)
+    clean = "".join(part if number % 2 else clean_unicode(part) for number, part in enumerate(parts))
+    return clean if clean.strip() else text
 
 
 def _clean_once(text: str) -> str:

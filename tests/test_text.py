@@ -8,9 +8,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import raggs.text as text_module
 from raggs.text import (
+    COMMANDS,
+    clean_passage,
     clean_unicode,
     did_you_mean,
+    is_clean,
     nearest,
     of_spreadsheet_cell,
     one_line,
@@ -128,3 +132,37 @@ def test_a_cell_comes_back_from_a_spreadsheet(text: str) -> None:
 def test_sound_text_can_be_written(text: str) -> None:
     assert sound(text).encode().decode() == sound(text)
     assert len(sound(text)) == len(text)
+
+
+RAISED = st.sampled_from("1²³⁻⁶½①a2 \u200b\u0301\u202f:é")
+
+
+@given(st.one_of(TEXTS, st.text(RAISED, max_size=8)))
+@example("10⁶\u202f%")
+@example("1²\u0301")
+def test_cleaning_a_passage_twice_changes_nothing(text):
+    assert clean_passage(clean_passage(text)) == clean_passage(text)
+
+
+@given(st.one_of(TEXTS, st.text(RAISED, max_size=8)))
+def test_what_is_clean_at_sight_is_left_alone_and_only_that_is_believed(text):
+    """The short cut says nothing that the long way would not say."""
+    if is_clean(text):
+        assert text_module._clean_once(text) == text
+        assert clean_passage(text) is text
+    if text.isascii() and "\r" not in text and not COMMANDS.search(text):
+        assert is_clean(text)
+
+
+@pytest.mark.parametrize(
+    ("dirty", "clean"),
+    [
+        ("10⁶ cells in 5½ mm², CO₂", "10⁶ cells in 5½ mm2, CO2"),
+        ("Voila\u0300\u202f: ﬁn\u00a0!\r\n", "Voilà : fin !\n"),
+        ("2⁻³", "2⁻³"),
+        ("\u200b \u00ad", "\u200b \u00ad"),
+        ("", ""),
+    ],
+)
+def test_numbers_of_a_passage_keep_their_value_and_no_passage_gets_empty(dirty, clean):
+    assert clean_passage(dirty) == clean

@@ -21,6 +21,7 @@ from raggs.llm.credentials import require_keys
 from raggs.pipeline.events import Listener, silent
 from raggs.spending import Spending
 from raggs.stages import GOLDEN
+from raggs.text import HYGIENE
 from raggs.workshop import (
     LLM,
     Embedder,
@@ -35,6 +36,8 @@ from raggs.workshop import (
     place_of,
     read_whole,
 )
+
+READ = f"hygiene {HYGIENE}"  # how passages are read that are not clean
 
 
 class RunServices(ConfiguredParts):
@@ -91,6 +94,8 @@ class RunServices(ConfiguredParts):
                 return hash_value([query.model_dump(mode="json") for query in self.queries.values()])
             case "corpus":
                 return self.passages.content_hash
+            case "hygiene":
+                return {"passages": READ} if self.passages.cleaned is None else {}
             case "embedder":
                 return None if self.embedder is None else self.embedder.causes()
             case "rewriter":
@@ -98,7 +103,8 @@ class RunServices(ConfiguredParts):
             case "retrievers":
                 return {f"retriever {name}": retriever.causes() for name, retriever in self.retrievers.items()}
             case "judge":
-                found = {**self.judge.causes(task or "grade")}
+                read = {"passages": READ} if self.passages.cleaned else {}
+                found = {**self.judge.causes(task or "grade"), **read}
                 return {**found, "llm": self.config.llm.causes_for(self.judge.models)} if self.judge.models else found
         raise ValueError(f"no part {part!r}")
 

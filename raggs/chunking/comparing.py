@@ -19,6 +19,7 @@ from raggs.evaluation.models import number
 from raggs.indexes.exact import search
 from raggs.metrics.stats import Interval, bootstrap_means, compare_many
 from raggs.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
+from raggs.text import clean_passage, clean_unicode, one_line
 from raggs.tokens import token_borders
 
 COMPARED = ("recall", "precision", "iou")
@@ -124,10 +125,13 @@ def _borders(text: str) -> list[int]:
 def _searched(study: Study, target: Target, chunker: str, embedder: str) -> dict[Cutoff, Scores]:
     """The scores of one system by cutoff."""
     embedding = study.embeddings[embedder]
-    vectors = embedding.chunks(study.cuts[chunker].texts)
+    texts, questions = study.cuts[chunker].texts, study.asked.texts
+    if not study.compat:  # as a run reads both
+        texts, questions = tuple(map(clean_passage, texts)), tuple(one_line(clean_unicode(each)) for each in questions)
+    vectors = embedding.chunks(texts)
     deepest = max(int(target.least.max()) if cutoff == MIN else cutoff for cutoff in study.cutoffs)
     ranks = np.arange(len(vectors), dtype=np.int32)
-    found: Ints = search(vectors, ranks, embedding.questions(study.asked.texts), max(1, deepest)).positions
+    found: Ints = search(vectors, ranks, embedding.questions(questions), max(1, deepest)).positions
     return {cutoff: score(target, found, cutoff) for cutoff in study.cutoffs}
 
 

@@ -49,6 +49,11 @@ class IndexPassages:
         """None: each process asks the server."""
         return None
 
+    @property
+    def cleaned(self) -> int | None:
+        """None: nothing of the index is read before it is asked for."""
+        return None
+
     def __len__(self) -> int:
         return int(self._index.state["documents"])
 

@@ -36,7 +36,7 @@ from raggs.settings import Effort, Settings
 from raggs.stages.base import AnyStage, Services, Work
 
 TASKS: tuple[Task, ...] = get_args(Task)
-STATED = ("queries", "corpus", "retrievers")
+STATED = ("queries", "corpus", "hygiene", "retrievers")
 
 
 class DaskExecution(Execution):

@@ -23,7 +23,8 @@ from raggs.atomic import disk
 from raggs.errors import DataError, RaggsError
 from raggs.hashing import hash_value
 from raggs.indexes import analysis
-from raggs.indexes.passages import PassageStore, Progress
+from raggs.indexes.passagerows import Progress
+from raggs.indexes.passages import PassageStore
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles, regular_file
 from raggs.languages import detect_language, quiet_bm25s

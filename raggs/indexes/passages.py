@@ -7,14 +7,16 @@ hashes go with it: `source_hash` of the bytes the corpus was read from (is the f
 its own, which is checked whenever it is read, so that an altered text is never believed; `verify` checks all of them
 against `content_hash`, which whoever alters rows with their sums cannot keep.
 
-A store belongs to the thread that opened it. It must not interpret passages: no cleaning, no chunking.
+A store belongs to the thread that opened it. It must not interpret passages: their raw text is what is kept, and no
+chunking is done here. That hygiene changes what is read of some counts in `content_hash`, so whatever was made of these
+before there was any is made anew; a corpus of clean texts has the hash that it had.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -26,17 +28,13 @@ from raggs.arrays import SmallInts
 from raggs.artifacts import Passage
 from raggs.atomic import disk_fault
 from raggs.errors import DataError, NotFoundError
-from raggs.indexes.passagerows import COLUMNS, SCHEMA, Row, line_of, passage_of, row_of
+from raggs.indexes.passagerows import COLUMNS, SCHEMA, Progress, Row, ingest, line_of, passage_of
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles
-from raggs.text import id_problem
 
-FORMAT = "raggs-passages-3"
-REPORT_EVERY = 1000
+FORMAT = "raggs-passages-4"
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
 VERIFIED = 1000  # passages in a block of those that stand for all
-
-Progress = Callable[[str, int, int], None]
 
 
 class Passages(Protocol):
@@ -47,6 +45,10 @@ class Passages(Protocol):
     @property
     def file(self) -> Path | None:
         """The file that another process can open as a `PassageStore`; None where passages come from elsewhere."""
+
+    @property
+    def cleaned(self) -> int | None:
+        """How many passages hygiene changes what is read of; None where nobody knows."""
 
     def __len__(self) -> int: ...
     def get(self, doc_ids: Iterable[str]) -> Mapping[str, Passage]: ...
@@ -62,6 +64,7 @@ class PassageStore:
         self.path = path
         self.content_hash = meta["content_hash"]
         self.source_hash = meta["source_hash"]
+        self.cleaned: int | None = int(meta["cleaned"])
         self._count = int(meta["count"])
         self._connection = connection
 
@@ -86,8 +89,7 @@ class PassageStore:
         try:
             with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
                 connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
-                content_hash, count = _ingest(connection, source, progress)
-                meta = {"format": FORMAT, "content_hash": content_hash, "source_hash": source_hash, "count": str(count)}
+                meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 connection.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:
@@ -232,39 +234,6 @@ class PassageStore:
                     f"SELECT {columns} FROM passages WHERE {key} IN ({marks})",  # noqa: S608 - names from this module
                     part,
                 )
-
-
-def _ingest(connection: sqlite3.Connection, source: Iterable[Passage], progress: Progress | None) -> tuple[str, int]:
-    """Insert every passage; the hash of all rows and their number."""
-    digest, count = hashlib.sha256(), 0
-    for position, passage in enumerate(source):
-        if problem := id_problem(passage.doc_id):
-            said = f"passage {position + 1} of the corpus: id {passage.doc_id!a} {problem}"
-            raise DataError(said, remedy="rename it")
-        row = row_of(passage)
-        try:
-            connection.execute("INSERT INTO passages VALUES (?, ?, ?, ?, ?, ?, ?)", (position, *row))
-        except sqlite3.IntegrityError as error:
-            raise _duplicate(connection, passage.doc_id, position) from error
-        digest.update(line_of(row))
-        count = position + 1
-        if progress is not None and count % REPORT_EVERY == 0:
-            progress("passages", count, 0)
-    if count == 0:
-        raise DataError(
-            "the corpus is empty", remedy="point corpus at a file or a folder that holds at least one passage"
-        )
-    if progress is not None:
-        progress("passages", count, count)
-    return digest.hexdigest(), count
-
-
-def _duplicate(connection: sqlite3.Connection, doc_id: str, position: int) -> DataError:
-    first = connection.execute("SELECT position FROM passages WHERE doc_id = ?", (doc_id,)).fetchone()[0]
-    return DataError(
-        f"two passages have the id {doc_id!r}: number {first + 1} and number {position + 1} of the corpus",
-        remedy="give each passage an id of its own",
-    )
 
 
 def _checked_meta(connection: sqlite3.Connection, path: Path) -> dict[str, str]:

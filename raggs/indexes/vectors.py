@@ -24,7 +24,8 @@ from raggs.errors import DataError, ProviderError, RaggsError
 from raggs.hashing import hash_value
 from raggs.indexes.exact import FULL, Neighbours, search
 from raggs.indexes.kept import kept_faults
-from raggs.indexes.passages import PassageStore, Progress
+from raggs.indexes.passagerows import Progress
+from raggs.indexes.passages import PassageStore
 from raggs.inputs import regular_file
 from raggs.precision import Scoring
 

@@ -96,9 +96,10 @@ class NuggetJudge(Judge):
             self._patterns[query.qid] = tuple(
                 (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
             )
-        text, held, matches = one_line(passage.content), [], 0
+        texts = {one_line(passage.content), one_line(passage.raw)}  # patterns may be written for either
+        held, matches = [], 0
         for weight, patterns in self._patterns[query.qid]:
-            found = sum(self._within(pattern, text) for pattern in patterns)
+            found = sum(any(self._within(pattern, text) for text in texts) for pattern in patterns)
             held.append((weight, found > 0))
             matches += found
         return held, sum(weight for weight, _ in held) or VITAL, matches

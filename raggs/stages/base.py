@@ -111,7 +111,10 @@ class Services(PassageServices, Looped, Protocol):
     def judge(self) -> Judge: ...
 
     def causes(self, part: str, task: Task | None = None) -> Any:
-        """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge"."""
+        """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge".
+
+        "hygiene": that passages are read otherwise than their server has them; empty where a store's hash says so.
+        """
         ...
 
 

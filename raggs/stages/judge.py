@@ -57,7 +57,8 @@ class JudgeStage(Stage[JudgeConfig]):
     ASKS_JUDGE = True
 
     def causes(self, config: JudgeConfig, services: Services) -> Causes:
-        return {"queries": services.causes("queries"), "judge": services.causes("judge", "grade")}
+        judge = services.causes("judge", "grade")
+        return {"queries": services.causes("queries"), "judge": judge, **services.causes("hygiene")}
 
     def by_query(self, config: JudgeConfig) -> bool:
         return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together

@@ -70,7 +70,8 @@ class Merge(Stage[MergeConfig]):
     RECORD = MergeRecord
 
     def causes(self, config: MergeConfig, services: Services) -> Causes:
-        return {"corpus": services.causes("corpus"), "fusion": fusion.REGISTRY.edition(config.type)}
+        edition = fusion.REGISTRY.edition(config.type)
+        return {"corpus": services.causes("corpus"), "fusion": edition, **services.causes("hygiene")}
 
     def run(self, work: Work, config: MergeConfig, services: PassageServices) -> Iterator[MergeRecord]:
         total, method = len(services.queries), config.method()

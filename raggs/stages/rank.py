@@ -104,6 +104,7 @@ class Rank(Stage[RankConfig]):
             "queries": services.causes("queries"),
             "engine": engine_version(config.engine),
             "judge": services.causes("judge", "order"),
+            **services.causes("hygiene"),
         }
 
     def statistics(self, config: RankConfig) -> RankStatistics:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.judging import graded, judge, ordered, passage, query
 
+from raggs.artifacts import Nugget
 from raggs.errors import DataError
 
 VITAL = [{"any": ["alpha"]}, {"any": ["beta", "b[eé]ta"]}]
@@ -99,3 +100,10 @@ def test_a_question_without_nuggets_is_refused() -> None:
 
 def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
     return {}
+
+
+def test_a_pattern_may_be_written_for_the_text_as_it_is_or_after_hygiene():
+    who, text = judge("nuggets"), passage("p", "Le de\u0301bit : 10 km² par jour")
+    for pattern in ("débit : 10 km2", "km²", "de\u0301bit"):
+        asked = query(nuggets=(Nugget(any=(pattern,)),))
+        assert graded(who, asked, text).grade == 5, pattern
