@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from raggs import (
+    askers,
     chunkers,
     corpora,
     embedders,
@@ -88,6 +89,7 @@ KINDS: tuple[Registry[Any], ...] = (
     rerankers.REGISTRY,
     indexes.REGISTRY,
     judges.REGISTRY,
+    askers.REGISTRY,
     execution.REGISTRY,
 )
 ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n     .*)*)", re.MULTILINE)

@@ -23,6 +23,7 @@ METHODS = {
     "indexes": ("open", "rescores", "causes", "check"),
     "rerankers": ("rerank", "models", "causes", "check", "outlay", "close"),
     "judges": ("name", "models", "causes", "grade", "order", "check"),
+    "askers": ("name", "models", "kinds", "causes", "ask", "check"),
     "exporters": ("write",),
     "executions": ("records", "close"),
 }

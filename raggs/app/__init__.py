@@ -2,7 +2,6 @@
 
 The command line, Python programs and pages call nothing else.
 
-Imports: sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop,
-Imports: sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, stages, workshop,
-adapters, chunkers, embedders, rerankers, tools, libraries, llm, leaves.
+Imports: sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, questions, stages,
+workshop, adapters, chunkers, embedders, rerankers, tools, libraries, llm, leaves.
 """

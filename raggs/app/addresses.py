@@ -32,6 +32,8 @@ HOMES = frozenset(
 )
 ASKING = {
     "chunks": ("corpus",),
+    "ask": ("questions",),
+    "filter": ("embed",),
     "embed": ("corpus", "embed"),
     "retrieve": ("corpus", "embed", "retrieve"),
     "judge": ("judge",),

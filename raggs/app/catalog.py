@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raggs import (
+    askers,
     chunkers,
     corpora,
     embedders,
@@ -46,6 +47,7 @@ REGISTRIES: dict[str, Registry[object]] = {
     "rerankers": rerankers.REGISTRY,
     "indexes": indexes.REGISTRY,
     "judges": judges.REGISTRY,
+    "askers": askers.REGISTRY,
     "exporters": exporters.REGISTRY,
     "executions": execution.REGISTRY,
     "analyses": analyses.REGISTRY,

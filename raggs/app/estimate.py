@@ -20,18 +20,19 @@ from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.llm.prices import reasons
 from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
+from raggs.manifests.store import RunStore
 from raggs.pipeline.standing import Standing
 from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite
-ANSWER = {"rewrite": 40, "grade": 60, "order": 40}  # tokens of an answer
+ANSWER = {"rewrite": 40, "grade": 60, "order": 40, "ask": 200}  # tokens of an answer
 HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
 LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
 
 
 @dataclass(frozen=True)
-class _Answers:
+class Answers:
     """How long answers are. `seen`: how many the ledger holds by model and task, and their tokens together."""
 
     services: RunServices
@@ -53,6 +54,16 @@ class _Answers:
         return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
 
+def learned(services: RunServices, store: RunStore) -> Answers:
+    """What the ledger of a run tells of the length of answers."""
+    sums: dict[tuple[str, str], tuple[int, int]] = {}
+    for line in read_torn(store.ledger, LedgerLine, REMEDY):
+        if line.outcome in ("answered", "unusable"):
+            count, tokens = sums.get((line.model, line.task), (0, 0))
+            sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
+    return Answers(services, sums)
+
+
 @dataclass
 class _Known:
     """What a run's directory and its cache tell, looked up once. `looks`: whether what is paid for is looked up."""
@@ -62,14 +73,9 @@ class _Known:
     looks: bool
 
     @cached_property
-    def answers(self) -> _Answers:
+    def answers(self) -> Answers:
         """How long this run's answers were."""
-        sums: dict[tuple[str, str], tuple[int, int]] = {}
-        for line in read_torn(self.standing.store.ledger, LedgerLine, REMEDY):
-            if line.outcome in ("answered", "unusable"):
-                count, tokens = sums.get((line.model, line.task), (0, 0))
-                sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
-        return _Answers(self.services, sums)
+        return learned(self.services, self.standing.store)
 
     @cached_property
     def merged(self) -> bool:

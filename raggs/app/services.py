@@ -142,7 +142,7 @@ class RunServices(ConfiguredParts):
             DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
             RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
-        if any(GOLDEN.stage(name).ASKS_JUDGE for name in stages):
+        if any(GOLDEN.stage(name).ASKS == "judge" for name in stages):
             self.judge.check(self.queries.values())
         if not len(self.passages):
             raise self.corpus.empty()
@@ -171,7 +171,7 @@ class RunServices(ConfiguredParts):
 
     def models(self, stages: Collection[str] = GOLDEN.order) -> tuple[str, ...]:
         """The language models that some stages ask."""
-        asked = self.judge.models if any(GOLDEN.stage(name).ASKS_JUDGE for name in stages) else ()
+        asked = self.judge.models if any(GOLDEN.stage(name).ASKS == "judge" for name in stages) else ()
         if "embed" in stages:
             asked += (*self.rewriter.models, *(self.embedder.models if self.embedder else ()))
         specs = self.config.retrieve.retrievers

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from raggs.app.questions import open_questions
 from raggs.app.run import open_runner
+from raggs.artifacts import artifact_file
 from raggs.config.load import load_config
 from raggs.errors import RaggsError, UsageError
 from raggs.manifests.costs import LedgerSum, costs
@@ -19,7 +21,8 @@ from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.reasons import Reason
 from raggs.pipeline.standing import Plan, Standing
-from raggs.stages.pipeline import check_stage
+from raggs.questions import QUESTIONS
+from raggs.stages.pipeline import pipeline_of
 from raggs.text import plural
 
 
@@ -76,8 +79,8 @@ class Status:
     @property
     def manifest_queries(self) -> int:
         """How many questions the run has."""
-        embed = self.manifest.stages.get("embed")
-        return embed.outputs["embed.jsonl"].rows if embed else 0
+        first = self.manifest.stages.get(self.run.pipeline.order[0])
+        return first.outputs[artifact_file(first.stage)].rows if first else 0
 
     @property
     def compared(self) -> bool:
@@ -113,7 +116,8 @@ def status(folder: Path, config: Path | None = None, overrides: Sequence[str] = 
         return Status(run, alone.plan())
     loaded = load_config(config, overrides)
     try:
-        with open_runner(loaded, folder=folder) as runner:
+        opener = open_questions if run.pipeline.name == QUESTIONS.name else open_runner
+        with opener(loaded, folder=folder) as runner:
             return Status(run, runner.plan(), config, overrides=overrides)
     except RaggsError as error:
         return Status(run, alone.plan(), config, str(error), overrides)
@@ -126,6 +130,7 @@ def stage_status(folder: Path, stage: str, config: Path | None = None, overrides
         UsageError: no such stage.
         RaggsError: as `status`.
     """
-    check_stage(stage)
+    pipeline_of(stage)
     found = status(folder, config, overrides)
+    found.run.pipeline.stage(stage)
     return StageStatus(stage, found.plan[stage], found.manifest.stages.get(stage), found)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from raggs.chunkers.base import Document
 from raggs.chunkers.paid import Cuts, NotCut, PaidChunker
 from raggs.llm.rehearsal import Asked
-from raggs.stages.base import run_ordered
+from raggs.stages.ordered import run_ordered
 from raggs.text import plural
 from raggs.workshop import Workshop
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Asked:
-    """The flags of `raggs run` that say which run is meant, and what of it."""
+    """The flags of `raggs run`, or of another `verb`, that say which run is meant, and what of it."""
 
     config: Path
     overrides: Sequence[str] = ()
@@ -18,13 +18,14 @@ class Asked:
     start: str | None = None
     stop: str | None = None
     only: str | None = None
+    verb: str = "run"
 
     def command(self, settings: Mapping[str, str] | None = None) -> str:
         """The same command again, with some settings given anew."""
         changed = settings or {}
         kept = [text for text in self.overrides if text.partition("=")[0].strip() not in changed]
         named = {"--run-id": self.run_id, "--from": self.start, "--to": self.stop, "--only": self.only}
-        words = ["raggs", "run", "--config", str(self.config)]
+        words = ["raggs", self.verb, "--config", str(self.config)]
         for flag, value in named.items():
             words += [flag, value] if value else []
         for override in (*kept, *(f"{name}={value}" for name, value in changed.items())):

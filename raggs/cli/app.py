@@ -50,6 +50,7 @@ COMMANDS: dict[str, str | Group] = {
         "People's word on passages: give it, and see where it stands.",
         {"set": "reviews:set_", "status": "reviews:status"},
     ),
+    "questions": Group("Make questions of documents.", {"make": "questions:make"}, usual="make"),
     "cache": Group(
         "Look at the caches of a workspace, or empty them.",
         {"stats": "housekeeping:cache_stats", "clear": "housekeeping:cache_clear"},

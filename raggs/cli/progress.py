@@ -12,7 +12,7 @@ from rich.console import Console
 from raggs.cli.screen import Screen
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.secrets import mask
-from raggs.stages import GOLDEN
+from raggs.stages.pipeline import pipeline_of
 from raggs.text import visible
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ class PlainProgress:
 
     @staticmethod
     def _number(stage: str) -> str:
-        return f"[{GOLDEN.order.index(stage) + 1}/{len(GOLDEN.order)}] {stage}"
+        return pipeline_of(stage).number(stage)
 
     @staticmethod
     def _say(line: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -252,11 +253,17 @@ def status(found: Status, as_json: bool) -> None:
     console = open_console()
     console.print(_standing(found))
     _trust(console, manifest.stages)
-    named = manifest.name if manifest.name != manifest.config.get("name", manifest.name) else None
-    again = Asked(found.config or Path(manifest.config_file or "CONFIG"), found.overrides, named).command()
+    asked = Asked(found.config or Path(manifest.config_file or "CONFIG"), found.overrides)
+    if manifest.pipeline != GOLDEN.name:
+        asked = replace(asked, verb=manifest.pipeline)
+    elif manifest.name != manifest.config.get("name", manifest.name):
+        asked = replace(asked, run_id=manifest.name)
+    again = asked.command()
     if not found.compared:
         console.print(unlooked(found), soft_wrap=True)
-    command = again if any(plan.values()) else _next(folder, manifest, again, failed)
+    golden = manifest.pipeline == GOLDEN.name
+    done = _next(folder, manifest, again, failed) if golden else replace(asked, verb="run").command()
+    command = again if any(plan.values()) else done
     console.print(f"next: {command}", soft_wrap=True)
 
 

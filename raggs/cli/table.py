@@ -29,10 +29,23 @@ class Group:
     Attributes:
         help: what `raggs --help` says of them.
         commands: each command's function by its name.
+        usual: the command that is meant where none is named; None: the help is shown.
     """
 
     help: str
     commands: Mapping[str, Target]
+    usual: str | None = None
+
+
+class UsualGroup(TyperGroup):
+    """A group of commands of which one need not be named: ``raggs questions docs``."""
+
+    usual = ""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the command in that is meant; help is that of the usual one."""
+        named = bool(args) and args[0] in self.commands
+        return super().parse_args(ctx, args if named else [self.usual, *args])
 
 
 class Commands(UserDict[str, Any]):
@@ -70,6 +83,9 @@ def _command(name: str, target: Target, words: tuple[str, ...]) -> Command:
 
 
 def _group(name: str, found: Group, words: tuple[str, ...]) -> Command:
-    made = get_group(typer.Typer(name=name, help=found.help, no_args_is_help=True, rich_markup_mode=None))
+    shows, kind = found.usual is None, TyperGroup if found.usual is None else UsualGroup
+    made = get_group(typer.Typer(name=name, cls=kind, help=found.help, no_args_is_help=shows, rich_markup_mode=None))
+    if isinstance(made, UsualGroup) and found.usual is not None:
+        made.usual = found.usual
     made.commands = Commands(found.commands, (*words, name))
     return made

@@ -76,7 +76,7 @@ def load_config(
 def load_settings(
     model: type[S], file: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> tuple[S, Mapping[Place, Origin]]:
-    """Any settings that a YAML file holds as a whole, and where each of its values is from; as `load_config`."""
+    """Settings that a YAML file holds as a whole, and where each of its values is from; as `load_config`."""
     if environment is None:
         environment = environment_for(file)
     source = read_source(file, environment)

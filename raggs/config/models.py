@@ -11,6 +11,10 @@ from raggs import corpora, execution, queries
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.elastic.settings import IndexSettings
 from raggs.llm import BudgetSettings, LLMSettings
+from raggs.questions.ask import AskConfig
+from raggs.questions.filter import FilterConfig
+from raggs.questions.sample import SampleConfig
+from raggs.questions.verify import VerifyConfig
 from raggs.retrievers.base import name_of
 from raggs.settings import AnchoredPath, Effort, Settings
 from raggs.stages.embed import EmbedConfig
@@ -30,6 +34,19 @@ RUN_NAME = r"^\w[\w.-]*$"
 RunName = Annotated[str, StringConstraints(pattern=RUN_NAME, max_length=120)]
 
 
+class QuestionsConfig(Settings):
+    """How `raggs questions` makes questions of the documents."""
+
+    sample: SampleConfig = SampleConfig()
+    ask: AskConfig = AskConfig()
+    verify: VerifyConfig = VerifyConfig()
+    filter: FilterConfig = FilterConfig()
+
+    def stage_configs(self) -> dict[str, Settings]:
+        """Each stage's configuration by stage."""
+        return {"sample": self.sample, "ask": self.ask, "verify": self.verify, "filter": self.filter}
+
+
 class RunConfig(Settings):
     """A whole run. Paths are relative to the file that they stand in."""
 
@@ -46,6 +63,7 @@ class RunConfig(Settings):
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
     index: IndexSettings = Field(IndexSettings(), description="how `raggs index` makes an index; no stage reads it")
+    questions: QuestionsConfig = QuestionsConfig()
     execution: Effort[ExecutionSpec] = Field(
         {"type": "local"}, validate_default=True, description="where the work is done"
     )

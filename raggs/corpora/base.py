@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from raggs import chunkers
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage
-from raggs.chunkers.base import Chunker, ChunkerConfig
+from raggs.chunkers.base import Chunker, ChunkerConfig, Document
 from raggs.elastic.settings import IndexPlace
 from raggs.hashing import hash_file
 from raggs.indexes.passages import Passages
@@ -77,6 +77,13 @@ class Remote(Protocol):
     """A corpus whose source gives single passages by id, so that it need not be copied."""
 
     def remote(self) -> Passages: ...
+
+
+@runtime_checkable
+class Whole(Protocol):
+    """A corpus whose source has documents: the texts that spans of its passages count in."""
+
+    def documents(self) -> Iterator[Document]: ...
 
 
 class LeftOut(NamedTuple):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from raggs import ranking
 from raggs.manifests.models import StageLock
-from raggs.stages import GOLDEN
 from raggs.stages.base import AnyStage
+from raggs.stages.pipeline import pipeline_of
 from raggs.stages.rank import engine_version
 
 
@@ -20,7 +20,7 @@ def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
 
 def outdated(lock: StageLock) -> str | None:
     """What made the result and what is here instead, as a clause; None where they are the same."""
-    for name, version in made_by(GOLDEN.stage(lock.stage), lock).items():
+    for name, version in made_by(pipeline_of(lock.stage).stage(lock.stage), lock).items():
         if lock.components.get(name) != version:
             return f"it was made by {lock.components.get(name)}, and this raggs has {version}"
     return None

@@ -104,7 +104,7 @@ def _execute(runner: Runner, run: OpenedRun, stage: AnyStage, stopped: str) -> N
         if journal is not None:
             journal.close()
     if watch.stopped is not None:
-        runner.listen(Notice(f"{name}: the queries that are done can be evaluated and exported"))
+        runner.listen(Notice(f"{name}: {runner.pipeline.stopped}"))
         raise watch.stopped
 
 

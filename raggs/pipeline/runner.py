@@ -131,9 +131,9 @@ class Runner:
                     )
                 if not ran:
                     self.services.check(selection.stages)
-                if not ran or stage.ASKS_JUDGE:
+                if not ran or stage.ASKS:
                     manifest = self._expecting(manifest)
-                if stage.ASKS_JUDGE and lock is None:  # what is done of it where it stops is read by these settings
+                if stage.ASKS and lock is None:  # what is done of it where it stops is read by these settings
                     manifest = self._configured(manifest, name)
                     self.store.save(manifest)
                 ran[name] = reasons
@@ -201,22 +201,22 @@ class Runner:
             started=started,
             ended=now(),
             versions=versions(),
-            judge=self.services.judge.name if stage.ASKS_JUDGE else None,
+            judge=stage.asked(self.services),
             booked=(booked, self.store.account.end()),
         )
         return self._commit(manifest, lock, outputs, time.perf_counter() - clock)
 
     def _written(self, stage: AnyStage, records: Iterator[Record], watch: Watch) -> dict[str, Output]:
-        """The stage's artifacts. What asks the judge leaves the queries that are done where it is stopped.
+        """The stage's artifacts. What asks somebody leaves the queries that are done where it is stopped.
 
         Raises:
             RaggsError, KeyboardInterrupt: it was stopped.
         """
-        if not stage.ASKS_JUDGE:
+        if not stage.ASKS:
             return self.store.write(stage.artifacts(), watch.passing(records))
         written = self.store.write_partial(stage.artifacts(), watch.until_stopped(records))
         if watch.stopped is not None:
-            self.listen(Notice(f"{stage.NAME}: the queries that are done can be evaluated and exported"))
+            self.listen(Notice(f"{stage.NAME}: {self.pipeline.stopped}"))
             raise watch.stopped
         return self.store.promote(stage.artifacts(), written)
 

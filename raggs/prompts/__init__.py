@@ -23,7 +23,7 @@ from raggs.hashing import hash_value
 from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
-PromptUse = Literal["grade", "order", "rewrite", "rerank", "relevance", "split"]
+PromptUse = Literal["grade", "order", "rewrite", "rerank", "relevance", "split", "ask"]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
@@ -35,6 +35,7 @@ PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "rerank": frozenset({"query", "passages"}),
     "relevance": frozenset({"query", "passage"}),
     "split": frozenset({"pieces"}),
+    "ask": frozenset({"kind", "style", "persona", "earlier", "texts"}),
 }
 PLACEHOLDER = re.compile(r"\{\{\s*(\w+)\s*\}\}")
 HEADING = re.compile(r"^# (system|user)[ \t]*$", re.MULTILINE)

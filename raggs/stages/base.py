@@ -6,14 +6,11 @@ stage. It states which artifacts it reads (`READS`) and what else of the world i
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
 from raggs.embedders.base import Embedder
@@ -21,15 +18,12 @@ from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.settings import Causes, Settings
+from raggs.stages.ordered import Looped
 from raggs.stages.statistics import Statistics
 
 R = TypeVar("R", bound=Record)
 C = TypeVar("C", bound=Settings)
-S = TypeVar("S")
-T = TypeVar("T")
-
-WINDOW = 4  # calls that are asked for, for each that may be on its way
-HELD = 4
+V = TypeVar("V")
 
 
 class PassageLookup(Protocol):
@@ -87,15 +81,6 @@ class GradeServices(QueryServices, Protocol):
 
     @property
     def judge(self) -> Grader: ...
-
-
-class Looped(Protocol):
-    """Where work waits for answers: the loop in which it does, and how many calls may be on their way at once."""
-
-    @property
-    def loop(self) -> asyncio.Runner: ...
-    @property
-    def concurrency(self) -> int: ...
 
 
 class Services(PassageServices, Looped, Protocol):
@@ -158,29 +143,32 @@ class Work:
             yield qid, list(records)
 
 
-class Stage(ABC, Generic[C]):
-    """One step of the pipeline. Stateless: `run` may be called for any number of runs."""
+class StageOf(ABC, Generic[C, V]):
+    """One step of a pipeline, in a world of services. Stateless: `run` may be called for any number of runs."""
 
     NAME: ClassVar[str]
     VERSION: ClassVar[int] = 1  # raised when the stage's code changes its artifact
     READS: ClassVar[tuple[str, ...]] = ()
     BESIDE: ClassVar[Mapping[str, type[Record]]] = {}  # artifacts that it writes besides the one of its name
-    ASKS_JUDGE: ClassVar[bool] = False
+    ASKS: ClassVar[Literal["judge", "asker"] | None] = None  # whom it asks; what such a stage has done is kept
     JOURNAL: ClassVar[str | None] = None  # an artifact that is appended to while the stage runs
     Config: ClassVar[type[Settings]]
     RECORD: ClassVar[type[Record]]
 
     @abstractmethod
-    def causes(self, config: C, services: Services) -> Causes:
+    def causes(self, config: C, services: V) -> Causes:
         """What the result depends on besides `config` and the artifacts in `READS`, by readable name."""
 
     def by_query(self, config: C) -> bool:
         """Whether queries may be parted among processes: the records of each depend on its own inputs alone."""
         return True
 
-    def prepare(self, work: Work, services: Services) -> None:
+    def prepare(self, work: Work, services: V) -> None:
         """Put on the disk what many processes will read, before they all find it missing."""
-        return
+
+    def asked(self, services: V) -> str | None:
+        """Who is asked, as records name it; None where nobody is."""
+        return None
 
     def failed(self, record: Record) -> bool:
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
@@ -201,97 +189,15 @@ class Stage(ABC, Generic[C]):
         return f"{self.NAME}/{self.VERSION}"
 
     @abstractmethod
-    def run(self, work: Work, config: C, services: Services) -> Iterator[Record]:
+    def run(self, work: Work, config: C, services: V) -> Iterator[Record]:
         """The records of all of the stage's artifacts, those of each sorted as their model says."""
 
 
-AnyStage = Stage[Any]  # of whatever configuration
+AnyStage = StageOf[Any, Any]
 
 
-def run_ordered(
-    services: Looped,
-    items: Iterable[S],
-    work: Callable[[S], Awaitable[T]],
-    *,
-    size: Callable[[S], int] = lambda _item: 1,
-    window: int | None = None,
-) -> Iterator[T]:
-    """Work on many items at once and give the results in the items' order.
+class Stage(StageOf[C, Services], Generic[C]):
+    """A stage of the pipeline that makes golden sets."""
 
-    As soon as an item is done the next one begins, also while an earlier one still runs, so that one slow answer
-    keeps nobody waiting. The first error, in the items' order, cancels what is still running and is raised.
-
-    Args:
-        size: how many calls an item asks for at once.
-        window: items are begun until they ask for so many calls together (default: four times the allowed
-            concurrency); and at most `HELD` windows of items are done and not yet given out. Both keep memory flat
-            however long the stream is.
-    """
-    queue = _Queue(iter(items), work, size, window or WINDOW * services.concurrency)
-    try:
-        while True:
-            try:
-                result = services.loop.run(queue.next())
-            except _Exhausted:
-                return
-            yield result
-    finally:
-        if queue.begun:
-            services.loop.run(_cancel(queue.begun))
-
-
-class _Queue(Generic[S, T]):
-    """Items that are begun and not yet given out, in their order."""
-
-    def __init__(
-        self, source: Iterator[S], work: Callable[[S], Awaitable[T]], size: Callable[[S], int], window: int
-    ) -> None:
-        self.begun: deque[asyncio.Future[T]] = deque()
-        self._source = source
-        self._work = work
-        self._size = size
-        self._window = window
-        self._running = 0  # calls that the unfinished items ask for
-        self._room = asyncio.Event()
-
-    async def next(self) -> T:
-        """The first item's result; meanwhile others are begun wherever there is room.
-
-        Raises:
-            _Exhausted: there are no more items.
-        """
-        self._fill()
-        if not self.begun:
-            raise _Exhausted
-        while not self.begun[0].done():
-            self._fill()
-            self._room.clear()
-            await self._room.wait()
-        return self.begun.popleft().result()
-
-    def _fill(self) -> None:
-        while self._running < self._window and len(self.begun) < HELD * self._window:
-            try:
-                item = next(self._source)
-            except StopIteration:
-                return
-            size = max(1, self._size(item))
-            task = asyncio.ensure_future(self._work(item))
-            self._running += size
-            task.add_done_callback(partial(self._done, size))
-            self.begun.append(task)
-
-    def _done(self, size: int, task: asyncio.Future[T]) -> None:
-        self._running -= size
-        self._room.set()
-
-
-class _Exhausted(Exception):
-    """All items are given out."""
-
-
-async def _cancel(tasks: Iterable[asyncio.Future[T]]) -> None:
-    left = list(tasks)
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    def asked(self, services: Services) -> str | None:
+        return services.judge.name if self.ASKS == "judge" else None

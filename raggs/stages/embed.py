@@ -16,7 +16,8 @@ from raggs.embedders.base import EmbedderConfig
 from raggs.languages import detect_language
 from raggs.rewriters.base import Rewriter
 from raggs.settings import Causes, Settings
-from raggs.stages.base import Services, Stage, Work, run_ordered
+from raggs.stages.base import Services, Stage, Work
+from raggs.stages.ordered import run_ordered
 from raggs.text import clean_unicode, one_line
 
 BATCH = 256

@@ -20,8 +20,9 @@ from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
 from raggs.settings import Causes, Effort, PromptName, Settings
-from raggs.stages.base import GradeServices, Services, Stage, Work, run_ordered
+from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.judgehealth import JudgeStatistics
+from raggs.stages.ordered import run_ordered
 
 LOW = 2  # grades up to here say that the pool runs dry
 
@@ -54,7 +55,7 @@ class JudgeStage(Stage[JudgeConfig]):
     READS = ("merge",)
     Config = JudgeConfig
     RECORD = JudgeRecord
-    ASKS_JUDGE = True
+    ASKS = "judge"
 
     def causes(self, config: JudgeConfig, services: Services) -> Causes:
         judge = services.causes("judge", "grade")

@@ -29,12 +29,18 @@ class Pipeline:
         order: the stages' names; each reads artifacts of stages before it.
         artifacts: every artifact by name, with the record on its lines. One is called by its stage's name, or by that
             and more after a dot.
+        stopped: what is told of a stage that asks somebody and was stopped.
     """
 
     name: str
     home: str
     order: tuple[str, ...]
     artifacts: Mapping[str, type[Record]]
+    stopped: str = "the queries that are done can be evaluated and exported"
+
+    def number(self, stage: str) -> str:
+        """Which of its stages one is: ``[2/4] ask``."""
+        return f"[{self.order.index(stage) + 1}/{len(self.order)}] {stage}"
 
     def stage(self, name: str) -> AnyStage:
         """The stage that bears `name`.
@@ -69,7 +75,10 @@ class Pipeline:
         return self.artifacts[artifact]
 
 
-PIPELINES: Mapping[str, str] = {"golden": "raggs.stages"}  # by name, the module that holds it in capitals
+PIPELINES: Mapping[str, str] = {  # by name, the module that holds it in capitals
+    "golden": "raggs.stages",
+    "questions": "raggs.questions",
+}
 
 
 def load_pipeline(name: str) -> Pipeline:
@@ -84,15 +93,18 @@ def load_pipeline(name: str) -> Pipeline:
     return found
 
 
-def check_stage(name: str) -> None:
-    """Find out that no pipeline has a stage of this name.
+def pipeline_of(stage: str) -> Pipeline:
+    """The pipeline that has a stage of this name; no two have one of the same.
 
     Raises:
-        UsageError: the message lists all stages.
+        UsageError: none has; the message lists all stages.
     """
-    stages = [stage for pipeline in PIPELINES for stage in load_pipeline(pipeline).order]
-    if name not in stages:
-        raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, stages))
+    pipelines = [load_pipeline(name) for name in PIPELINES]
+    found = next((pipeline for pipeline in pipelines if stage in pipeline.order), None)
+    if found is None:
+        stages = [name for pipeline in pipelines for name in pipeline.order]
+        raise UsageError(f"there is no stage {stage!r}", remedy=did_you_mean(stage, stages))
+    return found
 
 
 @cache

@@ -21,7 +21,8 @@ from raggs.judges.base import Judge
 from raggs.ranking import Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import Causes, PromptName, Settings, causes_of
-from raggs.stages.base import Journal, Services, Stage, Told, Work, run_ordered
+from raggs.stages.base import Journal, Services, Stage, Told, Work
+from raggs.stages.ordered import run_ordered
 from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, rank_records
 
@@ -97,7 +98,7 @@ class Rank(Stage[RankConfig]):
     JOURNAL = "rank.journal"
     Config = RankConfig
     RECORD = RankRecord
-    ASKS_JUDGE = True
+    ASKS = "judge"
 
     def causes(self, config: RankConfig, services: Services) -> Causes:
         return {

@@ -8,6 +8,7 @@ Imports: adapters, chunkers, embedders, rerankers, prompts, indexes, llm, leaves
 
 from __future__ import annotations
 
+from raggs.askers.base import Asker
 from raggs.chunkers.base import Chunker
 from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
@@ -24,6 +25,7 @@ from raggs.workshop.workshop import Workshop, read_whole
 
 __all__ = [
     "LLM",
+    "Asker",
     "Chunker",
     "Embedder",
     "Judge",

@@ -13,7 +13,8 @@ from raggs import corpora
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage
 from raggs.atomic import make_folder
-from raggs.corpora.base import Corpus, CorpusContext, Remote
+from raggs.chunkers.base import Document
+from raggs.corpora.base import Corpus, CorpusContext, Remote, Whole
 from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import FORMAT, Passages, PassageStore
@@ -79,6 +80,15 @@ class OpenCorpus:
             path.unlink()
             raise DataError("the corpus changed while it was read", where=self.place, remedy="run again")
         return store
+
+    def documents(self) -> Iterator[Document | Passage]:
+        """Documents whole, where the source knows them; else its passages one by one.
+
+        Raises:
+            NotFoundError, DataError: the corpus is missing or malformed.
+        """
+        source = self._source
+        yield from source.documents() if isinstance(source, Whole) else source.passages()
 
     def empty(self) -> DataError:
         """What is said of a corpus without passages."""

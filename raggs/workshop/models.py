@@ -9,8 +9,9 @@ import asyncio
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from raggs import embedders, judges, rewriters
+from raggs import askers, embedders, judges, rewriters
 from raggs.adapter import AdapterConfig
+from raggs.askers.base import Asker, AskerContext
 from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
 from raggs.indexes.places import Places
 from raggs.judges.base import Judge, JudgeContext
@@ -74,6 +75,10 @@ class Models:
     def rewriter(self, spec: AdapterConfig, llm: LLM | None = None) -> Rewriter:
         """A rewriter of questions. `llm`: other language models than one's own."""
         return rewriters.REGISTRY.of(spec)(spec, RewriterContext(llm or self.llm))
+
+    def asker(self, spec: AdapterConfig, llm: LLM | None = None) -> Asker:
+        """Who makes questions of documents. `llm`: other language models than one's own."""
+        return askers.REGISTRY.of(spec)(spec, AskerContext(llm or self.llm))
 
     def judge(self, spec: AdapterConfig, grade: Prompt, order: Prompt, llm: LLM | None = None) -> Judge:
         """A judge that is asked by these prompts, where it is a model. `llm`: other language models than one's own."""

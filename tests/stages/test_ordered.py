@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raggs.stages.base import HELD, run_ordered
+from raggs.stages.ordered import HELD, run_ordered
 
 
 @pytest.fixture

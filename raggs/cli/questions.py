@@ -1,0 +1,190 @@
+"""`raggs questions`: questions made of documents, with the excerpts that answer them."""
+
+from __future__ import annotations
+
+import math
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json, Overrides, Yes
+from raggs.cli.plain import say, say_json
+
+if TYPE_CHECKING:
+    from raggs.app.questions import Made
+    from raggs.cli.again import Asked
+    from raggs.config.load import LoadedConfig
+    from raggs.llm import BudgetSpent
+    from raggs.pipeline.runner import Runner
+
+IN_PART = 7
+
+
+def make(
+    documents: Annotated[
+        Path | None, typer.Argument(metavar="DOCS", help="A folder of documents; or say --config.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="The YAML file whose corpus is asked about; raggs.yaml."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="Where the questions go: .jsonl, .yaml or .csv."),
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", "-n", metavar="N", min=1, help="Questions to ask for.")] = None,
+    asker: Annotated[
+        str | None,
+        typer.Option("--asker", metavar="ASKER", help="Who asks: extractive, litellm:MODEL, ...; raggs list askers."),
+    ] = None,
+    overrides: Overrides = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing runs.")
+    ] = False,
+    max_usd: Annotated[
+        float | None,
+        typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),
+    ] = None,
+    max_calls: Annotated[
+        int | None,
+        typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
+    ] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Ask no more: use what a run that was stopped has asked.")
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that this run has not written.")] = False,
+    as_json: Json = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    yes: Yes = False,
+    debug: Debug = False,
+) -> None:
+    """Make questions of documents, each with the excerpts that answer it.
+
+    Windows are drawn from all parts of the documents, the asker makes a question of each, excerpts that do not stand
+    there word for word take their question with them, and so do duplicates. Without --asker questions are made by
+    rule, offline, to try the tool. With DOCS a configuration is written beside the questions: raggs run goes on.
+
+    \b
+    Examples:
+      raggs questions docs --out questions.jsonl
+      raggs questions docs --asker litellm:openai/gpt-5-mini --n 200 --dry-run
+      raggs questions make --config raggs.yaml --max-usd 2
+    """
+    from raggs.app.addresses import permit
+    from raggs.app.docsconfig import config_for
+    from raggs.app.questions import open_questions, output_of
+    from raggs.app.run import forecast
+    from raggs.cli import render
+    from raggs.cli.addresses import approver
+    from raggs.cli.again import Asked
+    from raggs.cli.options import meant
+    from raggs.config.load import load_config
+    from raggs.pipeline.plan import Selection
+    from raggs.questions import QUESTIONS
+
+    written = False
+    if documents is not None:
+        config, written = config_for(documents, config, out, writes=not dry_run)
+    config = meant(None, config, "raggs.yaml", "name a folder of documents: raggs questions docs")
+    settings = (*(overrides or ()), *_settings(n, asker, max_usd, max_calls))
+    loaded = load_config(config, settings)
+    target = output_of(loaded.run, out)
+    permit(loaded.run, () if dry_run else QUESTIONS.order, approver(yes, quiet))
+    if dry_run:
+        with open_questions(loaded) as runner:
+            render.dry_run(forecast(runner, Selection(QUESTIONS.order)), loaded.run.budget.max_usd, as_json)
+        return
+    asked = Asked(config, settings, verb="questions")
+    made = _make(loaded, target, asked, partial=partial, force=force, shows=not (quiet or as_json))
+    if as_json:
+        say_json(made_json(made))
+    elif not quiet:
+        _tell(made, asked, loaded, config if written else None)
+    if made.stopped is not None:
+        raise made.stopped
+
+
+def _settings(n: int | None, asker: str | None, max_usd: float | None, max_calls: int | None) -> list[str]:
+    """The flags as settings."""
+    from raggs.app.docsconfig import asker_setting
+
+    caps = {"questions.sample.n": n, "budget.max_usd": max_usd, "budget.max_calls": max_calls}
+    found = [f"{name}={value}" for name, value in caps.items() if value is not None]
+    return found if asker is None else [*found, f"questions.ask.asker={asker_setting(asker)}"]
+
+
+def _make(loaded: LoadedConfig, target: Path, asked: Asked, *, partial: bool, force: bool, shows: bool) -> Made:
+    from raggs.app.questions import make_questions, open_questions
+    from raggs.cli.progress import listener
+    from raggs.llm import BudgetSpent
+    from raggs.pipeline.events import silent
+
+    display = listener(not shows)
+    with open_questions(loaded, listen=display or silent) as runner:
+        try:
+            with display or nullcontext():
+                made = make_questions(runner, target, partial=partial, force=force)
+        except BudgetSpent as error:
+            _tell_how_to_go_on(error, runner, asked)
+            raise
+        if made.stopped is not None:
+            _tell_how_to_go_on(made.stopped, runner, asked)
+        return made
+
+
+def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, asked: Asked) -> None:
+    """Put into the error the command that goes on under a budget that suffices."""
+    from raggs.app.run import forecast
+    from raggs.pipeline.plan import Selection
+
+    expected, cap = forecast(runner, Selection(runner.pipeline.order)), error.cap
+    usd, calls = expected.usd, sum(line.calls for line in expected.running)
+    left = usd if cap.money else calls
+    enough = 2 * cap.limit if left is None else cap.spent + left
+    value = f"{math.ceil(100 * enough) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(enough))
+    again = asked.command({} if cap.per_invocation else {f"budget.{cap.setting}": value})
+    error.remedy = f"what was paid is cached, to go on: {again}"
+
+
+def made_json(made: Made) -> str:
+    """What came of it, for pipes."""
+    from raggs.manifests.store import dump_json
+
+    return dump_json(
+        {
+            "run": str(made.run.folder),
+            "files": [str(file) for file in made.files],
+            "asked": made.asked,
+            "kept": made.kept,
+            "rejected": made.rejected,
+            "types": made.kinds,
+            "asker": made.asker,
+            "made": made.note,
+            "usd": made.usd,
+            "usd_each": made.usd_each,
+            "stopped": None if made.stopped is None else str(made.stopped),
+        }
+    )
+
+
+def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) -> None:
+    """What came of it, and what is next."""
+    from raggs.text import plural
+
+    say(f"{plural(made.kept, 'question')} of {made.asked:,} kept, {made.note} ({made.asker})")
+    if made.rejected:
+        say("gone: " + ", ".join(f"{count:,} {reason}" for reason, count in made.rejected.items()))
+    if made.kinds:
+        say("types: " + ", ".join(f"{count:,} {kind}" for kind, count in made.kinds.items()))
+    if made.usd:
+        each = "" if made.usd_each is None else f", ${made.usd_each:,.4f} a question kept"
+        say(f"${made.usd:,.4f} spent{each}")
+    say("questions: " + ", ".join(map(str, made.files)))
+    if written is not None:
+        say(f"configuration: {written}")
+    say(f"run: {made.run.folder}")
+    say(f"next: {replace(asked, verb='run', overrides=()).command()}")

@@ -1,0 +1,113 @@
+"""Work on many items at once, whose results come in the items' order: how stages ask language models."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
+from typing import Generic, Protocol, TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+WINDOW = 4  # calls that are asked for, for each that may be on its way
+HELD = 4
+
+
+class Looped(Protocol):
+    """Where work waits for answers: the loop in which it does, and how many calls may be on their way at once."""
+
+    @property
+    def loop(self) -> asyncio.Runner: ...
+    @property
+    def concurrency(self) -> int: ...
+
+
+def run_ordered(
+    services: Looped,
+    items: Iterable[S],
+    work: Callable[[S], Awaitable[T]],
+    *,
+    size: Callable[[S], int] = lambda _item: 1,
+    window: int | None = None,
+) -> Iterator[T]:
+    """Work on many items at once and give the results in the items' order.
+
+    As soon as an item is done the next one begins, also while an earlier one still runs, so that one slow answer
+    keeps nobody waiting. The first error, in the items' order, cancels what is still running and is raised.
+
+    Args:
+        size: how many calls an item asks for at once.
+        window: items are begun until they ask for so many calls together (default: four times the allowed
+            concurrency); and at most `HELD` windows of items are done and not yet given out. Both keep memory flat
+            however long the stream is.
+    """
+    queue = _Queue(iter(items), work, size, window or WINDOW * services.concurrency)
+    try:
+        while True:
+            try:
+                result = services.loop.run(queue.next())
+            except _Exhausted:
+                return
+            yield result
+    finally:
+        if queue.begun:
+            services.loop.run(_cancel(queue.begun))
+
+
+class _Queue(Generic[S, T]):
+    """Items that are begun and not yet given out, in their order."""
+
+    def __init__(
+        self, source: Iterator[S], work: Callable[[S], Awaitable[T]], size: Callable[[S], int], window: int
+    ) -> None:
+        self.begun: deque[asyncio.Future[T]] = deque()
+        self._source = source
+        self._work = work
+        self._size = size
+        self._window = window
+        self._running = 0  # calls that the unfinished items ask for
+        self._room = asyncio.Event()
+
+    async def next(self) -> T:
+        """The first item's result; meanwhile others are begun wherever there is room.
+
+        Raises:
+            _Exhausted: there are no more items.
+        """
+        self._fill()
+        if not self.begun:
+            raise _Exhausted
+        while not self.begun[0].done():
+            self._fill()
+            self._room.clear()
+            await self._room.wait()
+        return self.begun.popleft().result()
+
+    def _fill(self) -> None:
+        while self._running < self._window and len(self.begun) < HELD * self._window:
+            try:
+                item = next(self._source)
+            except StopIteration:
+                return
+            size = max(1, self._size(item))
+            task = asyncio.ensure_future(self._work(item))
+            self._running += size
+            task.add_done_callback(partial(self._done, size))
+            self.begun.append(task)
+
+    def _done(self, size: int, task: asyncio.Future[T]) -> None:
+        self._running -= size
+        self._room.set()
+
+
+class _Exhausted(Exception):
+    """All items are given out."""
+
+
+async def _cancel(tasks: Iterable[asyncio.Future[T]]) -> None:
+    left = list(tasks)
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)

@@ -1,0 +1,121 @@
+"""From documents to questions, and from these to a golden set and to scores of chunkers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.asking import make_config, make_documents, misplaced, read_questions, rows
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+def raggs(*words: object) -> str:
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def refused(*words: object, code: int = 2) -> str:
+    result = CliRunner().invoke(app, list(map(str, words)))
+    assert result.exit_code == code, result.output
+    return " ".join(result.output.split())
+
+
+def test_documents_become_questions_without_a_file_of_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_documents(tmp_path / "docs")
+    shown = raggs("questions", "docs", "--n", 10, "--set", "questions.filter.excerpt=0")
+    assert "made by rule, not by a model or user" in shown
+    assert "next: raggs run --config raggs.yaml" in shown
+    found = read_questions(tmp_path / "questions.jsonl")
+    assert found and not misplaced(found, tmp_path / "docs")
+    assert all("made by rule" in str(query.metadata["made"]) for query in found)
+    raggs("run", "--config", "raggs.yaml")
+    top = {row["qid"]: row["grade"] for row in reversed(rows(tmp_path / "runs" / "docs" / "rank.jsonl"))}
+    assert top == dict.fromkeys((query.qid for query in found), 5)  # each question finds what answers it
+    raggs(
+        "chunks",
+        "eval",
+        "--corpus",
+        "docs",
+        "--questions",
+        "questions.jsonl",
+        "--chunkers",
+        "recursive:200",
+        "--out",
+        "o",
+    )
+    assert json.loads((tmp_path / "o" / "chunks.json").read_text())["systems"][0]["chunker"]
+
+
+def test_what_has_not_changed_is_not_done_again_and_more_questions_keep_the_first(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    raggs("questions", "--config", config, "--n", 8)
+    run = tmp_path / "runs" / "demo.questions"
+    first = {name: (run / f"{name}.jsonl").read_bytes() for name in ("sample", "ask", "verify", "filter")}
+    shown = raggs("questions", "--config", config, "--n", 8)
+    assert "ask unchanged" in shown
+    raggs("questions", "--config", config, "--n", 20)
+    for name in ("sample", "ask", "verify"):
+        assert (run / f"{name}.jsonl").read_bytes().startswith(first[name]), name
+
+
+def test_a_file_that_somebody_wrote_is_not_replaced(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    target = tmp_path / "questions.jsonl"
+    target.write_text('{"_id": "mine", "text": "Mine?"}\n')
+    assert "is there already" in refused("questions", "--config", config)
+    raggs("questions", "--config", config, "--force")
+    raggs("questions", "--config", config, "--n", 5)  # its own file it may write again
+    target.write_text(target.read_text().replace("What", "What exactly"))
+    assert "pass --force" in refused("questions", "--config", config, "--n", 6)
+
+
+def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    raggs("questions", "--config", config)
+    run = tmp_path / "runs" / "demo.questions"
+    assert f"next: raggs run --config {config}" in raggs("status", run, "--config", config).replace("\n", " ")
+    assert "would run: config.n changed (20 -> 9)" in raggs(
+        "status", run, "--config", config, "--set", "questions.sample.n=9"
+    )
+    assert "filter would not run again" in raggs("why", run, "filter")
+    assert "no stage 'judge'" in refused("why", run, "judge")
+    assert "No language model was asked" in raggs("cost", run)
+    raggs("audit", run)
+
+
+@pytest.mark.parametrize("ending", ["yaml", "csv"])
+def test_other_formats_hold_the_same(tmp_path: Path, ending: str) -> None:
+    config = make_config(tmp_path)
+    raggs("questions", "--config", config, "--n", 5)
+    raggs("questions", "--config", config, "--n", 5, "--out", tmp_path / f"other.{ending}")
+    found = read_questions(tmp_path / f"other.{ending}")
+    before = read_questions(tmp_path / "questions.jsonl")
+    assert [(query.text, query.references) for query in found] == [(query.text, query.references) for query in before]
+
+
+def test_bad_input_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = make_config(tmp_path)
+    found = refused("questions", "--config", config, "--set", "questions.sample.types={fakt: 1}", code=5)
+    assert "did you mean 'fact'" in found
+    found = refused("questions", "--config", config, "--set", "questions.sample.types={unanswerable: 1}")
+    assert "makes no questions of the type unanswerable" in found
+    assert "no such folder" in refused("questions", "nowhere")
+    assert "unknown asker 'litelm'" in refused("questions", "--config", config, "--asker", "litelm:m")
+    assert "both say what is asked about" in refused("questions", "docs", "--config", config)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "a.txt").write_text(" \n")
+    assert "holds no" in refused("questions", "empty", "--out", "there/questions.jsonl", code=5)
+
+
+def test_the_dry_run_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_documents(tmp_path / "docs")
+    shown = raggs("questions", "docs", "--dry-run", "--asker", "litellm:openai/gpt-5-mini", "--n", 12)
+    assert "litellm" not in shown or "12" in shown
+    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
