@@ -45,6 +45,9 @@ HEAVY = (
     "distributed",
     "faiss",
     "markdown_it",
+    "selectolax",
+    "docutils",
+    "pypdfium2",
     "tiktoken",
 )
 

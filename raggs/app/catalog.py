@@ -12,6 +12,7 @@ from raggs import (
     askers,
     chunkers,
     corpora,
+    documents,
     embedders,
     execution,
     exporters,
@@ -39,6 +40,7 @@ from raggs.text import did_you_mean
 
 REGISTRIES: dict[str, Registry[object]] = {
     "corpora": corpora.REGISTRY,
+    "documents": documents.REGISTRY,
     "chunkers": chunkers.REGISTRY,
     "queries": queries.REGISTRY,
     "embedders": embedders.REGISTRY,

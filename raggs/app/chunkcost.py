@@ -73,7 +73,7 @@ def _texts(chunker: Chunker, documents: Documents) -> list[str]:
 def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, rehearsal: Rehearsal) -> list[str]:
     """The chunks of documents that are cut, and of others what is taken for them."""
     texts = []
-    for document in documents.whole:
+    for document in (each.body for each in documents.whole):
         cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document, rehearsal, guess=True))
         texts += [document.text[start:end] for start, end in cuts.places(document.text)]
     return texts

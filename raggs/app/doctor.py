@@ -30,6 +30,7 @@ EXTRAS = {
     "elastic": "elasticsearch",
     "local": "onnxruntime",
     "sign": "cryptography",
+    "pdf": "pypdfium2",
 }
 LOW_DISK = 1 << 30
 CONNECT_TIMEOUT = 3.0

@@ -1,6 +1,6 @@
 """Chunkers by name, who cut documents into passages with exact places: one file and one line each (see `base.Chunker`).
 
-Imports: embedders, prompts, llm, leaves.
+Imports: embedders, prompts, documents, llm, leaves.
 """
 
 from __future__ import annotations

@@ -9,11 +9,12 @@ corpus and no run; equal documents are cut in the same way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from raggs.adapter import Adapter, AdapterConfig
+from raggs.documents.base import Block
 from raggs.errors import PrerequisiteError, ProviderError
 from raggs.settings import Causes
 
@@ -29,10 +30,26 @@ Place = tuple[int, int]  # the first character, and the first after the last
 
 @dataclass(frozen=True)
 class Document:
-    """A text to be cut; `source`: its name, for messages."""
+    """A text to be cut.
+
+    Attributes:
+        text: what places count in.
+        source: its name, for messages.
+        begin: the first character that may stand in a chunk; before it the document speaks about itself.
+        blocks: makes the blocks of ``text[begin:]``, with places that count from `begin`; None: read it as Markdown.
+        marked: whether the text itself tells its headings by marks.
+    """
 
     text: str
     source: str = "the document"
+    begin: int = 0
+    blocks: Callable[[], Sequence[Block]] | None = None
+    marked: bool = True
+
+    @property
+    def body(self) -> Document:
+        """What may be cut, as a document of its own."""
+        return replace(self, text=self.text[self.begin :], begin=0) if self.begin else self
 
 
 @dataclass(frozen=True)
@@ -113,8 +130,9 @@ class Chunker(Adapter, ABC):
         Raises:
             ProviderError: the chunker gave what is no place in the document, or went back.
         """
-        text, last = document.text, (0, 0)
-        for start, end in self.places(document):
+        body, begin, last = document.body, document.begin, (0, 0)
+        text = body.text
+        for start, end in self.places(body):
             if not 0 <= start <= end <= len(text) or (start, end) < last:
                 raise ProviderError(
                     f"the chunker {self.config.type} cut {document.source} at {start}:{end} after {last[0]}:{last[1]}",
@@ -122,8 +140,12 @@ class Chunker(Adapter, ABC):
                 )
             last = start, end
             if (piece := text[start:end]).strip():
-                yield Chunk(piece, start, end)
+                yield Chunk(piece, begin + start, begin + end)
 
     @abstractmethod
     def places(self, document: Document) -> Iterator[Place]:
-        """Where the chunks of a document stand, in order. `chunk` leaves out those of white space alone."""
+        """Where the chunks of a document stand, in order. `chunk` leaves out those of white space alone.
+
+        Args:
+            document: one that begins with its first character.
+        """

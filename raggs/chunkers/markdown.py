@@ -1,4 +1,4 @@
-"""Markdown cut at its headings: a chunk holds one section, or a part of one that is too long.
+"""Markdown, or what else has headings, cut at these: a chunk holds one section, or a part of one that is too long.
 
 Code fences, tables and lists stay whole up to `whole` times the size; a longer list is cut between its items, longer
 code and tables between their lines. Paragraphs that do not fit are cut at the ends of sentences, then at lines and
@@ -16,14 +16,15 @@ from pydantic import Field
 
 from raggs.chunkers.base import Document, Place
 from raggs.chunkers.cutting import LINES, WORDS, joined, pieces, trimmed
-from raggs.chunkers.outline import Block, Outline
+from raggs.chunkers.outline import blocks_of
 from raggs.chunkers.sizes import SizedChunker, SizedConfig
+from raggs.documents.base import Block
 
 Section = list[Block]
 
 
 class MarkdownChunker(SizedChunker):
-    """Markdown by its headings; code, tables and lists are not torn."""
+    """Markdown, HTML and rst by their headings; code, tables and lists are not torn."""
 
     PACKAGES = ("markdown-it-py",)
 
@@ -35,7 +36,7 @@ class MarkdownChunker(SizedChunker):
 
     def places(self, document: Document) -> Iterator[Place]:
         text = document.text
-        for section in _sections(Outline(text).blocks):
+        for section in _sections(blocks_of(document)):
             for place in self._chunks(text, _closed(section)):
                 yield trimmed(text, place)
 

@@ -1,67 +1,23 @@
-"""What stands where in a Markdown document: its blocks, its headings, and the path of sections to any place in it.
-
-The document is read by markdown-it (CommonMark with tables): a ``#`` within a fence is no heading, and neither is one
-in a list or a quotation. Blocks come in order, do not overlap and hold every word of the text: what the parser takes
-for no block (definitions of links, front matter) is a block of text.
-"""
+"""The sections of a document, and the path of titles that leads to any place in it."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Literal
 
-if TYPE_CHECKING:
-    from markdown_it import MarkdownIt
-    from markdown_it.token import Token
-
-Kind = Literal["heading", "text", "code", "table", "list"]
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-MATTER = re.compile(r"\A---[ \t]*\r?\n(?:(?!---|\.\.\.)[^\n]*\n)*(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)")
-LONG = 1000  # characters; marks within marks take their time
-LISTS = ("bullet_list_open", "ordered_list_open")
-KINDS: dict[str, Kind] = {
-    "fence": "code",
-    "code_block": "code",
-    "html_block": "code",
-    "table_open": "table",
-    "bullet_list_open": "list",
-    "ordered_list_open": "list",
-    "heading_open": "heading",
-}
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of the document's own level, in whole lines.
-
-    Attributes:
-        start, end: its characters.
-        kind: what it is; whatever is not told apart is text.
-        level, title: of a heading: 1 to 6, and its words without marks.
-        items: where the items of a list begin.
-    """
-
-    start: int
-    end: int
-    kind: Kind = "text"
-    level: int = 0
-    title: str = ""
-    items: tuple[int, ...] = ()
-
+from raggs.chunkers.base import Document
+from raggs.documents.base import Block
+from raggs.documents.markdown import markdown_blocks
 
 Path = tuple[Block, ...]
 
 
 class Outline:
-    """A document's blocks, and which section a place belongs to."""
+    """A document's blocks, and which section a place belongs to; a text is read as Markdown."""
 
-    def __init__(self, text: str) -> None:
-        self.blocks = tuple(_blocks(text))
+    def __init__(self, document: str | Iterable[Block]) -> None:
+        self.blocks = markdown_blocks(document) if isinstance(document, str) else tuple(document)
         self._edges = [block.start for block in self.blocks]
         headings = [block for block in self.blocks if block.kind == "heading"]
         self._headings = headings
@@ -111,67 +67,6 @@ def _below(path: Path, heading: Block) -> Path:
     return (*_above(path, heading.level), heading)
 
 
-def _blocks(text: str) -> Iterator[Block]:
-    """The parser's blocks, and what lies between them as blocks of text."""
-    end = 0
-    for block in _parsed(text):
-        if text[end : block.start].strip():
-            yield Block(end, block.start)
-        yield block
-        end = block.end
-    if text[end:].strip():
-        yield Block(end, len(text))
-
-
-def _parsed(text: str) -> Iterator[Block]:
-    matter = MATTER.match(text)
-    lines = [found.start() for found in LINE.finditer(text)]
-    lines += [len(text)] * 2
-    skipped = 0 if matter is None else bisect_right(lines, matter.end() - 1)
-    env: dict[str, object] = {}
-    parser = _parser()
-    tokens = parser.parse(text[lines[skipped] :] if skipped else text, env)
-    for place, token in enumerate(tokens):
-        if token.level or token.map is None:
-            continue
-        first, last = (lines[min(line + skipped, len(lines) - 1)] for line in token.map)
-        if first < last:
-            heading = token.type == "heading_open"
-            yield Block(
-                first,
-                last,
-                KINDS.get(token.type, "text"),
-                int(token.tag[1]) if heading else 0,
-                _title(parser, tokens[place + 1].content, env) if heading else "",
-                tuple(lines[line + skipped] for line in _items(tokens, place)) if token.type in LISTS else (),
-            )
-
-
-def _items(tokens: Sequence[Token], place: int) -> Iterator[int]:
-    """The first lines of the items of the list that begins at a place."""
-    for token in islice(tokens, place + 1, None):
-        if token.level == 0:
-            return
-        if token.level == 1 and token.type == "list_item_open" and token.map is not None:
-            yield token.map[0]
-
-
-def _title(parser: MarkdownIt, content: str, env: dict[str, object]) -> str:
-    """The words of a heading, without marks, unless it is too long to be one."""
-    if len(content) > LONG:
-        return " ".join(content.split())
-    found: list[Token] = []
-    parser.inline.parse(content, parser, env, found)
-    words = " ".join("".join(token.content if token.content else _space(token) for token in found).split())
-    return words or " ".join(content.split())
-
-
-def _space(token: Token) -> str:
-    return " " if token.type in ("softbreak", "hardbreak") else ""
-
-
-@cache
-def _parser() -> MarkdownIt:
-    from markdown_it import MarkdownIt
-
-    return MarkdownIt("commonmark").enable("table").disable("inline")
+def blocks_of(document: Document) -> Sequence[Block]:
+    """What stands where in a document; one of which nobody knows is read as Markdown."""
+    return markdown_blocks(document.text) if document.blocks is None else document.blocks()

@@ -10,7 +10,7 @@ reworded, so a place in a chunk is a place in the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from itertools import pairwise
 from typing import Literal
 
@@ -36,7 +36,7 @@ class ParagraphsChunker(Chunker):
     config: Config
 
     def places(self, document: Document) -> Iterator[Place]:
-        yield from _pack(document.text, self.config.max_words)
+        yield from _pack(document.text, self.config.max_words, _unmarked(document))
 
 
 def pack_paragraphs(text: str, max_words: int = 200) -> list[Chunk]:
@@ -64,9 +64,16 @@ def heading_of(text: str) -> str | None:
     return None
 
 
-def _pack(text: str, max_words: int) -> Iterator[Place]:
+def _unmarked(document: Document) -> Set[int]:
+    """Where headings begin that nothing in the text tells."""
+    if document.marked or document.blocks is None:
+        return frozenset()
+    return {block.start for block in document.blocks() if block.kind == "heading"}
+
+
+def _pack(text: str, max_words: int, unmarked: Set[int] = frozenset()) -> Iterator[Place]:
     open_start = open_end = words = 0
-    for block_start, body, block_end in _blocks(text):
+    for block_start, body, block_end in _blocks(text, unmarked):
         whole = body if _count(text, block_start, body) < max_words else block_start
         for start, end in _pieces(text, block_start, whole, block_end, max_words):
             count = _count(text, start, end)
@@ -79,13 +86,13 @@ def _pack(text: str, max_words: int) -> Iterator[Place]:
         yield open_start, open_end
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, int]]:
+def _blocks(text: str, unmarked: Set[int]) -> Iterator[tuple[int, int, int]]:
     """Paragraphs with the headings above them: where these start, where the paragraph starts, where it ends."""
     opened: int | None = None
     start = end = 0
     for start, end in _paragraphs(text):
         first = start if opened is None else opened
-        if _is_heading(text[start:end]):
+        if start in unmarked or _is_heading(text[start:end]):
             opened = first
         else:
             yield first, start, end

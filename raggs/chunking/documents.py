@@ -5,7 +5,7 @@ A question may name a document without the file's ending, as the files of chunki
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,12 +22,14 @@ class Documents:
     Attributes:
         folder: where they lie.
         names: of the files below it.
-        texts: character for character.
+        texts: as their readers give them, in which places count.
+        read: the same with what their readers know of them; empty: nothing.
     """
 
     folder: Path
     names: tuple[str, ...]
     texts: tuple[str, ...]
+    read: tuple[Document, ...] = ()
 
     @property
     def lengths(self) -> list[int]:
@@ -37,7 +39,7 @@ class Documents:
     @property
     def whole(self) -> Iterator[Document]:
         """Each, to be cut."""
-        return map(Document, self.texts, self.names)
+        return iter(self.read) if self.read else map(Document, self.texts, self.names)
 
     def number(self, name: str) -> int | None:
         """Of the document of this name; without its ending where that is one document's alone."""
@@ -58,9 +60,7 @@ def read_documents(folder: Path) -> Documents:
         NotFoundError: the folder is not there, or a file cannot be read.
         DataError: it holds no document with text, or one that is not UTF-8.
     """
-    found: Mapping[str, str] = {
-        each.source: each.text for each in FolderCorpus(FolderConfig(path=folder)).documents() if each.text.strip()
-    }
+    found = [each for each in FolderCorpus(FolderConfig(path=folder)).documents() if each.body.text.strip()]
     if not found:
         raise DataError("holds no document with text", where=folder, remedy="check --corpus")
-    return Documents(folder, tuple(found), tuple(found.values()))
+    return Documents(folder, tuple(each.source for each in found), tuple(each.text for each in found), tuple(found))

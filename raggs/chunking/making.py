@@ -86,7 +86,8 @@ def make_cuts(
     """
     made, began = Made(), time.perf_counter()
 
-    async def work(document: Document) -> Cuts | str | None:
+    async def work(given: Document) -> Cuts | str | None:
+        document = given.body
         if not document.text.strip() or chunker.kept(document) is not None:
             return None
         try:
@@ -115,7 +116,7 @@ def foresee(chunker: PaidChunker, documents: Iterable[Document], workshop: Works
     rehearsal = workshop.rehearsal()
     count = before = 0
     guessed = False
-    for document in documents:
+    for document in (each.body for each in documents):
         if not document.text.strip() or chunker.kept(document) is not None:
             before += 1
             continue

@@ -106,3 +106,4 @@ class CutReport(Part):
     """How the files of a folder are cut."""
 
     files: tuple[CutFile, ...]
+    notes: tuple[str, ...] = Field((), description="what was left out of the folder, a sentence each")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from raggs.artifacts import Passage
+from raggs.chunkers.base import Document
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
 from raggs.corpora.folder import FolderCorpus
 from raggs.errors import NotFoundError
@@ -36,13 +37,14 @@ def show_cuts(corpus: FolderCorpus, file: str | None = None) -> CutReport:
         NotFoundError: the folder or the file is not there.
         DataError: a file is not UTF-8.
     """
-    texts = {each.source: each.text for each in corpus.documents()}
-    wanted = set(texts) if file is None else {_named(file, list(texts), corpus)}
-    held: dict[str, list[Passage]] = {name: [] for name in texts if name in wanted}
+    read = {each.source: each for each in corpus.documents()}
+    wanted = set(read) if file is None else {_named(file, list(read), corpus)}
+    held: dict[str, list[Passage]] = {name: [] for name in read if name in wanted}
     for passage in corpus.passages():
         if passage.span is not None and passage.span.source in held:
             held[passage.span.source].append(passage)
-    return CutReport(files=tuple(_file(name, texts[name], passages) for name, passages in held.items()))
+    files = tuple(_file(read[name], passages) for name, passages in held.items())
+    return CutReport(files=files, notes=tuple(corpus.notes()))
 
 
 def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:
@@ -53,14 +55,15 @@ def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:
     return found[0]
 
 
-def _file(name: str, text: str, passages: Sequence[Passage]) -> CutFile:
+def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
+    text, begin = document.text, document.begin
     places = [(span.start, span.end) for passage in passages if (span := passage.span) is not None]
     lengths = count_tokens([text[start:end] for start, end in places])
     shown = _times_shown(text, places)
     return CutFile(
-        file=name,
+        file=document.source,
         characters=len(text),
-        lost=sum(not char.isspace() for char, times in zip(text, shown, strict=True) if not times),
+        lost=sum(not char.isspace() for char, times in zip(text[begin:], shown[begin:], strict=True) if not times),
         repeated=int((shown > 1).sum()),
         chunks=tuple(
             ChunkRow(

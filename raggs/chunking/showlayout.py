@@ -35,7 +35,7 @@ def lay_out_cuts(report: CutReport, *, whole: bool) -> Document:
             Legend("lost", "characters that no chunk holds, white space aside"),
             Legend("repeated", "characters that several hold"),
         )
-    sentences = (_sum(report, chunks),)
+    sentences = (_sum(report, chunks), *report.notes)
     histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
     return Document("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
 

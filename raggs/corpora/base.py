@@ -17,6 +17,9 @@ from raggs.hashing import hash_file
 from raggs.indexes.passages import Passages
 from raggs.inputs import unreadable
 from raggs.settings import Causes
+from raggs.text import plural
+
+SHOWN = 3  # of what is told by name
 
 
 def plain_chunker(spec: ChunkerConfig) -> Chunker:
@@ -53,6 +56,14 @@ class Corpus(Adapter, ABC):
     def causes(self) -> Causes:
         """What besides its source can change its passages."""
         return self.own_causes()
+
+    def notes(self) -> list[str]:
+        """What the latest reading found worth telling, a sentence each: what was left out, say."""
+        if not self.left_out:
+            return []
+        shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in self.left_out[:SHOWN])
+        more = ", …" if len(self.left_out) > SHOWN else ""
+        return [f"{plural(len(self.left_out), 'passage')} without text left out: {shown}{more}"]
 
     @abstractmethod
     def source_hash(self) -> str:

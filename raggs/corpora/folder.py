@@ -1,13 +1,14 @@
-"""A folder of text and Markdown files, each cut into passages: whole paragraphs, or as a chunker says.
+"""A folder of documents, each cut into passages: whole paragraphs, or as a chunker says.
 
 A passage's id is the file's path below the folder (white space and ``%`` percent-encoded, so that ids stay unique) and
-the number of the passage in the file. Its span tells the place: ``text == file[start:end]``, in characters; with
-``breadcrumb: text`` the path of its sections stands before that. Hidden files and folders (a leading dot) are left
-alone.
+the number of the passage in the file. Its span tells the place: ``text == source[start:end]``, in characters of the
+text that the file's reader gives (see `raggs.documents`), which of a text file is the file's; with ``breadcrumb: text``
+the path of its sections stands before that. What a document says about itself before it begins is in no passage.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path, PurePath
@@ -16,19 +17,21 @@ from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, model_validator
 
-from raggs import chunkers
+from raggs import chunkers, documents
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Span
 from raggs.chunkers.base import Chunker, ChunkerConfig, Document
 from raggs.chunkers.cutting import trimmed
 from raggs.chunkers.outline import Outline
 from raggs.chunkers.paragraphs import ParagraphsChunker, heading_of
-from raggs.corpora.base import Corpus, LeftOut, hash_source
-from raggs.errors import DataError, NotFoundError
+from raggs.corpora.base import SHOWN, Corpus, LeftOut, hash_source
+from raggs.corpora.listing import Listing, list_files, reader_of, tell
+from raggs.documents.base import Reading
+from raggs.errors import RaggsError
 from raggs.hashing import hash_value
-from raggs.inputs import read_whole
 from raggs.registry import installed
 from raggs.settings import Causes, Later, SourcePath
+from raggs.text import plural
 
 
 def _relative(pattern: str) -> str:
@@ -42,13 +45,16 @@ Pattern = Annotated[str, AfterValidator(_relative)]
 Breadcrumb = Literal["title", "text", "none"]
 MAX_WORDS = 200
 BETWEEN = " > "
-MARKDOWN = (".md", ".markdown")
+ONCE = ("*.txt", "*.md")  # what all suffixes meant when these were all
 
 
 class FolderConfig(AdapterConfig):
     type: Literal["folder"] = "folder"
     path: SourcePath = Field(description="the folder")
-    patterns: tuple[Pattern, ...] = Field(("*.txt", "*.md"), min_length=1, description="which files, at any depth")
+    patterns: tuple[Pattern, ...] | None = Field(
+        None, min_length=1, description="which files, at any depth; null: all that raggs list documents names"
+    )
+    exclude: Later[tuple[Pattern, ...]] = Field((), description="files and folders that are left out all the same")
     max_words: int = Field(MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named")
     chunker: Later[Annotated[ChunkerConfig, OneOf(chunkers.REGISTRY)] | None] = Field(
         None, description="how files are cut; null: whole paragraphs of up to `max_words` words"
@@ -67,32 +73,55 @@ class FolderConfig(AdapterConfig):
 
 
 class FolderCorpus(Corpus):
-    """Every text and Markdown file below a folder, cut into passages."""
+    """Text, Markdown, rst, HTML and PDF files below a folder, cut into passages."""
 
     Config = FolderConfig
     config: FolderConfig
 
+    def __init__(self, config: AdapterConfig) -> None:
+        super().__init__(config)
+        self._warnings: list[str] = []
+
     def source_hash(self) -> str:
         """Over the files that count: their paths below the folder and their bytes."""
-        return hash_value([[file_id(name), hash_source(path)] for name, path in self._files()])
+        return hash_value(
+            [[file_id(name), hash_source(path), *reader_of(path).marks(path)] for name, path in self._listing().files]
+        )
 
     def causes(self) -> Causes:
-        """Its own, the chunker's, and of Markdown's reader where breadcrumbs come from it."""
-        found = self.own_causes()
+        """Its own, the chunker's, and the readers' where texts or breadcrumbs come from them."""
+        found = {**self.own_causes(), **({"patterns": list(ONCE)} if self.config.patterns is None else {})}
         if self.config.chunker is not None:
             found["chunker"] = self._chunker.causes()
-        return found if self._crumbs in (None, "none") else {**found, "markdown": installed("markdown-it-py")}
+        if self._crumbs not in (None, "none"):
+            found["markdown"] = installed("markdown-it-py")
+        readers = self._readers()
+        return {**found, "readers": readers} if readers else found
+
+    def notes(self) -> list[str]:
+        """Files that are left out, by reason, and front matter that was not understood."""
+        found = [tell(skipped)] if (skipped := self._listing().skipped) else []
+        if self.left_out:
+            named = ", ".join(each.doc_id for each in self.left_out[:SHOWN])
+            more = ", …" if len(self.left_out) > SHOWN else ""
+            found.append(f"{plural(len(self.left_out), 'file')} without text left out: {named}{more}")
+        if self._warnings:
+            more = f"; and {len(self._warnings) - SHOWN:,} more" if len(self._warnings) > SHOWN else ""
+            found.append(f"front matter not understood and left out: {'; '.join(self._warnings[:SHOWN])}{more}")
+        return found
 
     def passages(self) -> Iterator[Passage]:
         """See `Corpus.passages`; file after file by path, each with its span."""
         self.left_out.clear()
-        for name, path in self._files():
-            source = file_id(name)
+        self._warnings.clear()
+        for source, path, reading in self._read():
             number = 0
-            for number, passage in enumerate(self._cut(read_text(path), source, path.suffix), start=1):  # noqa: B007
+            for number, passage in enumerate(self._cut(reading, source), start=1):  # noqa: B007
                 yield passage
             if not number:
                 self.left_out.append(LeftOut(source, 1))
+            if reading.warning:
+                self._warnings.append(f"{path}:{reading.line} ({reading.warning})")
 
     def documents(self) -> Iterator[Document]:
         """Every file whole, in the same order: the text that spans count in.
@@ -100,30 +129,42 @@ class FolderCorpus(Corpus):
         Raises:
             NotFoundError, DataError: as `passages`.
         """
-        for name, path in self._files():
-            yield Document(read_text(path), file_id(name))
+        for source, _, reading in self._read():
+            yield _document(reading, source)
 
-    def _cut(self, text: str, source: str, suffix: str) -> Iterator[Passage]:
+    def _read(self) -> Iterator[tuple[str, Path, Reading]]:
+        for name, path in self._listing().files:
+            yield file_id(name), path, reader_of(path).read(path)
+
+    def _cut(self, reading: Reading, source: str) -> Iterator[Passage]:
         """The passages of one file."""
-        titles = self._titles(text, source, suffix)
-        for number, chunk in enumerate(self._chunker.chunk(Document(text, source)), start=1):
+        text, titles = reading.text, self._titles(reading, source)
+        for number, chunk in enumerate(self._chunker.chunk(_document(reading, source)), start=1):
             start, end = trimmed(text, (chunk.start, chunk.end))
             crumb = titles(start, end)
             above = f"{crumb}\n\n" if self._crumbs == "text" and crumb else ""
+            page = {"page": bisect_right(reading.pages, start)} if reading.pages else {}
             yield Passage(
                 doc_id=f"{source}#{number}",
                 title=crumb if self._crumbs in (None, "title") else "",
                 text=above + text[start:end],
                 span=Span(source=source, start=start, end=end),
+                metadata={**page, **reading.metadata},
             )
 
-    def _titles(self, text: str, source: str, suffix: str) -> Callable[[int, int], str]:
-        """What a place in a file is called: by its sections, or by the file's name where it has none."""
-        if self._crumbs is None or suffix.lower() not in MARKDOWN:
-            title = (heading_of(text) if self._crumbs is None else None) or source
+    def _titles(self, reading: Reading, source: str) -> Callable[[int, int], str]:
+        """What a place in a file is called: by its sections, or by the document's name where it has none."""
+        if self._crumbs == "none":
+            return lambda *_: ""
+        name = reading.title or reading.name or source
+        if self._crumbs is None:
+            heading = heading_of(reading.text[reading.begin :]) if reading.heading is None else reading.heading
+            title = reading.title or heading or name
             return lambda *_: title
-        outline = Outline(text)
-        return lambda start, end: BETWEEN.join(outline.path(start, end)) or source
+        if reading.blocks is None:
+            return lambda *_: name
+        outline, begin = Outline(reading.blocks()), reading.begin
+        return lambda start, end: BETWEEN.join(_rooted(reading.title, outline.path(start - begin, end - begin))) or name
 
     @property
     def _crumbs(self) -> Breadcrumb | None:
@@ -134,27 +175,37 @@ class FolderCorpus(Corpus):
     def _chunker(self) -> Chunker:
         return self.context.chunker(self.config.chunker or ParagraphsChunker.Config(max_words=self.config.max_words))
 
-    def _files(self) -> list[tuple[str, Path]]:
-        """Every file that counts, by its path below the folder, in that order.
-
+    def _listing(self) -> Listing:
+        """
         Raises:
             NotFoundError: the folder is not there.
             DataError: no file fits.
         """
-        root = self.config.path
-        if not root.is_dir():
-            problem = "is a file, not a folder" if root.exists() else "no such folder"
-            raise NotFoundError(problem, where=root, remedy="check corpus.path")
-        found = {path for pattern in self.config.patterns for path in root.rglob(pattern) if path.is_file()}
-        named = ((path.relative_to(root), path) for path in found)
-        files = sorted(
-            (name.as_posix(), path) for name, path in named if not any(part[0] == "." for part in name.parts)
-        )
-        if not files:
-            wanted = " or ".join(self.config.patterns)
-            remedy = "check corpus.path and corpus.patterns"
-            raise DataError(f"the folder holds no file that fits {wanted}", where=root, remedy=remedy)
-        return files
+        return list_files(self.config.path, self.config.patterns, self.config.exclude)
+
+    def _readers(self) -> Causes:
+        """What can change the texts of the files that are there, or their sections, by suffix."""
+        try:
+            files = self._listing().files
+        except RaggsError:
+            return {}  # whoever reads the folder will say so better
+        named = {path.suffix.removeprefix(".").lower(): path for _, path in files}
+        readers = {suffix: reader_of(path) for suffix, path in sorted(named.items()) if suffix in documents.REGISTRY}
+        cut_by_sections = self.config.chunker is not None or self._crumbs not in (None, "none")
+        return {
+            suffix: reader.causes()
+            for suffix, reader in readers.items()
+            if reader.EXTRACTS or (reader.SECTIONS and cut_by_sections)
+        }
+
+
+def _document(reading: Reading, source: str) -> Document:
+    return Document(reading.text, source, reading.begin, reading.blocks, marked=not reading.unmarked)
+
+
+def _rooted(title: str, path: tuple[str, ...]) -> tuple[str, ...]:
+    """A path below the document's title, which its first heading often repeats."""
+    return path if not title or path[:1] == (title,) else (title, *path)
 
 
 def file_id(name: str) -> str:
@@ -164,21 +215,3 @@ def file_id(name: str) -> str:
 
 def _escaped(char: str) -> str:
     return quote(char, safe="", errors="surrogatepass")  # a file name may hold bytes that are no text
-
-
-def read_text(path: Path) -> str:
-    """A file's text, character for character (line ends are not translated, so that places stay true).
-
-    Raises:
-        NotFoundError: it cannot be read.
-        DataError: it is no file, binary, or not UTF-8.
-    """
-    remedy = "convert it to UTF-8, or leave it out by corpus.patterns"
-    data = read_whole(path)
-    if b"\0" in data:
-        raise DataError("not a text file", where=path, line=data[: data.index(b"\0")].count(b"\n") + 1, remedy=remedy)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise DataError("not UTF-8", where=path, line=line, remedy=remedy) from error

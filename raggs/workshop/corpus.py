@@ -73,7 +73,8 @@ class OpenCorpus:
             return PassageStore.open(path)
         make_folder(path.parent)
         store = PassageStore.build(path, self._some(source), content, progress=self._building)
-        self._tell_left_out(source)
+        for sentence in source.notes():
+            self._hear(Notice(sentence))
         self._tell_replaced(source)
         if source.source_hash() != content:
             store.close()
@@ -122,12 +123,6 @@ class OpenCorpus:
             yield passage
         if not number:
             raise self.empty()
-
-    def _tell_left_out(self, source: Corpus) -> None:
-        if left_out := source.left_out:
-            shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in left_out[:SHOWN])
-            more = ", …" if len(left_out) > SHOWN else ""
-            self._hear(Notice(f"{plural(len(left_out), 'passage')} without text left out: {shown}{more}"))
 
     def _tell_replaced(self, source: Corpus) -> None:
         if source.replaced:

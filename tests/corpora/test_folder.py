@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.pdf import make_pdf
 
 from raggs.corpora.base import LeftOut
 from raggs.corpora.folder import FolderConfig, FolderCorpus, file_id
-from raggs.errors import DataError, NotFoundError
+from raggs.corpora.listing import Skipped, tell
+from raggs.errors import DataError, NotFoundError, PrerequisiteError
+from raggs.hashing import hash_file, hash_value
+from raggs.workshop import Workshop
 
 LONG = "\n\n".join(" ".join(f"word{number}" for number in range(start, start + 15)) for start in range(0, 60, 15))
 
@@ -52,7 +57,7 @@ def test_passages_come_by_path_with_exact_places(tmp_path: Path) -> None:
 def test_patterns_choose_the_files_and_hidden_ones_are_left_alone(tmp_path: Path) -> None:
     for name in ("a.md", "b.txt", "c.rst", ".hidden.md", ".git/d.md", "e/f.rst"):
         write(tmp_path, name, "text")
-    assert [passage.doc_id for passage in corpus(tmp_path).passages()] == ["a.md#1", "b.txt#1"]
+    assert [passage.doc_id for passage in corpus(tmp_path).passages()] == ["a.md#1", "b.txt#1", "c.rst#1", "e/f.rst#1"]
     assert [passage.doc_id for passage in corpus(tmp_path, patterns=["*.rst"]).passages()] == ["c.rst#1", "e/f.rst#1"]
     both = corpus(tmp_path, patterns=["*.md", "a.*"])
     assert [passage.doc_id for passage in both.passages()] == ["a.md#1"], "a file that fits twice counts once"
@@ -106,7 +111,7 @@ def test_a_file_that_is_no_text_is_named(tmp_path: Path, content: bytes, message
     with pytest.raises(DataError, match=message) as caught:
         list(corpus(tmp_path).passages())
     assert (caught.value.where, caught.value.line) == (str(path), 2)
-    assert "corpus.patterns" in (caught.value.remedy or "")
+    assert "corpus.exclude" in (caught.value.remedy or "")
 
 
 def test_no_folder_no_fitting_file(tmp_path: Path) -> None:
@@ -116,7 +121,9 @@ def test_no_folder_no_fitting_file(tmp_path: Path) -> None:
             method(corpus(tmp_path / "none"))
         with pytest.raises(NotFoundError, match="is a file, not a folder"):
             method(corpus(path))
-        with pytest.raises(DataError, match=r"no file that fits \*\.txt or \*\.md") as caught:
+        with pytest.raises(
+            DataError, match=r"no file that fits .*\*\.html .*1 \.csv \(no reader: data\.csv\)"
+        ) as caught:
             method(corpus(tmp_path))
         assert caught.value.remedy
 
@@ -204,3 +211,142 @@ def test_two_sizes_are_one_too_many(tmp_path: Path) -> None:
         corpus(tmp_path, max_words=50, chunker={"type": "paragraphs"})
     with pytest.raises(ValidationError, match="unknown type 'markdwon'"):
         corpus(tmp_path, chunker={"type": "markdwon"})
+
+
+MATTER = "---\ntitle: The guide\ntags: [a, b]\n---\n"
+
+
+def test_front_matter_gives_title_and_metadata_and_is_in_no_passage(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", MATTER + GUIDE)
+    (found,) = corpus(tmp_path).passages()
+    assert (found.title, found.text, found.metadata) == ("The guide", GUIDE, {"tags": ["a", "b"]})
+    assert found.span is not None
+    assert (MATTER + GUIDE)[found.span.start : found.span.end] == found.text
+    cut = list(corpus(tmp_path, chunker={"type": "markdown"}).passages())
+    assert [passage.title for passage in cut] == [
+        "The guide > Guide",
+        "The guide > Guide > Install",
+        "The guide > Reference",
+    ]
+    assert all((MATTER + GUIDE)[each.span.start : each.span.end] == each.text for each in cut if each.span)
+
+
+@pytest.mark.parametrize("name", ["paragraphs", "markdown", "recursive", "token", "sentence", "semantic", "cluster"])
+def test_no_chunker_cuts_into_front_matter(tmp_path: Path, name: str) -> None:
+    write(tmp_path, "a.md", MATTER + GUIDE)
+    read = corpus(tmp_path, chunker={"type": name})
+    workshop = Workshop(tmp_path / "runs")
+    read.context = workshop.cutting
+    spans = [passage.span for passage in read.passages() if passage.span]
+    workshop.close()
+    assert spans
+    assert min(span.start for span in spans) >= len(MATTER)
+
+
+def test_a_title_that_the_first_heading_repeats_stands_once(tmp_path: Path) -> None:
+    write(tmp_path, "a.md", "---\ntitle: Guide\n---\nFirst.\n\n" + GUIDE)
+    titles = [passage.title for passage in corpus(tmp_path, chunker={"type": "markdown"}).passages()]
+    assert titles == ["Guide", "Guide", "Guide > Install", "Guide > Reference"]
+
+
+def test_front_matter_that_is_broken_is_told_and_left_out(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.md", "---\ntitle: A: b\n---\n# B\n\nwords")
+    read = corpus(tmp_path)
+    (found,) = read.passages()
+    assert (found.title, found.text) == ("B", "# B\n\nwords")
+    (note,) = read.notes()
+    assert note.startswith(f"front matter not understood and left out: {path}:2 (not valid YAML")
+
+
+def test_only_files_that_may_have_front_matter_changed_their_hash(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.md", "words")
+    assert corpus(tmp_path).source_hash() == hash_value([["a.md", hash_file(path)]])
+    path.write_text("---\nx: 1\n---\n")
+    assert corpus(tmp_path).source_hash() == hash_value([["a.md", hash_file(path), "front matter"]])
+
+
+HTML = "<title>T</title><h1>Guide</h1><p>Welcome.</p><h2>Install</h2><p>Type it.</p><h1>Reference</h1><p>Words.</p>"
+
+
+def test_html_and_rst_have_breadcrumbs_too(tmp_path: Path) -> None:
+    write(tmp_path, "a.html", HTML)
+    parts = ("Guide\n=====", "Welcome.", "Install\n-------", "Type it.", "Reference\n=========", "Words.")
+    write(tmp_path, "b.rst", "\n\n".join(parts))
+    write(tmp_path, "c.HTM", "<title>T</title><p>Alone.")
+    read = corpus(tmp_path, chunker={"type": "markdown"})
+    found = list(read.passages())
+    sections = ["Guide", "Guide > Install", "Reference"]
+    assert [passage.title for passage in found] == [*sections, *sections, "T"]
+    texts = {each.source: each.text for each in read.documents()}
+    assert all(texts[each.span.source][each.span.start : each.span.end] == each.text for each in found if each.span)
+    assert [each.title for each in corpus(tmp_path).passages()] == ["Guide", "Guide", "T"]
+
+
+def test_headings_of_html_stay_with_what_follows_them(tmp_path: Path) -> None:
+    words = "word " * 19
+    write(tmp_path, "a.html", f"<p>{words}</p><h2>Install</h2><p>{words}</p>")
+    texts = [passage.text for passage in corpus(tmp_path, max_words=20).passages()]
+    assert texts == [words.strip(), f"Install\n\n{words.strip()}"]
+
+
+def test_pages_of_a_pdf_are_metadata(tmp_path: Path) -> None:
+    write(tmp_path, "a.pdf", make_pdf("word " * 30, "other " * 30))
+    found = list(corpus(tmp_path, max_words=30).passages())
+    assert [passage.metadata for passage in found] == [{"page": 1}, {"page": 2}]
+    assert [passage.title for passage in found] == ["a.pdf", "a.pdf"]
+
+
+def test_readers_whose_versions_change_texts_are_causes_where_such_files_are(tmp_path: Path) -> None:
+    write(tmp_path, "a.rst", "A\n=\n\nwords")
+    assert "readers" not in corpus(tmp_path).causes()
+    assert list(corpus(tmp_path, chunker={"type": "markdown"}).causes()["readers"]) == ["rst"]
+    write(tmp_path, "a.html", HTML)
+    assert corpus(tmp_path).causes()["readers"] == {
+        "html": {"version": 1, "packages": {"selectolax": version("selectolax")}}
+    }
+
+
+def test_what_is_left_out_is_counted_by_reason_and_named(tmp_path: Path) -> None:
+    names = ("a.md", "x.docx", "sub/y.docx", "sub/z.docx", "sub/w.docx", "p.png", ".env", ".git/config", "Makefile")
+    for name in names:
+        write(tmp_path, name, "text")
+    write(tmp_path, "empty.md", " \n")
+    (tmp_path / "link").symlink_to(tmp_path / "sub")
+    read = corpus(tmp_path)
+    assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
+    assert read.notes() == [
+        "left out 9 files: 4 .docx (no reader: sub/w.docx, sub/y.docx, sub/z.docx, …), 2 hidden (.env, .git/), "
+        "1 link to a folder (link/), 1 .png (no reader: p.png), 1 without suffix (no reader: Makefile)",
+        "1 file without text left out: empty.md",
+    ]
+
+
+def test_what_is_excluded_is_left_out_and_told(tmp_path: Path) -> None:
+    for name in ("a.md", "draft.md", "old/b.md", "old/deep/c.md"):
+        write(tmp_path, name, "text")
+    read = corpus(tmp_path, exclude=["old", "draft.*"])
+    assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
+    assert read.notes() == ["left out 3 files: 3 .md (excluded: draft.md, old/b.md, old/deep/c.md)"]
+    read = corpus(tmp_path, patterns=["*.md"], exclude=["deep/*.md"])
+    assert [passage.doc_id for passage in read.passages()] == ["a.md#1", "draft.md#1", "old/b.md#1"]
+
+
+def test_ten_thousand_files_that_nobody_reads_are_one_line(tmp_path: Path) -> None:
+    skipped = [Skipped(f"{number}.x{number % 20}", "no reader") for number in range(10_000)]
+    told = tell(skipped)
+    assert told.startswith("left out 10,000 files: 500 .x0 (no reader: 0.x0, 20.x0, 40.x0, …), ")
+    assert told.endswith("6,000 of other kinds")
+    assert len(told) < 500
+
+
+def test_pdf_files_without_their_package_are_left_out_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("raggs.documents.pdf.find_spec", lambda name: None)
+    write(tmp_path, "a.md", "text")
+    write(tmp_path, "b.pdf", make_pdf("text"))
+    read = corpus(tmp_path)
+    assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
+    assert read.notes() == ['left out 1 file: 1 .pdf (pip install "raggs[pdf]": b.pdf)']
+    with pytest.raises(PrerequisiteError, match=r"b\.pdf"):
+        list(corpus(tmp_path, patterns=["*.pdf"]).passages())
