@@ -11,6 +11,7 @@ from raggs.asking.difficulty import DIFFICULTIES, Difficulty, difficulties
 from raggs.asking.extractive import Extracted, Section, clipped, extract
 from raggs.asking.filters import (
     THRESHOLDS,
+    WORDLLAMA,
     Duplicate,
     Irrelevant,
     Thresholds,
@@ -27,6 +28,7 @@ __all__ = [
     "DIFFICULTIES",
     "SIZE",
     "THRESHOLDS",
+    "WORDLLAMA",
     "Difficulty",
     "Duplicate",
     "Extracted",

@@ -23,7 +23,7 @@ from raggs.seeds import generator
 SIZE = 4000  # characters, as in the report
 GOLDEN = (5**0.5 - 1) / 2
 # Where a cut may stand, and how far it moves for that, as a share of a window.
-BREAKS = ((re.compile(r"\n\s*\n"), 0.1), (re.compile(r"\s+"), 0.5))
+BREAKS = ((re.compile(r"\n\s*\n"), 0.1), (re.compile(r"\s+"), 1.0))
 WORD = re.compile(r"\w")
 ALIKE = 0.95  # cosine from which two windows say the same
 
@@ -46,8 +46,8 @@ def stratified_windows(texts: Sequence[str], count: int, seed: int, *, size: int
     """`count` windows in an order in which every part of the documents has its turn (see the module).
 
     A document of at most `size` characters is one window. Others are cut into equal parts of at most that, and the cuts
-    moved to a blank line less than a tenth of a part away, or else to the nearest white space; a word longer than half
-    a part (a page of Chinese) is cut where it falls. When all windows are used, others are cut, a quarter to three
+    moved to a blank line less than a tenth of a part away, or else to the nearest white space; a word as long as a
+    part (a page of Chinese) is cut where it falls. When all windows are used, others are cut, a quarter to three
     quarters of a part further on.
 
     Args:
@@ -107,7 +107,7 @@ def _edges(text: str, size: int, shift: float) -> list[int]:
 
 
 def _cut(text: str, place: int, width: float) -> int:
-    """The nearest place to cut at: a blank line that is near, else white space nearer than the next cut."""
+    """The nearest place to cut at: a blank line that is near, else white space no further than a part away."""
     for pattern, share in BREAKS:
         reach = max(1, int(share * width))
         found = [match.end() for match in pattern.finditer(text, max(0, place - reach), place + reach)]

@@ -50,7 +50,11 @@ COMMANDS: dict[str, str | Group] = {
         "People's word on passages: give it, and see where it stands.",
         {"set": "reviews:set_", "status": "reviews:status"},
     ),
-    "questions": Group("Make questions of documents.", {"make": "questions:make"}, usual="make"),
+    "questions": Group(
+        "Make questions of documents, or find their thresholds.",
+        {"make": "questions:make", "calibrate": "calibrating:calibrate"},
+        usual="make",
+    ),
     "cache": Group(
         "Look at the caches of a workspace, or empty them.",
         {"stats": "housekeeping:cache_stats", "clear": "housekeeping:cache_clear"},

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from raggs.asking import (
     THRESHOLDS,
+    WORDLLAMA,
     Duplicate,
     Irrelevant,
     Thresholds,
@@ -105,3 +106,7 @@ def test_thresholds_are_those_given_then_the_reports_then_the_defaults() -> None
 def test_a_threshold_that_no_cosine_can_have_is_refused() -> None:
     with pytest.raises(ValueError, match="the duplicate threshold is"):
         Thresholds(duplicate=1.7)
+
+
+def test_the_thresholds_of_wordllama_keep_what_the_reports_would_take_out() -> None:
+    assert WORDLLAMA.excerpt < Thresholds().excerpt and WORDLLAMA.duplicate > Thresholds().duplicate

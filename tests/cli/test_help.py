@@ -23,6 +23,7 @@ COMMANDS = [
         ["cache", "clear"],
         ["prompts", "list"],
         ["prompts", "show"],
+        ["questions", "calibrate"],
     ),
 ]
 
