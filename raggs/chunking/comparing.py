@@ -159,6 +159,7 @@ def _system(name: str, cutoff: Cutoff, found: Scores, study: Study) -> SystemPar
         embedder=embedder,
         cutoff=str(cutoff),
         retrieved=float(found.retrieved.mean()),
+        retrieved_length=float(found.lengths.mean()),
         scores={
             measure: _mean(values, interval)
             for measure, values, interval in zip(MEASURES, matrix, intervals, strict=True)

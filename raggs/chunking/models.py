@@ -42,6 +42,7 @@ class SystemPart(Part):
     embedder: str
     cutoff: str = Field(description="chunks that are retrieved: a number, or min: as many as hold something")
     retrieved: float = Field(description="chunks a question, in the mean")
+    retrieved_length: float = Field(description="of these together a question, in the report's unit, in the mean")
     scores: Mapping[str, Mean] = Field(description="by measure, over all questions")
     by_corpus: Mapping[str, Mapping[str, Mean]] = Field(description="by document, then by measure")
     per_question: Values = Field(description="by measure, a value for each of `questions`")
@@ -66,7 +67,7 @@ class ComparisonPart(Part):
 class ChunkReport(Part):
     """chunks.json."""
 
-    v: int = 1
+    v: int = 2
     unit: Unit = Field(description="what lengths and measures count")
     compat: bool = Field(description="whether the report's code is followed in place of its formulas")
     seed: int

@@ -1,4 +1,4 @@
-"""A comparison of chunkers as files: chunks.json for programs, chunks.csv for spreadsheets, chunks.md for people."""
+"""A comparison of chunkers as files: chunks.json for programs, chunks.csv for spreadsheets, chunks.md and plots."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from raggs.atomic import disk, write_atomic
 from raggs.chunking.layout import lay_out
 from raggs.chunking.models import ChunkReport
+from raggs.chunking.plots import plots
 from raggs.evaluation.writers import markdown
 from raggs.spans import MEASURES
 from raggs.text import spreadsheet_cell
@@ -20,10 +21,13 @@ def write_files(report: ChunkReport, folder: Path) -> list[Path]:
     Raises:
         ProviderError: the folder cannot be written.
     """
+    drawn = plots(report)
+    shown = "".join(f"\n![{words}]({name})\n" for name, (words, _) in drawn.items())
     texts = {
         "chunks.json": report.model_dump_json(indent=2) + "\n",
         "chunks.csv": per_question_csv(report),
-        "chunks.md": markdown(lay_out(report, full=True)),
+        "chunks.md": markdown(lay_out(report, full=True)) + (f"\n## Plots\n{shown}" if drawn else ""),
+        **{name: svg for name, (_, svg) in drawn.items()},
     }
     with disk(folder, "choose another --out"):
         folder.mkdir(parents=True, exist_ok=True)

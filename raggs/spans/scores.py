@@ -172,10 +172,12 @@ class Scores:
     Attributes:
         values: by the names in `MEASURES`.
         retrieved: how many chunks were looked at.
+        lengths: of these together, in units.
     """
 
     values: Mapping[str, Floats]
     retrieved: Ints
+    lengths: Floats
 
 
 def score(target: Target, retrieved: Ints, cutoff: Cutoff) -> Scores:
@@ -206,7 +208,7 @@ def score(target: Target, retrieved: Ints, cutoff: Cutoff) -> Scores:
         "precision_omega": target.omega,
     }
     values = {name: np.where(wanted > 0, found[name], np.nan) for name in MEASURES}
-    return Scores(values, shown.sum(axis=1))
+    return Scores(values, shown.sum(axis=1), read)
 
 
 @dataclass(frozen=True)

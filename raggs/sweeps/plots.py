@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.models import Number
+from raggs.evaluation.svg import LINE, WIDTH, Box, Drawing, Scale, place_label, shortened, spread
 from raggs.sweeps.folding import best_first, fold
-from raggs.sweeps.models import EffectPart, SweepReport, SystemRow
-from raggs.sweeps.svg import LINE, WIDTH, Box, Drawing, Scale, place_label, shortened, spread
+from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.words import ms, usd
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot
@@ -185,27 +186,12 @@ def _family(row: SystemRow) -> str:
 
 def _effects(report: SweepReport) -> str | None:
     """A dot with its interval for each change of a level, zero marked; grey where it may be chance."""
-    parts = [part for part in report.effects if part.quality is not None][:BARS]
-    if not parts:
+    rows = [
+        ForestRow(f"{part.axis}: {part.against} → {part.level}", part.quality, part.low, part.high, part.clear)
+        for part in report.effects
+        if part.quality is not None
+    ][:BARS]
+    if not rows:
         return None
-    left, foot = 300, TOP + len(parts) * LINE * 1.3 + 8
-    ends = [value for part in parts for value in (part.quality, part.low, part.high) if value is not None]
-    across, up = Scale.of([*ends, 0.0], left, RIGHT), Scale(0, 1, foot, TOP)
-    drawing = Drawing(f"What each axis buys in {report.quality[0]}", foot + 3.4 * LINE)
-    for value in across.ticks():
-        drawing.line(across.at(value), foot, across.at(value), TOP, "grid")
-        drawing.text(across.at(value), foot + LINE, f"{value:+,.4g}" if value else "0", "soft", "middle")
-    drawing.line(across.at(0), foot, across.at(0), up.end, "axis")
-    for number, part in enumerate(parts):
-        _bar(drawing, part, across, TOP + (number + 0.8) * LINE * 1.3)
     told = f"mean change with {report.confidence:.0%} intervals; grey: may be chance"
-    drawing.text((left + RIGHT) / 2, foot + 2.2 * LINE, told, "soft", "middle")
-    return drawing.svg()
-
-
-def _bar(drawing: Drawing, part: EffectPart, across: Scale, y: float) -> None:
-    name = f"{part.axis}: {part.against} → {part.level}"
-    drawing.text(288, y + 4, shortened(name, 42), "", "end")
-    if part.low is not None and part.high is not None:
-        drawing.line(across.at(part.low), y, across.at(part.high), y, "bar" if part.clear else "doubt")
-    drawing.dot(across.at(part.quality or 0.0), y, "front" if part.clear else "doubtdot", name)
+    return forest(f"What each axis buys in {report.quality[0]}", rows, told, changes=True)

@@ -147,7 +147,9 @@ def test_a_chunker_that_gives_nothing_is_told() -> None:
 def test_the_files_hold_the_report_each_value_and_the_tables(tmp_path: Path) -> None:
     report = compared(cutoffs=("min", 1))
     files = write_files(report, tmp_path / "new")
-    assert [file.name for file in files] == ["chunks.json", "chunks.csv", "chunks.md"]
+    plots = ["recall-over-length.svg", "iou.svg"]
+    assert [file.name for file in files] == ["chunks.json", "chunks.csv", "chunks.md", *plots]
+    assert all(f"({name})" in (tmp_path / "new" / "chunks.md").read_text() for name in plots)
     assert ChunkReport.model_validate(json.loads(files[0].read_text())) == report
     rows = list(csv.DictReader(files[1].open()))
     assert len(rows) == 2 * 2 * 3

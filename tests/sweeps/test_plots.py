@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import pytest
 from support.sweeping import make_sweep
 
+from raggs.evaluation.svg import Box, Scale, clean, place_label, spread
 from raggs.sweeps.models import LatencyPart, Spread, SweepReport, SystemRow
 from raggs.sweeps.plots import plots
-from raggs.sweeps.svg import Box, Scale, clean, place_label, spread
 from raggs.sweeps.writers import report_files
 
 HOSTILE = "</text><script>alert(1)</script>&\"'\x1b[31m\x00\ufffe\u202e"
