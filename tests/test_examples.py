@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -108,6 +109,28 @@ def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     assert not [row["name"] for row in report["systems"] if row["failed"]]
     again = CliRunner().invoke(app, ["sweep", "--config", str(config), "--slo", "0.001ms"])
     assert "None of 20 systems holds the limits." in again.stdout
+
+
+# --- ways of cutting a manual ---------------------------------------------------------------------------------
+
+
+def test_the_ways_of_cutting_a_manual_are_told_apart(tmp_path: Path) -> None:
+    readme = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+    words = re.search(r"raggs (chunks eval --corpus.*?)\n\n", readme, re.DOTALL)
+    assert words is not None
+    command = words[1].replace("\\\n", " ").replace("examples/chunks/runs", str(tmp_path / "out"))
+    given = command.replace("examples/chunks", str(EXAMPLES / "chunks")).split()
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, result.output
+    assert "47 questions on 23 documents" in result.stdout
+    report = json.loads((tmp_path / "out" / "chunks.json").read_text(encoding="utf-8"))
+    found = {part["system"]: part for part in report["systems"] if part["cutoff"] == "5"}
+    assert max(found, key=lambda name: found[name]["scores"]["iou"]["mean"]) == "markdown:200"
+    verdicts = {(part["system"], part["cutoff"], part["measure"]): part["verdict"] for part in report["comparisons"]}
+    assert verdicts["markdown:200", "5", "iou"] == "win"
+    assert verdicts["recursive:400:overlap=200", "5", "iou"] == "loss"
+    page = (tmp_path / "out" / "chunks.md").read_text(encoding="utf-8")
+    assert "(recall-over-length.svg)" in page and (tmp_path / "out" / "iou.svg").is_file()
 
 
 # --- runs of other systems ------------------------------------------------------------------------------------
