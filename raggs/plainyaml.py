@@ -167,6 +167,9 @@ class PlainYaml:
             return text
         if kind in ("int", "float") and len(text) > MOST_DIGITS:
             raise self.fault(f"a number of {len(text):,} characters", node.start_mark.line + 1, "quote it, or round it")
+        digits = text.replace("_", "")
+        if kind == "int" and digits.lstrip("+-").isdecimal():  # 010 is ten, as in YAML 1.2; to YAML 1.1 it is eight
+            return int(digits)
         try:
             value: bool | int | float | None = self._composer.construct_object(node)
         except (ValueError, OverflowError) as error:

@@ -125,6 +125,14 @@ def test_times_are_texts(text: str) -> None:
     assert parse_value(text) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "number"), [("010", 10), ("-010", -10), ("+007", 7), ("0_10", 10), ("00", 0), ("0", 0), ("0x10", 16)]
+)
+def test_a_leading_zero_makes_no_octal(text: str, number: int) -> None:
+    assert load_plain(f"k: {text}") == {"k": number}
+    assert parse_value(text) == number
+
+
 def test_what_is_plain_is_read_as_ever() -> None:
     text = """
     a: &x [1, -2, 0x1F, 0o7, 017, 1_000, 1.5, .5, 1.0e+3, 1e3]
@@ -133,7 +141,7 @@ def test_what_is_plain_is_read_as_ever() -> None:
     d: {<<: {e: 1, f: 2}, e: 3}
     e: {<<: [{f: 1}, {f: 2, g: 3}]}
     """
-    numbers = [1, -2, 31, "0o7", 15, 1000, 1.5, 0.5, 1000.0, "1e3"]
+    numbers = [1, -2, 31, "0o7", 17, 1000, 1.5, 0.5, 1000.0, "1e3"]
     assert load_plain(text) == {
         "a": numbers,
         "b": [True, False, True, None, None, "", "5", "5"],

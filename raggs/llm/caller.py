@@ -20,6 +20,7 @@ from raggs.llm import rate
 from raggs.llm.budget import Budget
 from raggs.llm.calls import Answer, Call
 from raggs.llm.faults import SLOW, UNSENT, Fault, Outage, Treatment
+from raggs.llm.http import StoppedUnsent
 from raggs.llm.ledger import Trace
 from raggs.llm.prices import list_price, longest_answer
 from raggs.llm.settings import BudgetSettings, LLMSettings, Price
@@ -170,6 +171,9 @@ class Caller:
             throttle.answered(tickets, answer.headers, tokens)
             spent, answered = self.account(call.model, answer, price, trace), True
             return answer
+        except StoppedUnsent:
+            trace.unsent()
+            raise
         except asyncio.CancelledError:
             spent = trace.perhaps(likely())
             raise

@@ -67,6 +67,10 @@ class Unreached(Exception):
     """There was no connection: nothing was sent, so nothing can have been charged for."""
 
 
+class StoppedUnsent(asyncio.CancelledError):
+    """Whoever asked was stopped before anything was sent."""
+
+
 @cache
 def exceptions() -> tuple[type[Exception], ...]:
     """Everything that a request may raise."""
@@ -177,7 +181,7 @@ class _Way:
 
 @asynccontextmanager
 async def _connected(way: _Way, timeout_s: float) -> AsyncGenerator[None, None]:
-    """A fault in the block as `Unreached`, where no part of the request had been sent."""
+    """A fault in the block as `Unreached`, a stop as `StoppedUnsent`, where no part of the request had been sent."""
     from aiohttp import ClientConnectionError
 
     try:
@@ -186,6 +190,10 @@ async def _connected(way: _Way, timeout_s: float) -> AsyncGenerator[None, None]:
         if way.sent:
             raise
         raise Unreached(str(error) or f"no connection within {timeout_s:g} s") from error
+    except asyncio.CancelledError as stop:
+        if way.sent:
+            raise
+        raise StoppedUnsent(*stop.args) from stop
 
 
 async def _note_sent(_: ClientSession, context: SimpleNamespace, __: object) -> None:

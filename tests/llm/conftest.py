@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,3 +33,17 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Any]]:
             yield Bench(server, tmp_path)
 
     return start
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    """A port that listens, and whose queue of connections is full: whoever connects waits."""
+    with ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]

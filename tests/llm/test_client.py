@@ -696,6 +696,24 @@ def test_a_call_that_times_out_is_booked_at_its_likely_price_each_time(bench, tm
         assert llm.spent.usd == pytest.approx(line.usd)
 
 
+def test_a_call_that_is_stopped_while_it_connects_is_not_booked(bench, busy_port, monkeypatch):
+    monkeypatch.setattr("raggs.llm.client.GRACE_S", 0.05)
+
+    async def stop(llm):
+        asker = asyncio.ensure_future(llm.ask(question()))
+        await asyncio.sleep(0.3)
+        await llm.close()
+        await asyncio.gather(asker, return_exceptions=True)
+
+    for address, calls in ((f"http://127.0.0.1:{busy_port}/v1", 0), (None, 1)):
+        with bench(faults=["slow:2"]) as b:
+            settings = LLMSettings(api_base=address or b.server.url, prices={MODEL: Price(input=1, output=1)})
+            llm = LLM(settings, BudgetSettings(), None)
+            b.run(stop, llm)
+            assert llm.spent.calls == calls
+            assert (llm.spent.usd > 0) is bool(calls)
+
+
 def test_what_no_server_was_sent_is_not_booked(bench):
     with bench() as b:
         gone = b.server.url

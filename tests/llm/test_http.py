@@ -6,7 +6,6 @@ import asyncio
 import socket
 import subprocess
 import sys
-from contextlib import ExitStack
 
 import pytest
 from support.llm_bench import MODEL, question
@@ -36,20 +35,6 @@ def test_an_openai_server_is_asked_without_litellm(monkeypatch):
         done = subprocess.run([sys.executable, "-c", SCRIPT, server.url], capture_output=True, text=True, check=True)
         assert done.stdout.strip() == "None []"
         assert server.requests[0]["model"] == MODEL.partition("/")[2]
-
-
-@pytest.fixture
-def busy_port():
-    """A port that listens, and whose queue of connections is full: whoever connects waits."""
-    with ExitStack() as stack:
-        listener = stack.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(4):
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(listener.getsockname())
-        yield listener.getsockname()[1]
 
 
 def ask_at(port, monkeypatch):
@@ -83,6 +68,26 @@ def test_a_server_that_took_the_question_may_have_read_it(monkeypatch):
     with LLMServer(faults=["reset"]) as server, pytest.raises(http.exceptions()) as told:
         ask_at(server.url.rpartition(":")[2].partition("/")[0], monkeypatch)
     assert not isinstance(told.value, http.Unreached)
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-any")
+
+    async def stop(address):
+        asker = asyncio.ensure_future(http.Server(MODEL, address, 30).ask("chat/completions", {}))
+        await asyncio.sleep(0.3)
+        asker.cancel()
+        try:
+            await asker
+        except asyncio.CancelledError as stopped:
+            return type(stopped)
+        finally:
+            await http.close()
+
+    with LLMServer(faults=["slow:2"]) as server:
+        told = asyncio.run(stop(server.url if sent else f"http://127.0.0.1:{busy_port}/v1"))
+    assert told is (asyncio.CancelledError if sent else http.StoppedUnsent)
 
 
 @pytest.mark.parametrize(
