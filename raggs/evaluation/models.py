@@ -115,6 +115,8 @@ class ProjectionPart(Part):
     overlap: Literal["highest", "lowest"] = Field(description="what a character is worth that several passages hold")
     passages: int = Field(description="passages of the system's corpus that got a grade, over all queries")
     holes: int = Field(description="passages that hold something judged and got none")
+    judged_length: float = Field(description="median characters of a judged passage")
+    length: float = Field(description="median characters of a passage that holds something judged")
     lost: float = Field(description="share of the judged characters that no passage of the system's corpus holds")
     cutoff: int
     judged: Number = Field(description="share of the characters retrieved up to the cutoff that are judged")

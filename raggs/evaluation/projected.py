@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raggs.evaluation.models import Number, ProjectionPart, Report, number
+from raggs.evaluation.models import Number, ProjectionPart, Report, SystemPart, number
 from raggs.golden.projecting import Projection
 from raggs.metrics.hits import Hits
 from raggs.text import plural
 
 LOST = 0.05  # of the judged characters; what is lost at cuts is white space
+FINER = 0.7  # of the length of judged passages; below it, grades are too coarse for a corpus
 
 
 def projection_part(projection: Projection, hits: Hits, cutoff: int) -> ProjectionPart:
@@ -26,6 +27,8 @@ def projection_part(projection: Projection, hits: Hits, cutoff: int) -> Projecti
         overlap=rule.overlap,
         passages=len(found.grade) - found.holes,
         holes=found.holes,
+        judged_length=projection.lengths[0],
+        length=projection.lengths[1],
         lost=projection.lost,
         cutoff=cutoff,
         judged=None if hits.reading is None else number(hits.reading.judged_share(cutoff)),
@@ -43,6 +46,18 @@ def projections(report: Report) -> Iterator[str]:
         yield f"{said}; of the characters that the top {parts[names[0]].cutoff} shows are judged: {shares}"
 
 
+def finer_note(part: SystemPart) -> str:
+    """What a reader must know of a system whose passages are parts of judged ones; empty where they are not."""
+    found = part.projection
+    if found is None or found.length >= FINER * found.judged_length:
+        return ""
+    return (
+        f"{part.name} is cut finer than what was judged ({found.length:,.0f} against {found.judged_length:,.0f} "
+        "characters): every part of a good passage counts as good, so that its recall and ra_nwg are too low beside "
+        "systems that are cut coarser; make the golden set at the finest cut"
+    )
+
+
 def rule_words(part: ProjectionPart) -> str:
     """The rule as a clause."""
     share = f"{part.least:.0%}"
@@ -52,7 +67,7 @@ def rule_words(part: ProjectionPart) -> str:
         "mean": "the mean grade of its judged characters",
         "max": "the highest grade of its characters",
     }[part.by]
-    shared = "" if part.overlap == "highest" else ", where judged passages overlap the lower grade"
+    shared = f"; where judged passages overlap, the {part.overlap} grade counts"
     return f"a passage gets {earned}{shared}; judged below {part.known:.0%} and graded below {part.proof}, it is a hole"
 
 

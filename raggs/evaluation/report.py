@@ -8,7 +8,7 @@ from itertools import chain
 
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.models import GoldenPart, Number, Report, ScorePart, SystemPart, number
-from raggs.evaluation.projected import projection_part
+from raggs.evaluation.projected import finer_note, projection_part
 from raggs.evaluation.strangers import doubt_of, harmless_note
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.judgments import Judgments
@@ -103,6 +103,8 @@ def _notes(part: SystemPart, study: Study) -> Iterator[str]:
         yield f"{part.name} has no list for {said}: each scores 0 (as trec_eval -c)"
     if part.unknown:
         yield f"{part.name} has {plural(part.unknown, 'query')} without judgments, left out"
+    if note := finer_note(part):
+        yield note
     if note := harmless_note(study, part.name):
         yield note
 

@@ -108,6 +108,12 @@ class Projection:
         both = np.minimum(wanted.ends[one], held.ends[other]) - np.maximum(wanted.starts[one], held.starts[other])
         return 1.0 - float(both.sum()) / float(wanted.lengths.sum())
 
+    @cached_property
+    def lengths(self) -> tuple[float, float]:
+        """The median length of the judged passages, and of those of the corpus that hold something of them."""
+        spans, places = self.painted.spans, self._places(self.projected.passage)
+        return float(np.median(spans.end - spans.start)), float(np.median(places.end - places.start))
+
     def reading(self, run: Run, ties: Ties, where: str) -> Reading:
         """The lists of a system in characters.
 

@@ -39,7 +39,8 @@ class Rule:
         least: the share, above 0 and at most 1.
         known: of a passage less judged than this share no grade is told, unless it earned `proof`.
         proof: a grade that stands whatever the unjudged characters hold.
-        overlap: what a character is painted that several judged passages hold.
+        overlap: what a character is painted that several judged passages hold: the lowest of their grades, for what
+            answers can hardly stand in a passage that was judged not to; or the highest.
 
     Raises:
         ValueError: a share that is none.
@@ -49,7 +50,7 @@ class Rule:
     least: float = 0.5
     known: float = 0.5
     proof: int = 4
-    overlap: Overlap = "highest"
+    overlap: Overlap = "lowest"
 
     def __post_init__(self) -> None:
         if not (0 < self.least <= 1 and 0 <= self.known <= 1):
@@ -84,7 +85,7 @@ class Painted:
         """The grades that occur, ascending."""
         return np.unique(self.grade)
 
-    def from_grade(self, grade: int, overlap: Overlap = "highest") -> Stretches:
+    def from_grade(self, grade: int, overlap: Overlap = "lowest") -> Stretches:
         """The characters that are painted with this grade or a higher one, in stretches that do not overlap."""
         if overlap == "highest":
             return self._merged(self.grade >= grade)

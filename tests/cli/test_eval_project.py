@@ -95,6 +95,12 @@ def test_grades_are_carried_over_and_the_report_says_how(runs: tuple[Path, Path]
     assert f"{part['passages']} passages with a grade and {part['holes']} hole" in page
 
 
+def test_a_system_that_is_cut_finer_than_the_set_is_told(runs: tuple[Path, Path]) -> None:
+    finer, coarser = (scored("-g", golden, "-r", run, "--project")["notes"] for golden, run in (runs[::-1], runs))
+    assert any("is cut finer than what was judged" in note for note in finer)
+    assert not any("is cut finer" in note for note in coarser)
+
+
 def test_onto_its_own_corpus_every_score_stays(runs: tuple[Path, Path]) -> None:
     plain, carried = (
         means(scored("-g", runs[0], "-r", runs[0])),

@@ -158,7 +158,9 @@ def test_a_wanted_character_counts_where_it_is_first_read(judged: list[Judged], 
     made = painted(judged)
     query = np.array([asked for asked, _ in shown], dtype=np.int64)
     rank = np.array([[asked for asked, _ in shown[: row + 1]].count(each) for row, (each, _) in enumerate(shown)])
-    found = fresh(made.from_grade(4), Spans.of(place for _, place in shown), query, rank.astype(np.int64), made.line)
+    found = fresh(
+        made.from_grade(4, "highest"), Spans.of(place for _, place in shown), query, rank.astype(np.int64), made.line
+    )
     naive, seen = [], set()
     for asked, place in shown:
         wanted = {(asked, char) for q, where, grade in judged if q == asked and grade >= 4 for char in chars(where)}
