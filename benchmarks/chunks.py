@@ -31,7 +31,7 @@ from raggs.chunkers.token import TokenChunker
 from raggs.chunking.cutting import Cut, cut
 from raggs.chunking.documents import Documents, read_documents
 from raggs.chunking.questions import Asked, place_questions
-from raggs.chunking.vectors import KeptVectors
+from raggs.embedders.kept import KeptVectors
 from raggs.embedders.onnx import OnnxEmbedder
 from raggs.indexes.exact import search
 from raggs.spans import Line, Questions, Scores, Spans, Target, score, summary

@@ -20,9 +20,9 @@ from raggs.chunking.making import Made, make_cuts
 from raggs.chunking.models import ChunkReport, Unit
 from raggs.chunking.questions import place_questions
 from raggs.chunking.specs import parse_spec, split_names
-from raggs.chunking.vectors import KeptVectors
 from raggs.chunking.writers import write_files
 from raggs.embedders.base import EmbedderConfig
+from raggs.embedders.kept import KeptVectors
 from raggs.errors import ProviderError, UsageError
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.credentials import require_keys
@@ -118,11 +118,18 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
     documents = read_documents(request.corpus)
     asked = place_questions(open_questions(request, listen), documents, request.questions)
     made = _make(cutters, documents, workshop, listen)
+    notes = [note for name, each in made.items() for note in each.notes(name)]
+    cuts = {}
+    for name, chunker in cutters.items():
+        before = workshop.pieces_found
+        cuts[name] = _cut(chunker, documents, made.get(name), request)
+        if found := workshop.pieces_found - before:
+            notes.append(f"{name}: vectors of {plural(found, 'piece')} were kept; its seconds leave their making out")
     return Study(
         documents=documents,
         asked=asked,
-        cuts={name: _cut(each, documents, made.get(name), request) for name, each in cutters.items()},
-        notes=tuple(note for name, each in made.items() for note in each.notes(name)),
+        cuts=cuts,
+        notes=tuple(notes),
         embeddings=embeddings,
         cutoffs=cutoffs,
         baseline=request.baseline,

@@ -15,6 +15,7 @@ from raggs.adapter import AdapterConfig
 from raggs.chunkers.base import Asking, Chunker, ChunkerConfig, ChunkerContext
 from raggs.corpora.base import CorpusContext
 from raggs.embedders.base import Embedder, EmbedderConfig
+from raggs.embedders.kept import KeptEmbedder
 from raggs.errors import ConfigError
 from raggs.indexes.passages import Passages
 from raggs.indexes.places import Places
@@ -58,6 +59,7 @@ class Workshop(Models):
             keeps_answers=keeps_answers,
             hear=hear,
         )
+        self._lending: dict[str, KeptEmbedder] = {}
         self._made: list[OpenCorpus | Retriever | Reranker] = []
 
     def corpus(self, spec: AdapterConfig) -> OpenCorpus:
@@ -72,10 +74,22 @@ class Workshop(Models):
 
     def chunker(self, spec: ChunkerConfig) -> Chunker:
         """A chunker; what it needs is loaded at first use. It may be paid, and its embedder too."""
-        return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self.embedder, self._asking(pays=True)))
+        return chunkers.REGISTRY.of(spec)(spec, ChunkerContext(self._lent, self._asking(pays=True)))
 
     def _asking(self, *, pays: bool) -> Asking:
         return Asking(lambda: self.llm, lambda: self.loop, self.places.cuts, pays)
+
+    def _lent(self, spec: EmbedderConfig) -> Embedder:
+        """An embedder of pieces, whose vectors are kept by text; those of a paid one are among the answers already."""
+        made = self.embedder(spec)
+        if made.models or not self.keeps_answers:
+            return made
+        return self._lending.setdefault(spec.model_dump_json(), KeptEmbedder(made, self.places.vectors))
+
+    @property
+    def pieces_found(self) -> int:
+        """Vectors that chunkers were lent and that need not be made."""
+        return sum(each.found for each in self._lending.values())
 
     def _unpaid(self, spec: EmbedderConfig) -> Embedder:
         """An embedder of this machine, since a corpus is read before a user agreed to any cost.
@@ -83,7 +97,7 @@ class Workshop(Models):
         Raises:
             ConfigError: it is paid.
         """
-        found = self.embedder(spec)
+        found = self._lent(spec)
         if found.models:
             raise ConfigError(
                 f"a corpus is cut before anything may be paid for, and {found.models[0]} is paid",
@@ -137,6 +151,8 @@ class Workshop(Models):
 
     def close(self) -> None:
         """Close what is open; a closed workshop is not used again."""
+        for each in self._lending.values():
+            each.close()
         super().close()
         while self._made:
             self._made.pop().close()

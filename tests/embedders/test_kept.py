@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
@@ -10,8 +11,8 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from raggs.chunking.vectors import KeptVectors
 from raggs.embedders.base import Embedder, EmbedderConfig
+from raggs.embedders.kept import HELD, KeptEmbedder, KeptVectors
 from raggs.errors import ProviderError
 
 
@@ -71,3 +72,50 @@ def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
     file.write_bytes(b"not a database, but long enough to be looked at" * 10)
     with pytest.raises(ProviderError, match="delete it"):
         kept(Counting(), tmp_path).of(["a"])
+
+
+# --- as chunkers are lent one -----------------------------------------------------------------------------------
+
+
+class Slow(Counting):
+    """Takes so long for a call that its vectors are worth a file."""
+
+    def embed(self, texts: Sequence[str]) -> np.ndarray:
+        time.sleep(0.3)
+        return super().embed(texts)
+
+
+def test_what_is_quickly_made_is_not_written(tmp_path: Path) -> None:
+    lent = KeptEmbedder(Counting(), tmp_path)
+    lent.embed(["a", "bb"])
+    lent.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_takes_its_time_is_written_at_the_end_and_found(tmp_path: Path) -> None:
+    first, second = KeptEmbedder(Slow(), tmp_path), Slow()
+    assert first.embed(["a", "bb"]).tolist() == [[1, 1.5], [2, 1.5]]
+    assert first.embed(["a"]).tolist() == [[1, 1.5]] and first.found == 1
+    first.close()
+    again = KeptEmbedder(second, tmp_path)
+    assert again.embed(["bb", "a", "ccc"]).tolist() == [[2, 1.5], [1, 1.5], [3, 1.5]]
+    assert (second.asked, again.found) == (["ccc"], 2)
+
+
+def test_many_are_written_before_the_end(tmp_path: Path) -> None:
+    KeptEmbedder(Counting(), tmp_path).embed([str(number) for number in range(HELD)])
+    assert list(tmp_path.glob("texts-*.sqlite"))
+
+
+def test_a_disk_that_takes_nothing_more_costs_the_vectors_alone(tmp_path: Path) -> None:
+    lent = KeptEmbedder(Slow(), tmp_path / "file" / "below")
+    (tmp_path / "file").write_text("")
+    lent.embed(["a"])
+    lent.close()
+
+
+def test_it_is_the_embedder_itself_to_whoever_asks(tmp_path: Path) -> None:
+    inner = Counting()
+    lent = KeptEmbedder(inner, tmp_path)
+    assert (lent.identity, lent.dims, lent.models, lent.causes()) == ("counting", 2, (), inner.causes())
+    assert lent.embed_queries(["a"]).tolist() == [[1, 1.5]]
