@@ -31,7 +31,7 @@ class QuestionWorld(RunServices):
     @cached_property
     def documents(self) -> Sequence[Text]:
         """All documents that hold a text, or passages where the corpus knows none."""
-        found = [_text(each) if isinstance(each, Passage) else Text(each.source, each.text)
+        found = [_text(each) if isinstance(each, Passage) else Text(each.source, each.body.text, each.begin)
                  for each in self.corpus.documents()]  # fmt: skip
         texts = [each for each in found if each.text.strip()]
         if not texts:

@@ -9,15 +9,17 @@ from pathlib import Path
 from raggs.app.addresses import permit
 from raggs.app.services import RunServices
 from raggs.config.load import load_config
+from raggs.progress import Notice
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a configuration's inputs hold: queries, passages, and the retrievers' names."""
+    """What a configuration's inputs hold: queries, passages, the retrievers' names, and what was found on the way."""
 
     queries: int
     passages: int
     retrievers: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
@@ -28,10 +30,12 @@ def validate(config: Path, overrides: Sequence[str] = ()) -> Inputs:
     """
     settings = load_config(config, overrides).run
     permit(settings, ())
-    services = RunServices(settings)
+    notes: list[str] = []
+    services = RunServices(settings, lambda news: notes.append(news.message) if isinstance(news, Notice) else None)
     try:
         services.check_keys()
         services.check_inputs()
-        return Inputs(len(services.queries), len(services.passages), tuple(services.retrievers))
+        sizes = len(services.queries), len(services.passages)
+        return Inputs(*sizes, tuple(services.retrievers), tuple(dict.fromkeys(notes)))
     finally:
         services.close()

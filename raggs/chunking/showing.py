@@ -44,7 +44,7 @@ def show_cuts(corpus: FolderCorpus, file: str | None = None) -> CutReport:
         if passage.span is not None and passage.span.source in held:
             held[passage.span.source].append(passage)
     files = tuple(_file(read[name], passages) for name, passages in held.items())
-    return CutReport(files=files, notes=tuple(corpus.notes()))
+    return CutReport(files=files, notes=() if file else (*corpus.outside(), *corpus.notes()))
 
 
 def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:

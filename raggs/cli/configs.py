@@ -29,6 +29,8 @@ def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = Fa
         return
     sizes = f"{plural(found.queries, 'query')}, {plural(found.passages, 'passage')}"
     say(f"{config} is valid: {sizes}, retrievers {', '.join(found.retrievers)}")
+    for note in found.notes:
+        say(note)
     say(f"next: {Asked(config, overrides or ()).command()}")
 
 

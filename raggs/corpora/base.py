@@ -57,8 +57,16 @@ class Corpus(Adapter, ABC):
         """What besides its source can change its passages."""
         return self.own_causes()
 
+    def outside(self) -> list[str]:
+        """What lies at the source and is no part of the corpus, a sentence each; told without reading it.
+
+        Raises:
+            NotFoundError, DataError: as `source_hash`.
+        """
+        return []
+
     def notes(self) -> list[str]:
-        """What the latest reading found worth telling, a sentence each: what was left out, say."""
+        """What the latest reading found worth telling, a sentence each: passages without text, say."""
         if not self.left_out:
             return []
         shown = ", ".join(f"{found.doc_id} (line {found.line})" for found in self.left_out[:SHOWN])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Annotated, Literal, Self
 from urllib.parse import quote
 
@@ -98,9 +98,13 @@ class FolderCorpus(Corpus):
         readers = self._readers()
         return {**found, "readers": readers} if readers else found
 
+    def outside(self) -> list[str]:
+        """Files that are left out, by reason."""
+        return [tell(skipped)] if (skipped := self._listing().skipped) else []
+
     def notes(self) -> list[str]:
-        """Files that are left out, by reason, and front matter that was not understood."""
-        found = [tell(skipped)] if (skipped := self._listing().skipped) else []
+        """Files without text, and front matter that was not understood."""
+        found = []
         if self.left_out:
             named = ", ".join(each.doc_id for each in self.left_out[:SHOWN])
             more = ", …" if len(self.left_out) > SHOWN else ""
@@ -114,14 +118,14 @@ class FolderCorpus(Corpus):
         """See `Corpus.passages`; file after file by path, each with its span."""
         self.left_out.clear()
         self._warnings.clear()
-        for source, path, reading in self._read():
+        for source, reading in self._read():
             number = 0
             for number, passage in enumerate(self._cut(reading, source), start=1):  # noqa: B007
                 yield passage
             if not number:
                 self.left_out.append(LeftOut(source, 1))
             if reading.warning:
-                self._warnings.append(f"{path}:{reading.line} ({reading.warning})")
+                self._warnings.append(f"{source}:{reading.line}: {reading.warning}")
 
     def documents(self) -> Iterator[Document]:
         """Every file whole, in the same order: the text that spans count in.
@@ -129,12 +133,12 @@ class FolderCorpus(Corpus):
         Raises:
             NotFoundError, DataError: as `passages`.
         """
-        for source, _, reading in self._read():
+        for source, reading in self._read():
             yield _document(reading, source)
 
-    def _read(self) -> Iterator[tuple[str, Path, Reading]]:
+    def _read(self) -> Iterator[tuple[str, Reading]]:
         for name, path in self._listing().files:
-            yield file_id(name), path, reader_of(path).read(path)
+            yield file_id(name), reader_of(path).read(path)
 
     def _cut(self, reading: Reading, source: str) -> Iterator[Passage]:
         """The passages of one file."""

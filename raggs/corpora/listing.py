@@ -97,7 +97,10 @@ def tell(skipped: Sequence[Skipped]) -> str:
     shown = [_group(kind, reason, names) for (kind, reason), names in most[:GROUPS]]
     if rest := sum(len(names) for _, names in most[GROUPS:]):
         shown.append(f"{rest:,} of other kinds")
-    return f"left out {plural(len(skipped), 'file')}: {', '.join(shown)}"
+    folders = sum(each.name.endswith("/") for each in skipped)
+    counts = [(len(skipped) - folders, "file"), (folders, "folder")]
+    what = " and ".join(plural(count, noun) for count, noun in counts if count)
+    return f"left out {what}: {', '.join(shown)}"
 
 
 def _group(kind: str, reason: str, names: Sequence[str]) -> str:

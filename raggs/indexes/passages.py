@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -31,6 +31,7 @@ from raggs.errors import DataError, NotFoundError
 from raggs.indexes.passagerows import COLUMNS, SCHEMA, Progress, Row, ingest, line_of, passage_of
 from raggs.indexes.publish import building
 from raggs.inputs import lacks_handles, no_handles
+from raggs.text import one_line
 
 FORMAT = "raggs-passages-4"
 LOOKUP = 500  # ids in one statement; sqlite of every build allows 999
@@ -65,6 +66,7 @@ class PassageStore:
         self.content_hash = meta["content_hash"]
         self.source_hash = meta["source_hash"]
         self.cleaned: int | None = int(meta["cleaned"])
+        self.notes = tuple(meta.get("notes", "").splitlines())
         self._count = int(meta["count"])
         self._connection = connection
 
@@ -75,11 +77,17 @@ class PassageStore:
 
     @classmethod
     def build(
-        cls, path: Path, source: Iterable[Passage], source_hash: str, progress: Progress | None = None
+        cls,
+        path: Path,
+        source: Iterable[Passage],
+        source_hash: str,
+        progress: Progress | None = None,
+        notes: Callable[[], Iterable[str]] = tuple,
     ) -> PassageStore:
         """Read `source` to its end into a new file at `path`, replacing what was there, and open it.
 
         Args:
+            notes: asked at the end what the reading found worth telling, a sentence each; kept with the passages.
             progress: called with ("passages", done, 0) now and then, since the total is not known before the end.
 
         Raises:
@@ -90,6 +98,7 @@ class PassageStore:
             with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
                 connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
                 meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
+                meta["notes"] = "\n".join(one_line(note) for note in notes())
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 connection.execute("COMMIT")
         except (OSError, sqlite3.Error) as error:

@@ -70,11 +70,12 @@ class OpenCorpus:
         key = hash_value([FORMAT, source.causes(), content])[:24]
         path = self._places.corpora / f"{self._spec.type}-{key}.sqlite"
         if path.exists():
-            return PassageStore.open(path)
+            store = PassageStore.open(path)
+            self._tell([*source.outside(), *store.notes])
+            return store
         make_folder(path.parent)
-        store = PassageStore.build(path, self._some(source), content, progress=self._building)
-        for sentence in source.notes():
-            self._hear(Notice(sentence))
+        store = PassageStore.build(path, self._some(source), content, progress=self._building, notes=source.notes)
+        self._tell([*source.outside(), *store.notes])
         self._tell_replaced(source)
         if source.source_hash() != content:
             store.close()
@@ -123,6 +124,10 @@ class OpenCorpus:
             yield passage
         if not number:
             raise self.empty()
+
+    def _tell(self, sentences: Sequence[str]) -> None:
+        for sentence in sentences:
+            self._hear(Notice(sentence))
 
     def _tell_replaced(self, source: Corpus) -> None:
         if source.replaced:

@@ -250,12 +250,12 @@ def test_a_title_that_the_first_heading_repeats_stands_once(tmp_path: Path) -> N
 
 
 def test_front_matter_that_is_broken_is_told_and_left_out(tmp_path: Path) -> None:
-    path = write(tmp_path, "a.md", "---\ntitle: A: b\n---\n# B\n\nwords")
+    write(tmp_path, "a.md", "---\ntitle: A: b\n---\n# B\n\nwords")
     read = corpus(tmp_path)
     (found,) = read.passages()
     assert (found.title, found.text) == ("B", "# B\n\nwords")
     (note,) = read.notes()
-    assert note.startswith(f"front matter not understood and left out: {path}:2 (not valid YAML")
+    assert note.startswith("front matter not understood and left out: a.md:2: not valid YAML")
 
 
 def test_only_files_that_may_have_front_matter_changed_their_hash(tmp_path: Path) -> None:
@@ -314,8 +314,9 @@ def test_what_is_left_out_is_counted_by_reason_and_named(tmp_path: Path) -> None
     (tmp_path / "link").symlink_to(tmp_path / "sub")
     read = corpus(tmp_path)
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
-    assert read.notes() == [
-        "left out 9 files: 4 .docx (no reader: sub/w.docx, sub/y.docx, sub/z.docx, …), 2 hidden (.env, .git/), "
+    assert [*read.outside(), *read.notes()] == [
+        "left out 7 files and 2 folders: 4 .docx (no reader: sub/w.docx, sub/y.docx, sub/z.docx, …), "
+        "2 hidden (.env, .git/), "
         "1 link to a folder (link/), 1 .png (no reader: p.png), 1 without suffix (no reader: Makefile)",
         "1 file without text left out: empty.md",
     ]
@@ -326,7 +327,7 @@ def test_what_is_excluded_is_left_out_and_told(tmp_path: Path) -> None:
         write(tmp_path, name, "text")
     read = corpus(tmp_path, exclude=["old", "draft.*"])
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
-    assert read.notes() == ["left out 3 files: 3 .md (excluded: draft.md, old/b.md, old/deep/c.md)"]
+    assert read.outside() == ["left out 3 files: 3 .md (excluded: draft.md, old/b.md, old/deep/c.md)"]
     read = corpus(tmp_path, patterns=["*.md"], exclude=["deep/*.md"])
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1", "draft.md#1", "old/b.md#1"]
 
@@ -347,6 +348,6 @@ def test_pdf_files_without_their_package_are_left_out_with_the_command(
     write(tmp_path, "b.pdf", make_pdf("text"))
     read = corpus(tmp_path)
     assert [passage.doc_id for passage in read.passages()] == ["a.md#1"]
-    assert read.notes() == ['left out 1 file: 1 .pdf (pip install "raggs[pdf]": b.pdf)']
+    assert read.outside() == ['left out 1 file: 1 .pdf (pip install "raggs[pdf]": b.pdf)']
     with pytest.raises(PrerequisiteError, match=r"b\.pdf"):
         list(corpus(tmp_path, patterns=["*.pdf"]).passages())

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from raggs.corpora.elasticsearch import ElasticsearchConfig
+from raggs.corpora.folder import FolderConfig
 from raggs.elastic.passages import IndexPassages
 from raggs.indexes.places import Places
+from raggs.progress import Notice
 from raggs.workshop.corpus import OpenCorpus
 
 URL = "http://127.0.0.1:9"  # nobody is asked
@@ -32,3 +34,23 @@ def test_nothing_is_told_of_sound_passages(tmp_path: Path) -> None:
     corpus.passages(whole=False)
     corpus.close()
     assert told == []
+
+
+def test_what_was_left_out_is_told_whenever_the_corpus_is_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, text in {"a.md": "words", "b.md": " ", "c.docx": "x"}.items():
+        (folder / name).write_text(text)
+    heard: list[list[str]] = []
+    for _ in range(2):
+        heard.append([])
+        corpus = OpenCorpus(
+            FolderConfig(path=folder),
+            Places.of(tmp_path / "runs"),
+            lambda news: heard[-1].append(news.message) if isinstance(news, Notice) else None,
+        )
+        assert len(corpus.store) == 1
+        corpus.close()
+    assert (
+        heard[0] == heard[1] == ["left out 1 file: 1 .docx (no reader: c.docx)", "1 file without text left out: b.md"]
+    )

@@ -1,0 +1,27 @@
+"""What `raggs validate` finds at the inputs: their sizes, and what of a folder is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raggs.app.validate import validate
+
+
+def test_what_is_left_out_of_a_folder_is_told_each_time(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name, text in {"a.md": "---\ntitle: a: b\n---\nwords", "b.md": "", "c.docx": "x", ".env": "x"}.items():
+        (tmp_path / "docs" / name).write_text(text)
+    (tmp_path / "q.jsonl").write_text('{"_id": "q", "text": "What?", "nuggets": ["words"]}\n')
+    file = tmp_path / "raggs.yaml"
+    file.write_text(
+        "name: x\ncorpus: {type: folder, path: docs}\nqueries: {type: jsonl, path: q.jsonl}\n"
+        "judge: {judge: {type: nuggets}}\n"
+    )
+    first = validate(file)
+    assert (first.queries, first.passages) == (1, 1)
+    assert [note[:40] for note in first.notes] == [
+        "left out 2 files: 1 hidden (.env), 1 .do",
+        "1 file without text left out: b.md",
+        "front matter not understood and left out",
+    ]
+    assert validate(file) == first
