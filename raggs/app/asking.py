@@ -13,7 +13,7 @@ from raggs.hashing import hash_value
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
 from raggs.questions import QUESTIONS
-from raggs.questions.ask import assignment_of, shown_before
+from raggs.questions.ask import assignment_of, rounds, shown_before
 from raggs.questions.base import Text
 from raggs.questions.records import SampleRecord
 from raggs.questions.sample import STAGE as SAMPLE
@@ -102,7 +102,7 @@ def _asked(
     missing = [(number, sample) for number, sample in enumerate(samples) if sample.qid not in known]
     prompt, sent = tokens(services.asker.words), 0
     for number, sample in missing:
-        shown = min(config.earlier, number // config.round * config.round)
+        shown = min(config.earlier, max(0, number - config.round // 2))
         sent += prompt + sum(tokens(window.text) for window in sample.windows) + shown * EARLIER
     price = services.llm.price(model)
     return Estimate(
@@ -127,9 +127,8 @@ def _known(services: QuestionWorld, samples: Sequence[SampleRecord]) -> frozense
 
     async def walk() -> None:
         said: list[str] = []
-        for start in range(0, len(samples), config.round):
+        for batch in rounds(samples, config.round):
             before = llm.missing
-            batch = samples[start : start + config.round]
             shown = [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]
             for assignment in shown:
                 missing = llm.missing

@@ -1,13 +1,14 @@
 """Stage 2: a question about each window, with the excerpts that answer it, as the asker gives them.
 
-Questions are asked round by round. Those of a round do not see each other; each sees a sample of those of the rounds
-before, so that it does not repeat them. What is shown depends on nothing but these, in their order: a run that was
-killed asks the same again, and finds the answers that were paid for.
+Questions are asked round by round. Those of a round are about different windows and do not see each other; each sees
+a sample of those of the rounds before, so that it does not repeat them. What is shown depends on nothing but these, in
+their order: a run that was killed asks the same again, and finds the answers that were paid for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from typing import Annotated
 
 from pydantic import Field
@@ -67,15 +68,25 @@ class Ask(StageOf[AskConfig, QuestionServices]):
                 raw=found.raw if found.text is None else None,
             )
 
-        for start in range(0, len(samples), config.round):
-            batch = [
-                assignment_of(sample, shown_before(said, config, sample.qid))
-                for sample in samples[start : start + config.round]
-            ]
-            for done, record in enumerate(run_ordered(services, batch, ask), start=start + 1):
+        done = count(1)
+        for batch in rounds(samples, config.round):
+            assigned = [assignment_of(sample, shown_before(said, config, sample.qid)) for sample in batch]
+            for record in run_ordered(services, assigned, ask):
                 yield record
                 said += [record.question] if record.question else []
-                work.progress(done, len(samples))
+                work.progress(next(done), len(samples))
+
+
+def rounds(samples: Sequence[SampleRecord], size: int) -> Iterator[list[SampleRecord]]:
+    """The samples in rounds of at most `size`; no window comes twice in one, so that its questions see each other."""
+    batch: list[SampleRecord] = []
+    for sample in samples:
+        if len(batch) == size or any(sample.windows[0] == each.windows[0] for each in batch):
+            yield batch
+            batch = []
+        batch.append(sample)
+    if batch:
+        yield batch
 
 
 def assignment_of(sample: SampleRecord, earlier: tuple[str, ...]) -> Assignment:

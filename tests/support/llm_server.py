@@ -4,10 +4,11 @@
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
 It answers the forms of `raggs` (grade, order, rewrite, relevance) from `truth`, says by `splits` after which pieces of
-a text to cut, gives embeddings of `dims` numbers, and scores at /rerank whatever stands before it
-(`support.llm_reranks`). It keeps every request, and spends one entry of `faults` on each; a None in it is a good
-answer. `fault_for` decides by number and body instead (see `support.fault_plan`), `headers_for` by number what good
-answers carry. Files and batches are there too (`support.llm_batches`). It runs in a thread with a loop of its own.
+a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims` numbers, and scores at
+/rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends one entry of `faults` on
+each; a None in it is a good answer. `fault_for` decides by number and body instead (see `support.fault_plan`),
+`headers_for` by number what good answers carry. Files and batches are there too (`support.llm_batches`). It runs in a
+thread with a loop of its own.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable, Iterable
 from email.utils import formatdate
 from typing import Any
 
+from support.llm_asking import asked
 from support.llm_batches import BatchAPI, Wire
 from support.llm_reranks import scores
 
@@ -32,7 +34,7 @@ LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
 ASKED = re.compile(r"POST (/chat/completions|/embeddings|.*/rerank)")
 TRICKLE_S = 0.2  # between two bytes
 # spoiled on the outside only: what they bring is the truth
-HARMLESS = ("", "other model", "wrong type", "fenced")
+HARMLESS = ("", "other model", "wrong type", "fenced", "invented", "mended")
 
 # status, words of the error, its code
 ERRORS: dict[str, tuple[int, str, str]] = {
@@ -261,7 +263,7 @@ class LLMServer:
             return self._embeddings(body, fault)
         if "documents" in body:
             return scores(body, fault, counted=self.count_tokens)
-        content = _quoting(body) if fault == "quote" else _spoil(self._truthful(body), fault)
+        content = _quoting(body) if fault == "quote" else _spoil(self._truthful(body, fault), fault)
         message: dict[str, Any] = {"role": "assistant", "content": content}
         if fault == "refusal":
             message["refusal"] = "I cannot help with that."
@@ -283,9 +285,12 @@ class LLMServer:
             found["usage"] = dict.fromkeys(("prompt_tokens", "completion_tokens", "total_tokens"), int("9" * 400))
         return found
 
-    def _truthful(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _truthful(self, body: dict[str, Any], fault: str = "") -> dict[str, Any]:
         """The right answer to the first user message, by its form."""
         text = next(message["content"] for message in body["messages"] if message["role"] == "user")
+        if _form(body) == "ask":
+            order = self.obeys is not None and self._ordered_about(body)
+            return asked(text, "obeyed" if order else fault)
         if self.obeys is not None and self._ordered_about(body):
             return {"reason": "as told", "grade": 5, "order": sorted(LABELLED.findall(text), reverse=True)}
         query, *passages = [match[2] for match in FENCED.finditer(text)]
