@@ -8,6 +8,7 @@ any non-empty text without white space, since TREC files separate columns by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import PurePath
 from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -54,6 +55,11 @@ def span_of(value: object) -> Span | None:
     if isinstance(value, Mapping) and value.keys() == Span.model_fields.keys():
         return Span.model_validate(value)
     return None
+
+
+def names_of(source: str) -> tuple[str, str]:
+    """What references may call a document: its name, or its name without the ending of the file."""
+    return source, str(PurePath(source).with_suffix(""))
 
 
 # --- inputs ---------------------------------------------------------------------------------------------------

@@ -13,12 +13,14 @@ from typing import Any
 
 from raggs import retrievers
 from raggs.app.parts import ConfiguredParts
+from raggs.app.placing import strange_places
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
 from raggs.errors import DataError
 from raggs.hashing import hash_value
+from raggs.indexes.passages import PassageStore
 from raggs.llm.credentials import require_keys
-from raggs.pipeline.events import Listener, silent
+from raggs.pipeline.events import Listener, Notice, silent
 from raggs.spending import Spending
 from raggs.stages import GOLDEN
 from raggs.text import HYGIENE
@@ -153,6 +155,10 @@ class RunServices(ConfiguredParts):
                 where=place_of(self.config.queries),
                 remedy="correct the reference's doc_id, or leave it out",
             )
+        if self.judge.by_place and isinstance(self.passages, PassageStore):
+            strange = strange_places(self.queries, self.passages.sources(), place_of(self.config.queries))
+            if strange is not None:
+                self._hear(Notice(strange))
         for name, retriever in self.retrievers.items():
             retriever.check()
             if retriever.needs_vectors(retriever.config) and self.embedder is None:

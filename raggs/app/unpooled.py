@@ -1,4 +1,4 @@
-"""How many of the labels that a judge knows beforehand fell outside the pools, told when it has judged them.
+"""What a reader of grades must know, told when the judge stage ends: the judge's remarks, and labels outside the pools.
 
 Human labels that no retriever found are in no golden set: a set made of them knows fewer relevant passages than their
 authors did, and scores against it are the higher for it.
@@ -23,7 +23,7 @@ def telling_unpooled(listen: Listener, services: RunServices, store: RunStore) -
     def hear(event: Event) -> None:
         listen(event)
         if isinstance(event, StageFinished) and event.stage == "judge":
-            for sentence in _unpooled(services, store):
+            for sentence in (*services.judge.remarks(), *_unpooled(services, store)):
                 listen(Notice(sentence))
 
     return hear

@@ -152,6 +152,14 @@ class PassageStore:
         with _faults(self.path):
             return {doc_id: passage_of(found[doc_id]) for doc_id in wanted}
 
+    def sources(self) -> list[str]:
+        """The documents in which its passages say that they stand, sorted."""
+        with _faults(self.path):
+            rows = self._connection.execute(
+                "SELECT DISTINCT json_extract(span, '$.source') FROM passages WHERE span IS NOT NULL ORDER BY 1"
+            )
+            return [row[0] for row in rows]
+
     def known(self, doc_ids: Iterable[str]) -> set[str]:
         """Those of `doc_ids` that the corpus has."""
         return {row[0] for row in self._lookup("doc_id", "doc_id", list(dict.fromkeys(doc_ids)))}

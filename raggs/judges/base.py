@@ -6,7 +6,7 @@ The same judge serves both stages. A judge that fails says so in its answer; it 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -113,6 +113,19 @@ class Judge(Adapter, ABC):
             ConfigError: the model, or its price under a cap, is not known.
         """
         return
+
+    @property
+    def by_place(self) -> bool:
+        """Whether it goes by where references and passages stand, and so needs documents of the same names."""
+        return False
+
+    def apart(self, query: Query, one: Passage, other: Passage) -> bool:
+        """Whether near-duplicates do not share a grade, since more than their texts decides. Asks nobody."""
+        return False
+
+    def remarks(self) -> Iterator[str]:
+        """What a reader of the grades that were given so far must know, in sentences."""
+        return iter(())
 
     @abstractmethod
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -87,6 +87,18 @@ class PanelJudge(Judge):
         asked = list(queries)
         for member in self.members.values():
             member.check(asked)
+
+    @property
+    def by_place(self) -> bool:
+        return any(member.by_place for member in self.members.values())
+
+    def apart(self, query: Query, one: Passage, other: Passage) -> bool:
+        """See `Judge.apart`; where somebody is paid, near-duplicates are not asked about for the sake of the others."""
+        return not self.models and any(member.apart(query, one, other) for member in self.members.values())
+
+    def remarks(self) -> Iterator[str]:
+        for member in self.members.values():
+            yield from member.remarks()
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         found = await asyncio.gather(*(member.grade(query, passage, sample=sample) for member in self.members.values()))

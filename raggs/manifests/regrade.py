@@ -25,6 +25,9 @@ class RecordedJudge:
         self._records = {record.doc_id: record for record in records if record.duplicate_of is None}
         self.name = next((record.judge for record in records if record.judge), "")
 
+    def apart(self, query: Query, one: Passage, other: Passage) -> bool:
+        return other.doc_id in self._records
+
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record = self._records.get(passage.doc_id)
         if record is None or sample >= len(record.grades):

@@ -1,6 +1,7 @@
 """Stage 4: a grade from 1 to 5 for every passage of the pool, or for its head where `stop_after` ends the walk.
 
-Only representatives are judged; their near-duplicates take the grade over. A judge that fails leaves a record
+Only representatives are judged; their near-duplicates take the grade over, unless the judge tells them apart (by their
+places): such a one is judged for itself, and is nobody's duplicate from here on. A judge that fails leaves a record
 without a grade and with the reason: a failure never becomes a number. A passage beyond the end of the walk leaves a
 record that says so: it is not judged, which is neither a failure nor a low grade.
 """
@@ -91,9 +92,18 @@ class JudgeStage(Stage[JudgeConfig]):
         self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
         """The records of one query's pool, in its order."""
-        leaders = [record for record in pool if record.duplicate_of is None]
+        leaders = list(self._alone(pool, services))
         graded = {record.doc_id: record for record in await self._walk(leaders, config, services)}
         return [self._shared(record, graded) for record in pool]
+
+    @staticmethod
+    def _alone(pool: Sequence[MergeRecord], services: GradeServices) -> Iterator[MergeRecord]:
+        """The records that get a grade of their own."""
+        found = {record.doc_id: record for record in pool}
+        for record in pool:
+            leader = record.duplicate_of and found[record.duplicate_of].passage
+            if not leader or services.judge.apart(services.queries[record.qid], leader, record.passage):
+                yield record
 
     async def _walk(
         self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
@@ -128,7 +138,7 @@ class JudgeStage(Stage[JudgeConfig]):
 
     @staticmethod
     def _shared(record: MergeRecord, graded: dict[str, JudgeRecord]) -> JudgeRecord:
-        if record.duplicate_of is None:
+        if record.duplicate_of is None or record.doc_id in graded:
             return graded[record.doc_id]
         update = {"rank": record.rank, "doc_id": record.doc_id, "duplicate_of": record.duplicate_of}
         return graded[record.duplicate_of].model_copy(update=update)

@@ -154,5 +154,32 @@ def test_places_count_where_both_are_known() -> None:
     ends = (0, 100), (0, 101), (100, 125), (0, 150), (90, 180)
     assert [grade("animals.md", *each) for each in ends] == [1, 2, 3, 4, 5]
     assert grade("animals", 50, 300) == 5
-    assert grade("plants.md", 50, 300) == 1  # of another document: by words
-    assert grade("plants.md", 50, 300, EXCERPT) == 5
+    assert grade("plants.md", 50, 300, EXCERPT) == 1  # the same words elsewhere
+    assert grade("animals.md", 300, 500, EXCERPT) == 1
+    assert graded(who, asked, passage("nowhere", EXCERPT)).grade == 5  # a passage without a place: by words
+
+
+def test_near_duplicates_are_told_apart_by_their_places_alone() -> None:
+    who, place = judge("reference"), {"source": "animals", "start": 100, "end": 200}
+    placed = query(references=[{"text": EXCERPT, "span": place}])
+    here, there, near = (
+        Passage(doc_id=f"at{at}", text=EXCERPT, span=Span(source="animals.md", start=at, end=at + 100))
+        for at in (100, 700, 900)
+    )
+    assert who.apart(placed, here, there)
+    assert not who.apart(placed, there, near)
+    assert not who.apart(QUESTION, here, there), "without a place of the excerpt the same words are as good"
+    assert not who.apart(placed, here, passage("nowhere", EXCERPT + " more"))
+    members = [{"type": "reference"}, {"type": "reference", "min_run": 2}]
+    assert judge("panel", judges=members).apart(placed, here, there)
+
+
+def test_an_excerpt_without_offsets_that_several_passages_hold_is_told() -> None:
+    who = judge("reference")
+    for doc_id in ("d1", "d2", "d2", "d3"):
+        graded(who, QUESTION, passage(doc_id, f"{doc_id} {EXCERPT}"))
+    graded(who, query("q2", references=[{"text": "one two three"}]), passage("d1", "one two three"))
+    [told] = who.remarks()
+    assert "question q1: 3 passages" in told
+    assert "no offsets" in told
+    assert list(judge("panel", judges=[{"type": "reference"}, {"type": "reference", "min_run": 2}]).remarks()) == []

@@ -32,6 +32,9 @@ class Listed:
         self.asked: list[tuple[str, str, int]] = []
         self.running = self.most = 0
 
+    def apart(self, question: Any, one: Any, other: Any) -> bool:
+        return "apart" in other.text
+
     async def grade(self, question: Any, passage: Any, *, sample: int = 0) -> Judgment:
         self.asked.append((question.qid, passage.doc_id, sample))
         self.running += 1
@@ -210,3 +213,8 @@ def test_what_two_members_never_disagree_on_is_no_kappa() -> None:
     statistics = STAGE.statistics(JudgeConfig(judge=NUGGETS))
     statistics.see(combine(merged, [panel(3, 3)], "panel a + b"))
     assert statistics.health().panel.agreement == (PairAgreement(judges=("a", "b"), pairs=1, exact=1.0, kappa=None),)
+
+
+def test_a_near_duplicate_that_the_judge_tells_apart_has_a_grade_of_its_own() -> None:
+    found, _, _ = judged([pool("q1", ["5", "5", "2 apart"], [0, 0, 0], twins=[1, 2])])
+    assert [(record.grade, record.duplicate_of) for record in found] == [(5, None), (5, "d0"), (2, None)]
