@@ -10,8 +10,13 @@ from __future__ import annotations
 STANDARD_ERROR = 2
 # What a command imports and reads stays to its end: looking for garbage after each 700 objects finds none.
 OBJECTS = 100_000
-# Threads of BLAS sleep when a product is done (after 2^4 cycles) instead of spinning on another's processor for 2^26.
-PATIENCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+# Where the user has not said otherwise.
+VARIABLES = {
+    # Threads of BLAS sleep when a product is done (after 2^4 cycles) instead of spinning on a processor for 2^26.
+    "OPENBLAS_THREAD_TIMEOUT": "4",
+    # What listens to pydantic is looked for in all packages there are, and would hear every setting and passage.
+    "PYDANTIC_DISABLE_PLUGINS": "1",
+}
 
 
 def main() -> None:
@@ -23,7 +28,7 @@ def main() -> None:
 
     _open_streams()
     gc.set_threshold(OBJECTS)
-    for name, value in PATIENCE.items():
+    for name, value in VARIABLES.items():
         os.environ.setdefault(name, value)
     from raggs.cli.app import app
 

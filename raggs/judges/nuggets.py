@@ -9,7 +9,7 @@ held over the weight of all; vital nuggets weigh 1, others 0.5.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -25,6 +25,25 @@ from raggs.text import one_line, shorten
 
 VITAL, OKAY = 1.0, 0.5
 Patterns = tuple[tuple[float, tuple[Pattern, ...]], ...]
+MOST_KNOWN = 2_000  # passages of which is remembered what they hold: a ranking shows each in many batches
+
+
+class _Held(NamedTuple):
+    """What a passage holds: each nugget's weight and whether it is there, and how many patterns were found."""
+
+    nuggets: tuple[tuple[float, bool], ...]
+    matches: int
+    digest: str
+
+    @property
+    def total(self) -> float:
+        """The weight of all nuggets."""
+        return sum(weight for weight, _ in self.nuggets) or VITAL
+
+    @property
+    def weight(self) -> float:
+        """The weight of those that are there."""
+        return sum(weight for weight, found in self.nuggets if found)
 
 
 class NuggetsConfig(AdapterConfig):
@@ -45,6 +64,7 @@ class NuggetJudge(Judge):
         super().__init__(config, context)
         self._patterns: dict[str, Patterns] = {}
         self._slow: dict[str, str] = {}
+        self._known: dict[tuple[str, str, str], _Held] = {}
 
     @classmethod
     def exact(cls, causes: Causes) -> bool:  # noqa: ARG003 - whatever its thresholds
@@ -63,12 +83,12 @@ class NuggetJudge(Judge):
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         try:
-            held, total, _ = self._held(query, passage)
+            held = self._held(query, passage)
         except SlowPatternError as error:
             return Judgment(None, error=str(error))
-        weight = sum(nugget for nugget, found in held if found)
-        reason = f"holds {sum(found for _, found in held)} of {len(held)} nuggets, weight {weight:g} of {total:g}"
-        return Judgment(grade_of(weight / total, self.config.thresholds), reason)
+        count = sum(found for _, found in held.nuggets)
+        reason = f"holds {count} of {len(held.nuggets)} nuggets, weight {held.weight:g} of {held.total:g}"
+        return Judgment(grade_of(held.weight / held.total, self.config.thresholds), reason)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         try:
@@ -81,28 +101,30 @@ class NuggetJudge(Judge):
 
         Equals go by a hash that no order of showing can bend, twins by their ids.
         """
-        held, total, matches = self._held(query, passage)
-        coverage = sum(weight for weight, found in held if found) / total
-        return (
-            -coverage,
-            -matches / max(1, len(passage.text.split())),
-            hash_bytes(passage.content.encode()),
-            passage.doc_id,
-        )
+        held = self._held(query, passage)
+        density = held.matches / max(1, len(passage.text.split()))
+        return -held.weight / held.total, -density, held.digest, passage.doc_id
 
-    def _held(self, query: Query, passage: Passage) -> tuple[list[tuple[float, bool]], float, int]:
-        """For each nugget its weight and whether it is held; the total weight; how many patterns were found."""
+    def _held(self, query: Query, passage: Passage) -> _Held:
+        key = query.qid, passage.title, passage.text
+        if key not in self._known:
+            if len(self._known) == MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = self._search(query, passage)
+        return self._known[key]
+
+    def _search(self, query: Query, passage: Passage) -> _Held:
         if query.qid not in self._patterns:
             self._patterns[query.qid] = tuple(
                 (VITAL if nugget.vital else OKAY, _compiled(nugget)) for nugget in query.nuggets
             )
-        texts = {one_line(passage.content), one_line(passage.raw)}  # patterns may be written for either
-        held, matches = [], 0
+        content, held, matches = passage.content, [], 0
+        texts = {one_line(content), one_line(passage.raw)}  # patterns may be written for either
         for weight, patterns in self._patterns[query.qid]:
             found = sum(any(self._within(pattern, text) for text in texts) for pattern in patterns)
             held.append((weight, found > 0))
             matches += found
-        return held, sum(weight for weight, _ in held) or VITAL, matches
+        return _Held(tuple(held), matches, hash_bytes(content.encode()))
 
     def _within(self, pattern: Pattern, text: str) -> bool:
         """Whether a pattern is found; one that took too long is not tried again."""

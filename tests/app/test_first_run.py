@@ -35,3 +35,17 @@ def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(tmp
     loaded("", "init", str(tmp_path))
     unused = f"wordllama scipy networkx dask diskcache dotenv rich.progress {PROVIDERS}"
     assert loaded(unused, "run", str(tmp_path / "raggs.yaml")) == "[]"
+
+
+def test_what_a_first_run_loads_stays_little(tmp_path: Path) -> None:
+    """Modules of all packages; a command that needs more is measured before the number grows."""
+    count = SCRIPT.replace("print([", "print(len(sys.modules), [")
+    for most, *arguments in ((220, "init", str(tmp_path)), (850, "run", str(tmp_path / "raggs.yaml"))):
+        done = subprocess.run(
+            [sys.executable, "-c", count, "", *map(str, arguments)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert int(done.stdout.split()[0]) <= most, arguments[0]

@@ -14,6 +14,7 @@ from support.judging import graded, judge, ordered, passage, query
 
 from raggs.artifacts import Nugget
 from raggs.errors import DataError
+from raggs.patterns import Pattern
 
 VITAL = [{"any": ["alpha"]}, {"any": ["beta", "b[eé]ta"]}]
 OKAY = [{"any": ["gamma"], "vital": False}, {"any": ["delta"], "vital": False}]
@@ -45,6 +46,22 @@ def test_the_reason_says_what_was_counted() -> None:
 def test_two_patterns_of_one_nugget_count_once() -> None:
     one = query(nuggets=[{"any": ["alpha", "omega"]}, {"any": ["x"]}, {"any": ["y"]}, {"any": ["z"]}])
     assert graded(judge("nuggets"), one, passage("d", "alpha omega")).grade == 3  # 1 of 4, not 2 of 4
+
+
+def test_a_passage_is_searched_once_for_a_question_and_few_are_remembered(monkeypatch) -> None:
+    searched = []
+    within = Pattern.within
+    monkeypatch.setattr(Pattern, "within", lambda self, text: searched.append(text) or within(self, text))
+    monkeypatch.setattr("raggs.judges.nuggets.MOST_KNOWN", 2)
+    counting, pair = judge("nuggets"), [passage("a", "alpha"), passage("b", "beta")]
+    one, other = query(nuggets=[{"any": ["alpha"]}]), query("q2", nuggets=[{"any": ["beta"]}])
+    for _ in range(3):
+        assert [graded(counting, one, each).grade for each in pair] == [5, 1]
+        assert ordered(counting, one, pair) == ["a", "b"]
+    assert len(searched) == 2
+    assert ordered(counting, other, pair) == ["b", "a"]
+    assert ordered(counting, one, pair) == ["a", "b"]
+    assert len(searched) == 6
 
 
 def test_the_title_counts_and_a_pattern_may_span_lines() -> None:
