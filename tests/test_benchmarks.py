@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from support.project import make_project
 
+from raggs.agreement.labels import cohen_kappa
 from raggs.artifacts import JudgeRecord
 from raggs.config.load import load_config
 
@@ -36,6 +37,7 @@ sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a
 try:
     ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
+    projection = importlib.import_module("projection")
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
 finally:
     sys.path.remove(str(FOLDER))
@@ -262,3 +264,33 @@ def test_ratios_of_times_and_of_memory():
     pair = parts.Pair(lambda: work(0.006, 0.004), lambda: work(0.002, 0.001))
     assert parts.of_seconds(pair, told)() == pytest.approx(3)
     assert parts.of_threads(pair, told)() == pytest.approx(1.5)
+
+
+# --- projected golden sets ----------------------------------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=2, max_size=30))
+def test_kappa_of_a_table_is_cohens(pairs):
+    first, second = zip(*pairs, strict=True)
+    if len(set(first) | set(second)) < 2:
+        return
+    table = np.zeros((5, 5), dtype=np.int64)
+    np.add.at(table, (np.array(first) - 1, np.array(second) - 1), 1)
+    stated = cohen_kappa(first, second, weights="quadratic", draws=100, seed=1).value
+    assert projection.kappa(table) == pytest.approx(stated)
+
+
+def test_orders_of_systems_are_those_of_their_means_over_drawn_questions():
+    one = np.array([[0.1, 0.9], [0.2, 0.5], [0.3, np.nan]])
+    assert projection.tau(one, one, np.ones(2)) == pytest.approx(1)
+    assert projection.tau(one, -one, np.ones(2)) == pytest.approx(-1)
+    assert projection.tau(one, np.array([[1.0], [2.0], [3.0]]) * [1, 1], np.array([1.0, 0.0])) == pytest.approx(1)
+
+
+def test_eight_systems_search_and_three_of_them_fuse():
+    texts = ["The otter swims in the river.", "A maple stands on the hill.", "Pearls lie in the sea."] * 20
+    found = dict(projection.systems(["Where is the otter?", "What stands on the hill?"], texts))
+    assert len(found) == 8
+    assert all(run.qids == ("q000", "q001") for run in found.values())
+    best = {name: texts[int(run.docs.text(0))] for name, run in found.items()}
+    assert set(best.values()) == {texts[0]}
