@@ -26,11 +26,13 @@ from raggs.progress import Building, Notice
 from raggs.stages.judge import STAGE
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.foreign import lists_of
+from raggs.sweeps.grid import CHUNKER, cut_labels
 from raggs.sweeps.holes import find_holes, keep_holes
+from raggs.sweeps.models import SystemRow
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.world import World
 from raggs.text import plural
-from raggs.workshop import Judge, Workshop, judge_prompts
+from raggs.workshop import Judge, Passages, Workshop, judge_prompts
 
 BOOKED = "holes"
 
@@ -52,6 +54,7 @@ class Asked:
 class _Services:
     queries: Mapping[str, Query]
     judge: Judge
+    passages: Passages
 
 
 def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve = nobody) -> Asked:
@@ -69,17 +72,42 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
     world, store = World(config, listen), SweepStore(config.folder / config.name)
     workshop = Workshop(run.workspace, run.llm, config.budget, hear=listen)
     try:
-        lists = (lists_of(store.run(row), max(config.cutoffs)) for row in store.systems() if row.file)
+        rows, passages = _judged_alike(world, [row for row in store.systems() if row.file])
+        lists = (lists_of(store.run(row), max(config.cutoffs)) for row in rows)
         holes = find_holes(world.labels, lists, config.cutoffs)
         judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.rank.prompt))
         judge.check(world.queries.values())
         require_keys(judge.models, run.llm)
         workshop.ledger.turn_to(world.ledger, BOOKED)
         with store.hold():
-            return _ask(holes, world, run, workshop, _Services(world.queries, judge))
+            return _ask(holes, world, run, workshop, _Services(world.queries, judge, passages))
     finally:
         workshop.close()
         world.close()
+
+
+def _judged_alike(world: World, rows: Sequence[SystemRow]) -> tuple[Sequence[SystemRow], Passages]:
+    """The systems whose passages are cut as those of the golden set, which alone get grades of their own, and these.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if world.atlas is None:
+        return rows, world.passages
+    labels = cut_labels(world.config)
+    own = {part.label for part in world.atlas.parts if part.golden}
+    kept = [row for row in rows if row.levels[CHUNKER] in own]
+    if not kept:
+        raise UsageError(
+            "every system is cut in another way than the golden set, and a grade of its passages would be of no use to "
+            "the others",
+            where=world.golden.source,
+            remedy="add the golden set's own cut to `axes.chunker`: what is judged of it then counts for all cuts",
+        )
+    if left := len(rows) - len(kept):
+        said = f"{plural(left, 'system')} of other cuts left out: passages of the golden set's own cut alone are judged"
+        world.hear(Notice(f"{said}, and count for all by projection"))
+    return kept, world.passages_of(next(cut for cut in world.config.cuts if labels[repr(cut)] in own))
 
 
 def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop, services: _Services) -> Asked:
@@ -88,7 +116,7 @@ def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop
     settings = run.judge.model_copy(update={"stop_after": None})
 
     async def grade(hole: Hole) -> JudgeRecord:
-        passage = world.passages.get([hole.doc_id])[hole.doc_id]
+        passage = services.passages.get([hole.doc_id])[hole.doc_id]
         shown = MergeRecord(
             qid=hole.qid, rank=1, doc_id=hole.doc_id, score=0.0, sources={}, title=passage.title, text=passage.text,
             span=passage.span, metadata=passage.metadata,

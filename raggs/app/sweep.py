@@ -27,6 +27,7 @@ from raggs.sweeps.labels import of_queries
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, SweepReport
 from raggs.sweeps.planning import plan
+from raggs.sweeps.projecting import Sheet
 from raggs.sweeps.scoring import Scorer
 from raggs.sweeps.store import SweepManifest, SweepStore, now
 from raggs.sweeps.world import World
@@ -90,7 +91,7 @@ def plan_sweep(config: SweepConfig, listen: Listener = silent) -> Plan:
 
 def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid: Grid) -> SweepResult:
     store = SweepStore(world.folder)
-    Scorer(config, world.labels).measures()  # a wrong name is told before the work
+    Scorer(config, world.labels, sheet=_any_sheet(world)).measures()  # a wrong name is told before the work
     _require_relevant(world)
     measuring = Measuring(world, grid.systems, store)
     causes = hash_value(
@@ -115,7 +116,8 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
         for number in range(2, config.latency.passes + 1):
             measuring.time(number)
         rows = list(measuring.rows())
-        report = derive(config, world.labels, rows, store.run, grid.left_out, world.hear)
+        store.keep_cuts(world.atlas, measuring.shown())
+        report = derive(config, world.labels, rows, store.run, grid.left_out, world.hear, world.atlas)
         manifest = SweepManifest(
             name=config.name,
             created=now(),
@@ -142,8 +144,14 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
         store = SweepStore(world.folder)
         asked, report = store.manifest().questions, store.report()
         labels = with_holes(of_queries(world.judgments, asked), store.folder)
-        fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen)
+        atlas = store.atlas(config, world.golden, world.judgments, labels)
+        fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen, atlas)
         return SweepResult(fresh, store.folder, unchanged=True)
+
+
+def _any_sheet(world: World) -> Sheet | None:
+    """What systems of one of several cuts are scored by; all cuts and documents are known to be right by then."""
+    return None if world.atlas is None else world.atlas.sheet(world.atlas.parts[0].label)
 
 
 def _unfinished(store: SweepStore) -> bool:

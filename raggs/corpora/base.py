@@ -38,7 +38,7 @@ class Corpus(Adapter, ABC):
     """A source of passages. Built as ``cls(config)``; its `context` is set by whoever has other parts to give.
 
     `left_out` names the passages that the latest reading found empty, `replaced` those that came with characters which
-    are none, in whose place U+FFFD stands.
+    are none, in whose place U+FFFD stands; `cutting_s` are the seconds that its chunker took, None where nobody knows.
     """
 
     context = CorpusContext()
@@ -46,6 +46,7 @@ class Corpus(Adapter, ABC):
     def __init__(self, config: AdapterConfig) -> None:
         self.config = config
         self.left_out: list[LeftOut] = []
+        self.cutting_s: float | None = None
         self.replaced: set[str] = set()
 
     @classmethod
@@ -103,6 +104,13 @@ class Whole(Protocol):
     """A corpus whose source has documents: the texts that spans of its passages count in."""
 
     def documents(self) -> Iterator[Document]: ...
+
+
+@runtime_checkable
+class Recuttable(Protocol):
+    """Settings of a corpus of documents, which can be cut in another way."""
+
+    def recut(self, chunker: ChunkerConfig) -> AdapterConfig: ...
 
 
 class LeftOut(NamedTuple):

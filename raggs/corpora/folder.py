@@ -8,6 +8,7 @@ the path of its sections stands before that. What a document says about itself b
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -20,9 +21,10 @@ from pydantic import AfterValidator, Field, model_validator
 from raggs import chunkers, documents
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Span
-from raggs.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.chunkers.base import Chunk, Chunker, ChunkerConfig, Document
 from raggs.chunkers.cutting import trimmed
 from raggs.chunkers.outline import Outline
+from raggs.chunkers.paid import PaidChunker
 from raggs.chunkers.paragraphs import ParagraphsChunker, heading_of
 from raggs.corpora.base import SHOWN, Corpus, LeftOut, hash_source
 from raggs.corpora.listing import Listing, list_files, reader_of, tell
@@ -71,6 +73,10 @@ class FolderConfig(AdapterConfig):
             raise ValueError("max_words is of no use beside a chunker; say it in the chunker {type: paragraphs}")
         return self
 
+    def recut(self, chunker: ChunkerConfig) -> FolderConfig:
+        """The same folder, cut in another way."""
+        return self.model_copy(update={"chunker": chunker, "max_words": MAX_WORDS})
+
 
 class FolderCorpus(Corpus):
     """Text, Markdown, rst, HTML and PDF files below a folder, cut into passages."""
@@ -118,6 +124,7 @@ class FolderCorpus(Corpus):
         """See `Corpus.passages`; file after file by path, each with its span."""
         self.left_out.clear()
         self._warnings.clear()
+        self.cutting_s = None if isinstance(self._chunker, PaidChunker) else 0.0  # its cuts are looked up
         for source, reading in self._read():
             number = 0
             for number, passage in enumerate(self._cut(reading, source), start=1):  # noqa: B007
@@ -143,7 +150,7 @@ class FolderCorpus(Corpus):
     def _cut(self, reading: Reading, source: str) -> Iterator[Passage]:
         """The passages of one file."""
         text, titles = reading.text, self._titles(reading, source)
-        for number, chunk in enumerate(self._chunker.chunk(_document(reading, source)), start=1):
+        for number, chunk in enumerate(self._timed(_document(reading, source)), start=1):
             start, end = trimmed(text, (chunk.start, chunk.end))
             crumb = titles(start, end)
             above = f"{crumb}\n\n" if self._crumbs == "text" and crumb else ""
@@ -155,6 +162,18 @@ class FolderCorpus(Corpus):
                 span=Span(source=source, start=start, end=end),
                 metadata={**page, **reading.metadata},
             )
+
+    def _timed(self, document: Document) -> Iterator[Chunk]:
+        """The chunks of a document, with the time that cutting takes added up."""
+        chunks = self._chunker.chunk(document)
+        while True:
+            began = time.perf_counter()
+            chunk = next(chunks, None)
+            if self.cutting_s is not None:
+                self.cutting_s += time.perf_counter() - began
+            if chunk is None:
+                return
+            yield chunk
 
     def _titles(self, reading: Reading, source: str) -> Callable[[int, int], str]:
         """What a place in a file is called: by its sections, or by the document's name where it has none."""

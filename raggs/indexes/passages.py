@@ -67,6 +67,7 @@ class PassageStore:
         self.source_hash = meta["source_hash"]
         self.cleaned: int | None = int(meta["cleaned"])
         self.notes = tuple(meta.get("notes", "").splitlines())
+        self.cutting_s = float(meta["cutting_s"]) if "cutting_s" in meta else None
         self._count = int(meta["count"])
         self._connection = connection
 
@@ -83,12 +84,14 @@ class PassageStore:
         source_hash: str,
         progress: Progress | None = None,
         notes: Callable[[], Iterable[str]] = tuple,
+        cutting_s: Callable[[], float | None] = lambda: None,
     ) -> PassageStore:
         """Read `source` to its end into a new file at `path`, replacing what was there, and open it.
 
         Args:
             notes: asked at the end what the reading found worth telling, a sentence each; kept with the passages.
             progress: called with ("passages", done, 0) now and then, since the total is not known before the end.
+            cutting_s: the seconds that cutting documents took, asked when all are read; None where nobody knows.
 
         Raises:
             DataError: no passage at all, or two with the same id.
@@ -98,6 +101,7 @@ class PassageStore:
             with building(path) as file, closing(sqlite3.connect(file, isolation_level=None)) as connection:
                 connection.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; {SCHEMA} BEGIN;")
                 meta = {"format": FORMAT, "source_hash": source_hash, **ingest(connection, source, progress)}
+                meta |= {} if (seconds := cutting_s()) is None else {"cutting_s": repr(round(seconds, 6))}
                 meta["notes"] = "\n".join(one_line(note) for note in notes())
                 connection.executemany("INSERT INTO meta VALUES (?, ?)", meta.items())
                 connection.execute("COMMIT")

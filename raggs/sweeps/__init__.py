@@ -3,6 +3,6 @@
 Knows what a system is and how parts are shared between systems; scores are those of `raggs.evaluation`, the rules of
 choosing those of `raggs.decision`.
 
-Imports: config, evaluation, golden, manifests, stages, workshop, adapters, embedders,
-rerankers, tools, libraries, llm, leaves.
+Imports: config, evaluation, golden, manifests, stages, workshop, adapters, chunkers,
+embedders, rerankers, tools, libraries, llm, leaves.
 """

@@ -69,11 +69,15 @@ def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) 
     if not config.golden.exists():
         yield None
         return
-    given = of_queries(open_golden(config.golden).judgments(), manifest.questions)
+    golden = open_golden(config.golden)
+    whole = golden.judgments()
+    given = of_queries(whole, manifest.questions)
     if given.digest != manifest.golden:
         yield None
         return
-    fresh = derive(config, with_holes(given, store.folder), rows, store.run, stored.left_out)
+    labels = with_holes(given, store.folder)
+    atlas = store.atlas(config, golden, whole, labels)
+    fresh = derive(config, labels, rows, store.run, stored.left_out, atlas=atlas)
     for line, (row, again) in enumerate(zip(rows, fresh.systems, strict=True), start=1):
         if row != again:
             yield Finding(SYSTEMS, line, f"{row.name}: {_differs(row, again)} is not what its lists give")

@@ -6,33 +6,37 @@ values (`dims: [64, 256]`) stands for one level with each of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from raggs import corpora, indexes, queries, rerankers
+from raggs import chunkers, corpora, indexes, queries, rerankers, retrievers
 from raggs.adapter import AdapterConfig, OneOf
+from raggs.chunkers.base import ChunkerConfig
 from raggs.config.models import RunName
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.rerankers.base import RerankerConfig
-from raggs.settings import AnchoredPath, Effort, Settings, SourcePath
+from raggs.retrievers.base import RetrieverConfig
+from raggs.settings import AnchoredPath, Effort, Later, Settings, SourcePath
 from raggs.stages.embed import EmbedderSpec, RewriterSpec
 from raggs.stages.retrieve import RetrieverSpec
 
 Plain = (str, int, float, bool)
 NONE = "none"
+AS_IT_IS = "corpus"  # the level of the axis `chunker` that leaves the corpus as it says itself
+WHOLE = ("separators",)  # settings of chunkers that are lists themselves
 MANY = 50  # systems that are all looked at on all questions
 
 
-def _spread(level: Mapping[str, object]) -> Iterator[dict[str, object]]:
-    """One mapping for each combination of those settings that are lists of plain values."""
+def _spread(level: Mapping[str, object], whole: Collection[str] = ()) -> Iterator[dict[str, object]]:
+    """One mapping for each combination of those settings that are lists of plain values, but for those in `whole`."""
     lists = {
         key: value
         for key, value in level.items()
-        if isinstance(value, list) and value and all(isinstance(each, Plain) for each in value)
+        if key not in whole and isinstance(value, list) and value and all(isinstance(each, Plain) for each in value)
     }
     for values in product(*lists.values()):
         yield {**level, **dict(zip(lists, values, strict=True))}
@@ -60,6 +64,19 @@ def _without_none(value: object) -> object:
     return None if value is None or (isinstance(value, Mapping) and value.get("type") == NONE) else value
 
 
+def _without_corpus(value: object) -> object:
+    """A chunker's level; "corpus" is None."""
+    return None if isinstance(value, Mapping) and value.get("type") == AS_IT_IS else value
+
+
+def _cuts(value: object) -> list[object]:
+    """An axis of chunkers as it may be written, as a list of settings."""
+    found: list[object] = []
+    for level in map(_named, _as_list(value)):
+        found += _spread(level, WHOLE) if isinstance(level, Mapping) else [level]
+    return found
+
+
 def _modes(value: object) -> list[object]:
     """An axis of modes: their names, and the settings of retrievers."""
     return [each for level in _as_list(value) for each in (_spread(level) if isinstance(level, Mapping) else [level])]
@@ -70,6 +87,8 @@ Mode = Literal["dense", "lexical", "hybrid"]
 MODES = ("dense", "lexical", "hybrid")
 IndexSpec = Annotated[AdapterConfig, OneOf(indexes.REGISTRY)]
 RerankerSpec = Annotated[RerankerConfig, OneOf(rerankers.REGISTRY)]
+ChunkerSpec = Annotated[ChunkerConfig, OneOf(chunkers.REGISTRY)]
+MaybeChunker = Annotated[ChunkerSpec | None, BeforeValidator(_without_corpus)]
 MaybeReranker = Annotated[RerankerSpec | None, BeforeValidator(_without_none)]
 CorpusSpec = Annotated[AdapterConfig, OneOf(corpora.REGISTRY)]
 QueriesSpec = Annotated[AdapterConfig, OneOf(queries.REGISTRY)]
@@ -87,6 +106,11 @@ ModeLevel = Annotated[Mode | RetrieverSpec, BeforeValidator(_mode)]
 class Axes(Settings):
     """The grid: every combination that makes sense is a system."""
 
+    chunker: Later[Annotated[tuple[MaybeChunker, ...], BeforeValidator(_cuts)]] = Field(
+        (None,),
+        min_length=1,
+        description='how the documents of a corpus `folder` are cut; "corpus": as the corpus says',
+    )
     rewrite: Annotated[tuple[RewriterSpec, ...], BeforeValidator(_levels)] = Field(
         ({"type": "none"},), validate_default=True, min_length=1, description="what is searched for"
     )
@@ -108,10 +132,20 @@ class Axes(Settings):
         (None,), min_length=1, description='what orders the candidates anew; "none": nothing'
     )
 
+    @field_validator("chunker")
+    @classmethod
+    def _each_once(cls, found: tuple[ChunkerConfig | None, ...]) -> tuple[ChunkerConfig | None, ...]:
+        if twice := next((level for at, level in enumerate(found) if level in found[:at]), None):
+            raise ValueError(f"{twice.type} stands twice with the same settings")
+        return found
+
 
 class SystemSpec(Settings):
     """A single system beside the grid."""
 
+    chunker: Later[Annotated[MaybeChunker, BeforeValidator(_named)]] = Field(
+        None, description="how the documents are cut; null: as the corpus says"
+    )
     rewrite: Annotated[RewriterSpec, BeforeValidator(_named)] = Field(
         {"type": "none"}, validate_default=True, description="what is searched for"
     )
@@ -180,6 +214,11 @@ class Search(Settings):
         return self.type == "halving" or (self.type is None and systems > MANY)
 
 
+def reads_corpus(mode: Mode | RetrieverConfig) -> bool:
+    """Whether a mode searches the corpus itself, so that it may be cut in any way."""
+    return not isinstance(mode, RetrieverConfig) or retrievers.REGISTRY.of(mode).whole_corpus(mode)
+
+
 class SweepConfig(Settings):
     """A whole sweep. Paths are relative to the file that they stand in."""
 
@@ -216,6 +255,20 @@ class SweepConfig(Settings):
     seed: int = Field(1, ge=0, description="of every draw")
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
+
+    @property
+    def cuts(self) -> tuple[ChunkerConfig | None, ...]:
+        """All ways in which systems have the corpus cut, each once; None: as it says itself."""
+        found: list[ChunkerConfig | None] = []
+        elsewhere = () if all(map(reads_corpus, self.axes.mode)) else (None,)
+        for level in (*self.axes.chunker, *elsewhere, *(spec.chunker for spec in self.systems.values())):
+            found += [level] if level not in found else []
+        return tuple(found)
+
+    @property
+    def recuts(self) -> bool:
+        """Whether any system has the corpus cut in another way than it says itself."""
+        return any(level is not None for level in self.cuts)
 
     @model_validator(mode="before")
     @classmethod

@@ -34,14 +34,14 @@ class Costs:
 
     def __init__(self, world: World, parts: Parts) -> None:
         self._world, self._parts = world, parts
-        self._tokens: dict[str, int] = {}
+        self._tokens: dict[str, dict[str, int]] = {}  # by cut of the corpus, of each passage
         self._asked = Once[list[int]]()
 
     def cost(self, system: System, final: Final) -> CostPart:
         """USD for 1,000 questions of a system."""
         asked = self._asked(system.rewrite, lambda: self._question_tokens(system))
         read = _candidate_tokens(final)
-        context = self._context(final)
+        context = self._context(system, final)
         parts = (self._embed(system, fmean(asked)), self._rerank(system, final), self._generate(context))
         return CostPart(
             embed=parts[0],
@@ -86,16 +86,16 @@ class Costs:
             return 0.0
         return None if context is None else generator_usd(1, context, price.input)
 
-    def _context(self, final: Final) -> Number:
+    def _context(self, system: System, final: Final) -> Number:
         """Mean tokens of the passages that the generator reads."""
         top = self._world.config.generator
         shown = [[doc for doc, _ in hits[:top]] for hits in final.lists.values()]
-        missing = sorted({doc for docs in shown for doc in docs} - self._tokens.keys())
+        tokens = self._tokens.setdefault(repr(system.chunker), {})
+        missing = sorted({doc for docs in shown for doc in docs} - tokens.keys())
         if missing:
-            found = self._world.passages.get(missing)
-            counts = count_tokens([found[doc].content for doc in missing])
-            self._tokens.update(zip(missing, counts, strict=True))
-        return fmean(sum(self._tokens[doc] for doc in docs) for docs in shown) if shown else None
+            found = self._world.passages_of(system.chunker).get(missing)
+            tokens.update(zip(missing, count_tokens([found[doc].content for doc in missing]), strict=True))
+        return fmean(sum(tokens[doc] for doc in docs) for docs in shown) if shown else None
 
     def _paid(self, stage: str, model: str) -> float:
         """USD for 1,000 answers of a model on one part, by the ledger; those from the cache at what they had cost."""

@@ -5,7 +5,7 @@ The same function makes the report when a sweep ends, chooses again under other 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from raggs.arrays import Floats
 from raggs.decision.efficiency import efficiency
@@ -21,11 +21,22 @@ from raggs.progress import Building, Hear, deaf
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
 from raggs.sweeps.deltas import index_deltas
+from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.loyalty import loyalty
 from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.once import Once
+from raggs.sweeps.projecting import Atlas
+from raggs.sweeps.recut import cut_notes
 from raggs.sweeps.scoring import Scored, Scorer
 
-UNSCORED: dict[str, object] = {"file": None, "scores": {}, "realised": {}, "holes": {}}
+UNSCORED: dict[str, object] = {
+    "file": None,
+    "scores": {},
+    "realised": {},
+    "holes": {},
+    "unjudged_characters": {},
+    "projection": None,
+}
 MOST_COMPARED = 50  # systems; beyond it the front alone is tested
 
 
@@ -36,6 +47,7 @@ def derive(
     run_of: Callable[[SystemRow], Run],
     left_out: Sequence[str] = (),
     hear: Hear = deaf,
+    atlas: Atlas | None = None,
 ) -> SweepReport:
     """Score, compare and choose.
 
@@ -45,12 +57,19 @@ def derive(
         rows: what was measured; their scores are made here.
         run_of: the lists of a row with a file.
         left_out: sentences on combinations that are no systems.
+        atlas: the cuts of the corpus and their grades; None where it is cut in one way.
 
     Raises:
         DataError: lists that cannot be scored; a run that was made elsewhere is named unfinished instead.
     """
     few = sum(row.file is not None for row in rows) <= MOST_COMPARED
-    scorer = Scorer(config, judgments, many=not few)
+    scorers = Once[Scorer]()
+
+    def scorer_of(label: str | None) -> Scorer:
+        sheet = atlas.sheet(label) if atlas and label is not None else None
+        return scorers(label, lambda: Scorer(config, judgments, many=not few, sheet=sheet))
+
+    scorer = scorer_of(next((row.levels[CHUNKER] for row in rows if atlas), None))
     values: dict[str, dict[str, Floats]] = {}
     hits: dict[str, Hits] = {}
     scored: list[SystemRow] = []
@@ -60,14 +79,14 @@ def derive(
             scored.append(row)
             continue
         try:
-            found = scorer.score(row.name, run_of(row), row.k)
+            found = scorer_of(row.levels.get(CHUNKER)).score(row.name, run_of(row), row.k)
         except RaggsError as error:
             if row.sha256 is None:
                 raise
             scored.append(row.model_copy(update={**UNSCORED, "failed": str(error)}))
             continue
         values[row.name] = found.values
-        if few:
+        if few and found.projection is None:
             hits[row.name] = found.hits
         scored.append(_with_scores(row, found, scorer.quality, config))
     hear(Building("scored systems", len(rows), len(rows)))
@@ -84,6 +103,7 @@ def derive(
         confidence=config.confidence,
         seed=config.seed,
         systems=tuple(scored),
+        cuts=() if atlas is None else atlas.parts,
         left_out=tuple(left_out),
         front=decision.front,
         dominated=decision.dominated,
@@ -96,7 +116,7 @@ def derive(
         baseline=decision.baseline,
         comparisons=_comparisons(config, scorer.quality[0], decision, values),
         loyalty=loyalty(scored, hits, scorer.quality[0], max(config.cutoffs)),
-        notes=tuple(_notes(scored, few=few)),
+        notes=(*_notes(scored, few=few), *_cut_notes(scored, atlas, decision, scorer.quality[0], config)),
     )
 
 
@@ -110,6 +130,8 @@ def _with_scores(row: SystemRow, found: Scored, quality: Sequence[str], config: 
             "scores": found.scores,
             "realised": found.realised,
             "holes": found.holes,
+            "unjudged_characters": found.unjudged,
+            "projection": found.projection,
             "efficiency": _efficiency(known, None if local is None else local.p50),
             "efficiency_all": _efficiency(
                 known, None if latency.total is None else latency.total.p50 + config.latency.generation_ms
@@ -137,11 +159,19 @@ def _comparisons(
     return tuple(comparison_part(name, baseline, measure, one) for name, one in found.items())
 
 
+def _cut_notes(
+    rows: Sequence[SystemRow], atlas: Atlas | None, decision: Decision, measure: str, config: SweepConfig
+) -> Iterator[str]:
+    if atlas is not None:
+        yield from cut_notes(rows, atlas.parts, decision.effects, measure, config.cutoffs[0])
+
+
 def _notes(rows: Sequence[SystemRow], *, few: bool) -> list[str]:
     """What a reader must know before believing a number."""
     found = [f"{row.name} is unfinished: {row.failed}" for row in rows if row.failed]
     found += [f"{row.name} was given up early: {row.dropped}" for row in rows if row.dropped]
-    unjudged = [hole for row in rows for hole in row.holes.values() if hole is not None]
+    asked = [row for row in rows if row.projection is None]
+    unjudged = [hole for row in asked for hole in row.holes.values() if hole is not None]
     if unjudged and max(unjudged) > 0:
         found.append(
             f"up to {max(unjudged):.0%} of what a system shows is unjudged and counts as not relevant: "

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.sweeps.comparing import comparing, ranges
+from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import EffectPart, StepPart, SweepReport
 from raggs.sweeps.words import byte_size, change, ms_change, usd_change
 from raggs.text import plural
@@ -116,7 +117,7 @@ def _memory(report: SweepReport, full: bool) -> Section | None:
     for row in report.systems:
         if (part := row.memory) is None:
             continue
-        what = f"{row.levels.get('embedder', '')} in {row.levels.get('index', '')}"
+        what = " in ".join(filter(None, map(row.levels.get, ("embedder", "index", CHUNKER))))
         built = Cell(f"{part.built_s:,.1f} s" if part.built_s else None)
         figures = (part.bytes, part.million, part.ten_million)
         seen.setdefault(what, (Cell(what), *(Cell(byte_size(figure)) for figure in figures), built))

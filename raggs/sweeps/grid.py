@@ -16,21 +16,25 @@ from pydantic import BaseModel
 
 from raggs import retrievers
 from raggs.adapter import AdapterConfig
+from raggs.chunkers.base import ChunkerConfig
 from raggs.embedders.base import EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.base import RetrieverConfig
 from raggs.retrievers.runfile import RunFileRetriever
-from raggs.sweeps.config import NONE, Axes, SweepConfig, SystemSpec
+from raggs.sweeps.config import AS_IT_IS, NONE, Axes, SweepConfig, SystemSpec, reads_corpus
 from raggs.text import did_you_mean, plural
 
 AXES = tuple(Axes.model_fields)
 TELLING = ("path", "model", "callable")  # settings that name a level even where it has no rival of its type
 NAMED_ALWAYS = ("mode", "embedder")
-MERGED = {  # whether it is a run that was made elsewhere
-    False: "a search without vectors has no embedder and no index, so it is one system for all of them",
-    True: "a run that was made elsewhere is asked nothing, so it is one system for all embedders, indexes and rewrites",
-}
+CHUNKER = "chunker"
+SEARCH = "a search without vectors has no embedder and no index, so it is one system for all of them"
+TYPED = "a run that was made elsewhere is asked nothing, so it is one system for all embedders, indexes and rewrites"
+ELSEWHERE = (
+    "a retriever that does not read the corpus knows nothing of how that is cut, so it is one system for all cuts (its "
+    "lists are taken to be of the corpus as `corpus` says; name another under `systems` with its own `chunker`)"
+)
 Level = BaseModel | str | int | None
 
 
@@ -40,7 +44,8 @@ class System:
 
     Attributes:
         name: what it is called, and its files.
-        levels: by axis the level's label; axes that it does not have are left out.
+        levels: by axis the level's label; axes that it does not have are left out, and `chunker` where none is named.
+        chunker: how its corpus is cut; None: as the corpus says.
         rewrite: what is searched for.
         mode: "dense", "lexical", "hybrid", or "own" for a retriever of its own.
         embedder, index: None where it searches no vectors of raggs.
@@ -51,6 +56,7 @@ class System:
 
     name: str
     levels: Mapping[str, str]
+    chunker: ChunkerConfig | None
     rewrite: AdapterConfig
     mode: str
     embedder: EmbedderConfig | None
@@ -87,9 +93,11 @@ def make_grid(config: SweepConfig) -> Grid:
     """
     axes = {axis: tuple(getattr(config.axes, axis)) for axis in AXES}
     labels = {axis: _labels(levels) for axis, levels in axes.items()}
+    cuts = cut_labels(config)
+    labels[CHUNKER] = tuple(cuts[repr(level)] for level in axes[CHUNKER])
     varied = {axis for axis in AXES if len(axes[axis]) > 1}
     found: dict[tuple[object, ...], System] = {}
-    merged, excluded = Counter[bool](), 0
+    merged, excluded = Counter[str](), 0
     idle = set(range(len(config.excluded)))
     for choice in product(*(range(len(axes[axis])) for axis in AXES)):
         spec = SystemSpec.model_construct(None, **{axis: axes[axis][at] for axis, at in zip(AXES, choice, strict=True)})
@@ -98,15 +106,17 @@ def make_grid(config: SweepConfig) -> Grid:
             idle.difference_update(matching)
             excluded += 1
             continue
-        system = _system(spec, told, varied)
+        if not reads_corpus(spec.mode):  # its lists are of one cut, and nobody says that it is this one
+            spec, told = spec.model_copy(update={"chunker": None}), {**told, CHUNKER: AS_IT_IS}
+        system = _system(spec, told, varied, recut=config.recuts)
         key = tuple(system.levels.items())
-        merged[system.run_file is not None] += key in found
+        merged[_why_one(system, spec, recut=config.recuts)] += key in found
         found.setdefault(key, system)
-    left_out = [f"{plural(count, 'combination')} left out: {MERGED[typed]}" for typed, count in merged.items() if count]
+    left_out = [f"{plural(count, 'combination')} left out: {why}" for why, count in merged.items() if count]
     if excluded:
         left_out.append(f"{plural(excluded, 'combination')} left out by `except`")
     left_out += [f"`except` has {_told(config.excluded[at])}, which no combination matches" for at in sorted(idle)]
-    systems = (*found.values(), *_single(config.systems))
+    systems = (*found.values(), *_single(config, cuts))
     if not systems:
         raise ConfigError("no system is left", remedy="take something out of `except`, or add `systems`")
     often = Counter(system.name for system in systems)
@@ -115,27 +125,51 @@ def make_grid(config: SweepConfig) -> Grid:
     if config.baseline is not None and config.baseline not in often:
         remedy = did_you_mean(config.baseline, often, "raggs sweep --dry-run lists them")
         raise ConfigError(f"the baseline {config.baseline!r} is no system", remedy=remedy)
-    return Grid(systems, tuple(left_out), labels)
+    return Grid(systems, tuple(left_out), {axis: labels[axis] for axis in AXES if axis != CHUNKER or config.recuts})
 
 
-def _single(specs: Mapping[str, SystemSpec]) -> Iterator[System]:
-    for name, spec in specs.items():
-        yield replace(_system(spec, {axis: _labels([getattr(spec, axis)])[0] for axis in AXES}, set()), name=name)
+def cut_labels(config: SweepConfig) -> Mapping[str, str]:
+    """What each way to cut the corpus is called, by the way as `repr` has it."""
+    labels = _labels([AS_IT_IS if level is None else level for level in config.cuts])
+    return dict(zip(map(repr, config.cuts), labels, strict=True))
 
 
-def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str]) -> System:
-    """The system of one level an axis, without the axes that do not touch it."""
+def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[System]:
+    for name, spec in config.systems.items():
+        labels = {axis: _labels([getattr(spec, axis)])[0] for axis in AXES} | {CHUNKER: cuts[repr(spec.chunker)]}
+        yield replace(_system(spec, labels, set(), recut=config.recuts), name=name)
+
+
+def _why_one(system: System, spec: SystemSpec, *, recut: bool) -> str:
+    """Why some combinations are one system."""
+    if recut and not reads_corpus(spec.mode):
+        return ELSEWHERE
+    return SEARCH if system.run_file is None else TYPED
+
+
+def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, recut: bool) -> System:
+    """The system of one level an axis, without the axes that do not touch it.
+
+    Args:
+        recut: whether the corpus of any system is cut in another way than its own.
+    """
     own = spec.mode if isinstance(spec.mode, RetrieverConfig) else None
     dense = spec.mode in ("dense", "hybrid")
     vectors = dense or (own is not None and retrievers.REGISTRY.of(own).NEEDS_VECTORS)
     as_it_is = isinstance(own, RunFileRetriever.Config) and spec.reranker is None
-    lacks = {"embedder": not vectors, "index": not dense, "rewrite": as_it_is}
+    lacks = {
+        "embedder": not vectors,
+        "index": not dense,
+        "rewrite": as_it_is,
+        CHUNKER: not recut,
+    }
     told = {axis: label for axis, label in labels.items() if not lacks.get(axis)}
     order = ("mode", *(axis for axis in AXES if axis != "mode"))
     named = [_in_name(axis, told[axis]) for axis in order if axis in told and (axis in varied or axis in NAMED_ALWAYS)]
     return System(
         name="+".join(named),
         levels=told,
+        chunker=spec.chunker,
         rewrite=spec.rewrite,
         mode="own" if own else str(spec.mode),
         embedder=spec.embedder if vectors else None,

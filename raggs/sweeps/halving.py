@@ -18,7 +18,7 @@ from raggs.decision.halving import draw_order, halve
 from raggs.errors import AuthenticationError, ConfigError, PrerequisiteError, RaggsError
 from raggs.progress import Building
 from raggs.sweeps.costing import Costs
-from raggs.sweeps.grid import System
+from raggs.sweeps.grid import CHUNKER, System
 from raggs.sweeps.parts import Parts
 from raggs.sweeps.partstore import Final, PartStore
 from raggs.sweeps.scoring import Scorer, run_of
@@ -69,7 +69,7 @@ class _Race:
         """Score the systems that are left on some questions, into the first columns of `values`."""
         part = self._world.narrowed(asked)
         alive = [system for system in self._systems if system.name not in dropped]
-        parts, scorer = Parts(part, PartStore(part.workshop.places.sweeps), alive), Scorer(part.config, part.labels)
+        parts = Parts(part, PartStore(part.workshop.places.sweeps), alive)
         place = {qid: at for at, qid in enumerate(asked)}
         columns = [place[qid] for qid in part.labels.qrels.qids]
         for done, system in enumerate(alive):
@@ -77,6 +77,7 @@ class _Race:
             self.seen[system.name] = len(asked)
             try:
                 final = parts.final(system)
+                scorer = self._scorer(part, system)
                 found = scorer.score(system.name, run_of(list(final.lists.items())), system.k)
                 self.values[self._systems.index(system), columns] = found.values[scorer.quality[0]]
                 self._measure(part, parts, system, final)
@@ -86,6 +87,10 @@ class _Race:
                 raise
             except RaggsError:
                 continue  # it is told when all questions are asked
+
+    def _scorer(self, world: World, system: System) -> Scorer:
+        sheet = None if world.atlas is None else world.atlas.sheet(system.levels[CHUNKER])
+        return Scorer(world.config, world.labels, sheet=sheet)
 
     def replaces(self) -> Flags | None:
         """Which system (row) may stand in for which other one (column); None where quality alone counts."""

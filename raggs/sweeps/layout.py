@@ -15,6 +15,7 @@ from raggs.sweeps.comparing import ranges
 from raggs.sweeps.findings import findings
 from raggs.sweeps.folding import best_first, fold, folded_sentence, mean
 from raggs.sweeps.models import Plan, PlanLine, SweepReport, SystemRow
+from raggs.sweeps.recut import cuts_section, span_columns
 from raggs.sweeps.words import ms, usd
 from raggs.text import plural
 
@@ -40,6 +41,7 @@ def lay_out(report: SweepReport, *, full: bool = False) -> Document:
     sections = [Section("Which to ship", (choice.sentence,))]
     sections += [Section("What would change it", choice.changes)] if choice.changes else []
     sections += [Section("What the data cannot tell", (*choice.unknown, *_unmeasured(report)))]
+    sections += [each for each in (cuts_section(report),) if each]
     sections += findings(report, full)
     return Document(
         f"Sweep {report.name}",
@@ -73,10 +75,11 @@ def _systems(report: SweepReport, full: bool) -> Section:
     free = _free(report)
     if free:
         told.append("no system costs anything: no provider is asked, and `prices` names no generator")
-    columns = ["p50", *(() if free else ("per 1,000",)), *report.quality[1:], "p95", *_holes(report)]
+    read = span_columns(report) if report.cuts else ()
+    columns = ["p50", *(() if free else ("per 1,000",)), *read, *report.quality[1:], "p95", *_holes(report)]
     if full:
-        columns = [*report.quality[1:], "p50", "p95", "per 1,000", *_holes(report)]
-    best = {measure: max(mean(each, measure) for each in report.systems) for measure in report.quality}
+        columns = [*report.quality[1:], *read, "p50", "p95", "per 1,000", *_holes(report)]
+    best = {measure: max(mean(each, measure) for each in report.systems) for measure in (*report.quality, *read)}
     rows = tuple(_row(report, row, columns, best, full) for row in shown)
     table = Table(("system", report.quality[0], *columns), rows)
     return Section("Systems", tuple(told), table, (), _terms(report, shown, columns))
@@ -117,10 +120,14 @@ def _terms(report: SweepReport, shown: Sequence[SystemRow], columns: Sequence[st
     }
     return (
         *(Legend(sign, text) for sign, text in SIGNS.items() if sign in signs),
-        *(Legend(name, text) for name, text in glossary(report.quality).items()),
+        *(Legend(name, text) for name, text in glossary([*report.quality, *_measures(report, columns)]).items()),
         Legend("[ ]", f"{report.confidence:.0%} interval of the mean"),
         *(Legend(title, titles[title]) for title in columns if title in titles),
     )
+
+
+def _measures(report: SweepReport, columns: Sequence[str]) -> list[str]:
+    return [name for name in columns if name in report.measures and name not in report.quality]
 
 
 def _row(report: SweepReport, row: SystemRow, columns: Sequence[str], best: Mapping[str, float], full: bool) -> Row:
@@ -132,7 +139,7 @@ def _row(report: SweepReport, row: SystemRow, columns: Sequence[str], best: Mapp
         "p95": Cell(None if total is None else ms(total.p95)),
         "per 1,000": Cell(None if cost is None or cost.total is None else usd(cost.total)),
         f"unjudged@{report.cutoffs[0]}": Cell(None if hole is None else f"{hole:.0%}"),
-        **{measure: _score(row.scores.get(measure), best[measure], full) for measure in report.quality[1:]},
+        **{measure: _score(row.scores.get(measure), value, full) for measure, value in best.items()},
     }
     first = _score(row.scores.get(report.quality[0]), best[report.quality[0]], ranged=True)
     name = Cell(f"{sign} {row.name}" if full and sign else f"{sign:<2} {row.name}" if not full else row.name)
@@ -153,7 +160,7 @@ def lay_out_plan(plan: Plan) -> Document:
     left = plan.lists - plan.kept
     sentences = [
         f"{plural(len(plan.systems), 'system')} on {plural(plan.questions, 'question')} and "
-        f"{plural(plan.passages, 'passage')}; "
+        f"{plural(plan.passages, 'passage')}{f' in {plan.cuts} cuts' if plan.cuts > 1 else ''}; "
         + (f"lists of {plan.kept:,} are kept from before, {left:,} are to be made" if plan.kept else "none is made yet")
     ]
     return Document(

@@ -17,7 +17,7 @@ from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.foreign import check_known, lists_of, read_foreign, sha256_of
-from raggs.sweeps.grid import System
+from raggs.sweeps.grid import CHUNKER, System
 from raggs.sweeps.memory import memory_of
 from raggs.sweeps.models import LatencyPart, SystemRow
 from raggs.sweeps.once import Once
@@ -54,7 +54,7 @@ class Measuring:
         self.measured = [Measured(system) for system in systems]
         self.parts = Parts(world, PartStore(world.workshop.places.sweeps), systems)
         self._hashes = Once[str]()
-        self._searches = any(system.run_file is None for system in systems)
+        self._searches = world.config.recuts or any(system.run_file is None for system in systems)
 
     @cached_property
     def _clock(self) -> Clock:
@@ -151,6 +151,15 @@ class Measuring:
         made = [each.system for each in self.measured if each.final]
         self._clock.time([system for system in made if system.run_file is None], number)
 
+    def shown(self) -> Mapping[str, set[str]]:
+        """By cut of the corpus, the passages that systems return."""
+        found: dict[str, set[str]] = {}
+        for each in self.measured:
+            if each.final is not None:
+                shown = found.setdefault(each.system.levels.get(CHUNKER, ""), set())
+                shown |= {doc for hits in each.final.lists.values() for doc, _ in hits}
+        return found
+
     def rows(self) -> Iterator[SystemRow]:
         """What was measured of each system."""
         costs = Costs(self._world, self.parts)
@@ -179,7 +188,7 @@ class Measuring:
         each.sha256 = self._sha256(path)
         if self._searches:
             lists = lists_of(read_foreign(path, each.sha256, each.system.k), each.system.k)
-            check_known(lists, self._world.passages, path)
+            check_known(lists, self._world.passages_of(each.system.chunker), path)
             each.final = Final({qid: lists.get(qid, []) for qid in self._world.queries})
         each.file = str(path)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, Part, ScorePart
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, Part, ProjectionPart, ScorePart
 from raggs.version import __version__
 
 if TYPE_CHECKING:
@@ -78,6 +78,17 @@ class MemoryPart(Part):
     built_s: float = Field(description="seconds that building took, whenever that was; 0 where nothing is built")
 
 
+class CutPart(Part):
+    """cuts.jsonl: one way in which systems have the corpus cut."""
+
+    label: str = Field(description="as the axis `chunker` has it")
+    chunker: str = Field(description="the chunker with its settings, in words")
+    content: str = Field(description="hash of its passages")
+    passages: int
+    seconds: Number = Field(description="that cutting took when the passages were made; null where nobody knows")
+    golden: bool = Field(description="whether the golden set was judged on these passages; else grades are projected")
+
+
 class SystemRow(Part):
     """systems.jsonl: one system and all that was measured of it."""
 
@@ -98,6 +109,11 @@ class SystemRow(Part):
         default_factory=dict, description="%PROC as a ratio of means: mean score over mean ceiling, by measure"
     )
     holes: Mapping[str, Number] = Field(default_factory=dict, description="unjudged share of the top, by cutoff")
+    unjudged_characters: Mapping[str, Number] = Field(
+        default_factory=dict,
+        description="share of the top's characters that nobody judged, by cutoff; where systems differ in their cut",
+    )
+    projection: ProjectionPart | None = Field(None, description="how grades were carried over to this system's cut")
     steps: Mapping[StepKind, tuple[str, ...]] = Field(
         default_factory=dict, description="the steps in timings.jsonl that a question waits for"
     )
@@ -205,6 +221,7 @@ class SweepReport(Part):
     confidence: float
     seed: int
     systems: tuple[SystemRow, ...]
+    cuts: tuple[CutPart, ...] = Field((), description="ways in which the corpus is cut, where systems differ in it")
     left_out: tuple[str, ...] = Field((), description="combinations that are no systems, and why")
     front: tuple[str, ...] = ()
     dominated: Mapping[str, str] = Field(default_factory=dict, description="by system, one that dominates it")
@@ -257,7 +274,8 @@ class Plan(Part):
         default_factory=dict, description="the grid's levels by axis; `systems`: those beside it"
     )
     questions: int
-    passages: int
+    passages: int = Field(description="of all cuts of the corpus together")
+    cuts: int = Field(1, description="ways in which the corpus is cut")
     left_out: tuple[str, ...]
     kept: int = Field(description="lists of systems that are kept from before, of all lists")
     lists: int

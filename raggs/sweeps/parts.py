@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from raggs.adapter import AdapterConfig
 from raggs.arrays import shortest_floats
@@ -20,29 +19,18 @@ from raggs.embedders.base import EmbedderConfig
 from raggs.fusion import fuse, make_fusion
 from raggs.hashing import hash_value
 from raggs.rerankers.base import RerankerConfig, Reranking
-from raggs.retrievers.base import RetrieverConfig
-from raggs.retrievers.dense import DenseRetriever
 from raggs.settings import Causes
 from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.once import Once, all_or_none
 from raggs.sweeps.partstore import Final, Lists, PartStore
 from raggs.sweeps.reranking import require_whole, rerank_all
+from raggs.sweeps.searches import Search, searches_of
 from raggs.sweeps.world import World
 from raggs.workshop import Embedder, Reranker, Retriever
 
-EXACT = "flat"
 # as the ledger books them
 PREPARING, EMBEDDING, PASSAGES, RERANKING = "rewrite", "embed questions", "retrieve", "rerank"
-
-
-@dataclass(frozen=True)
-class Search:
-    """One retriever of a system: its settings, and what its questions are."""
-
-    retriever: RetrieverConfig
-    rewrite: AdapterConfig
-    embedder: EmbedderConfig | None
 
 
 class Parts:
@@ -64,34 +52,7 @@ class Parts:
 
     def searches(self, system: System) -> tuple[Search, ...]:
         """The retrievers of a system, each as deep as it is searched."""
-        depth = self._world.config.hybrid.depth
-        dense = Search(self._dense(system, depth), system.rewrite, system.embedder)
-        lexical = Search(self._lexical(depth), system.rewrite, None)
-        match system.mode:
-            case "dense":
-                return (Search(self._dense(system, self._deepest(system)), system.rewrite, system.embedder),)
-            case "lexical":
-                return (Search(self._lexical(self._deepest(system)), system.rewrite, None),)
-            case "hybrid":
-                return (dense, lexical)
-        own = system.own or self._world.config.hybrid.lexical
-        return (Search(own.model_copy(update={"k": system.k}), system.rewrite, system.embedder),)
-
-    def _deepest(self, system: System) -> int:
-        """The greatest k of the systems that search alike; its own where k changes how an index is searched."""
-        if system.index is not None and system.index.type != EXACT:
-            return system.k
-        alike = (system.mode, system.rewrite, system.embedder, system.index)
-        return max(each.k for each in self._systems if (each.mode, each.rewrite, each.embedder, each.index) == alike)
-
-    def _dense(self, system: System, depth: int) -> RetrieverConfig:
-        spec: dict[str, object] = {"type": "dense", "k": depth}
-        if system.index is not None and system.index.type != EXACT:
-            spec["index"] = system.index
-        return DenseRetriever.Config.model_validate(spec)
-
-    def _lexical(self, depth: int) -> RetrieverConfig:
-        return self._world.config.hybrid.lexical.model_copy(update={"k": depth})
+        return searches_of(system, self._systems, self._world.config.hybrid)
 
     # --- parts that do the work ---
 
@@ -103,9 +64,13 @@ class Parts:
         """One retriever for each search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder)
         return self._retrievers(
-            (search.retriever, search.embedder),
+            (search.retriever, search.embedder, search.chunker),
             lambda: self._world.workshop.retriever(
-                search.retriever, self._world.passages, self._world.queries.keys(), embedder
+                search.retriever,
+                self._world.passages_of(search.chunker),
+                self._world.queries.keys(),
+                embedder,
+                by_text=self._world.config.recuts,
             ),
         )
 
@@ -254,7 +219,8 @@ class Parts:
             if (kept := self.store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
                 return kept
             self._world.book(RERANKING)
-            found = world.workshop.loop.run(rerank_all(world, self.reranker(spec), candidates, self._by_id(system)))
+            passages, records = world.passages_of(system.chunker), self._by_id(system)
+            found = world.workshop.loop.run(rerank_all(world, passages, self.reranker(spec), candidates, records))
             require_whole(found)
             self.store.keep_rerankings(causes, found)
             return found
@@ -275,7 +241,7 @@ class Parts:
             "reranker": reranker.causes(),
             "llm": world.config.llm.causes_for(reranker.models) if reranker.models else None,
             "candidates": hash_value(asked),
-            "passages": world.passages.content_hash,
+            "passages": world.passages_of(system.chunker).content_hash,
             "duplicates": world.config.duplicates,
         }
 
@@ -289,11 +255,16 @@ class Parts:
         world = self._world
         return {
             "rewriter": world.workshop.rewriter(rewrite).causes(),
-            "world": world.fingerprint,
+            "world": world.asked,
             "language": world.config.language,
         }
 
     def causes(self, search: Search) -> Causes:
         """All that can change the hits of a search."""
         embedder = None if search.embedder is None else self.embedder(search.embedder).causes()
-        return {"retriever": self.retriever(search).causes(), "embedder": embedder, **self._rewriting(search.rewrite)}
+        return {
+            "retriever": self.retriever(search).causes(),
+            "embedder": embedder,
+            **self._rewriting(search.rewrite),
+            "world": self._world.fingerprint_of(search.chunker),
+        }

@@ -6,14 +6,17 @@ Counts are upper bounds: a reranker is taken to read every candidate of every qu
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from statistics import fmean
 
+from raggs.chunkers.base import ChunkerConfig
 from raggs.embedders.base import EmbedderConfig
 from raggs.rerankers.base import RerankerConfig
 from raggs.sweeps.grid import Grid, System
 from raggs.sweeps.layout import BESIDE
 from raggs.sweeps.measuring import Measuring
 from raggs.sweeps.models import Plan, PlanLine
+from raggs.sweeps.once import Once
 from raggs.sweeps.world import World
 from raggs.tokens import count_tokens
 
@@ -25,17 +28,18 @@ MILLION = 1_000_000
 
 def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
     """The plan of a grid."""
-    count = len(world.passages) if grid.searched else 0
-    passage = round(fmean(count_tokens(world.passages.sample(SAMPLE)))) if count else 0
+    _ = world.atlas  # documents that are not those that were judged are told now
+    counts = {cut: len(world.passages_of(cut)) for cut in _cuts(grid)}
     question = round(fmean(count_tokens([query.text for query in world.queries.values()])))
-    paid = tuple(_paid(measuring, world, grid.searched, question, passage))
+    paid = tuple(_paid(measuring, world, grid.searched, question))
     kept = [measuring.parts.kept(system) for system in grid.systems]
     return Plan(
         name=world.config.name,
         systems=tuple(system.name for system in grid.systems),
         axes={**grid.labels, **({BESIDE: tuple(world.config.systems)} if world.config.systems else {})},
         questions=len(world.queries),
-        passages=count,
+        passages=sum(counts.values()),
+        cuts=len(counts),
         left_out=grid.left_out,
         kept=sum(kept),
         lists=len(kept),
@@ -44,11 +48,9 @@ def plan(measuring: Measuring, world: World, grid: Grid) -> Plan:
     )
 
 
-def _paid(
-    measuring: Measuring, world: World, systems: tuple[System, ...], question: int, passage: int
-) -> Iterator[PlanLine]:
+def _paid(measuring: Measuring, world: World, systems: tuple[System, ...], question: int) -> Iterator[PlanLine]:
     """Each part once that a provider is asked for and that is not kept."""
-    count, seen = len(world.queries), set[str]()
+    count, seen, length = len(world.queries), set[str](), Once[int]()
     llm, parts = world.workshop.llm, measuring.parts
     for system in systems:
         if parts.kept(system):
@@ -61,6 +63,7 @@ def _paid(
                 usd = None if price is None else price.usd(sent, count * REWRITE[1])
                 yield PlanLine(what="rewriting questions", model=model, calls=count, tokens=sent, usd=usd)
         seen.add(repr(system.rewrite))
+        passage = length(system.chunker, partial(_length, world, system.chunker))
         if system.embedder is not None:
             yield from _embedding(measuring, world, system, system.embedder, (question, passage), seen)
         yield from _own(measuring, world, system, (question, passage))
@@ -68,6 +71,19 @@ def _paid(
         if system.reranker is not None and key not in seen:
             seen.add(key)
             yield from _reranking(measuring, world, system, system.reranker, (question, passage))
+
+
+def _cuts(grid: Grid) -> list[ChunkerConfig | None]:
+    """The ways in which systems have the corpus cut."""
+    found: list[ChunkerConfig | None] = []
+    for system in grid.searched:
+        found += [system.chunker] if system.chunker not in found else []
+    return found
+
+
+def _length(world: World, chunker: ChunkerConfig | None) -> int:
+    """Tokens of a passage, about."""
+    return round(fmean(count_tokens(world.passages_of(chunker).sample(SAMPLE))))
 
 
 def _reranking(
@@ -119,9 +135,13 @@ def _embedding(
 ) -> Iterator[PlanLine]:
     """The questions once for each rewriter, the passages once; `sizes`: tokens of a question and of a passage."""
     embedder, price_of = measuring.parts.embedder(spec), world.workshop.llm.price
-    passages, questions = len(world.passages), len(world.queries)
+    passages, questions = len(world.passages_of(system.chunker)), len(world.queries)
     work = {
-        repr(("passages", spec)): ("embedding passages", -(-passages // embedder.config.batch), passages * sizes[1]),
+        repr(("passages", spec, system.chunker)): (
+            "embedding passages",
+            -(-passages // embedder.config.batch),
+            passages * sizes[1],
+        ),
         repr((system.rewrite, spec)): ("embedding questions", questions, questions * sizes[0]),
     }
     for model in embedder.models:

@@ -15,15 +15,16 @@ from raggs.sweeps.once import all_or_none
 from raggs.sweeps.partstore import Lists
 from raggs.sweeps.world import World
 from raggs.text import plural
-from raggs.workshop import Reranker
+from raggs.workshop import Passages, Reranker
 
 
 async def rerank_all(
-    world: World, reranker: Reranker, candidates: Lists, records: Mapping[str, EmbedRecord]
+    world: World, passages: Passages, reranker: Reranker, candidates: Lists, records: Mapping[str, EmbedRecord]
 ) -> Mapping[str, Reranking]:
     """What a reranker makes of every question's candidates.
 
     Args:
+        passages: of which the candidates are.
         records: the questions, by id.
 
     Raises:
@@ -35,8 +36,8 @@ async def rerank_all(
     async def one(qid: str) -> Reranking:
         nonlocal done
         async with ahead:
-            passages = _unlike(world, [doc for doc, _ in candidates[qid]])
-            found = await reranker.rerank(records[qid].rewrite, records[qid].language, passages)
+            read = _unlike(world, passages, [doc for doc, _ in candidates[qid]])
+            found = await reranker.rerank(records[qid].rewrite, records[qid].language, read)
         done += 1
         world.hear(Building("reranked questions", done, len(candidates)))
         return found
@@ -59,7 +60,11 @@ def require_whole(found: Mapping[str, Reranking]) -> None:
 
 
 def probe(
-    world: World, spec: RerankerConfig, rerankings: Mapping[str, Reranking], records: Sequence[EmbedRecord]
+    world: World,
+    passages: Passages,
+    spec: RerankerConfig,
+    rerankings: Mapping[str, Reranking],
+    records: Sequence[EmbedRecord],
 ) -> Iterator[tuple[str, float]]:
     """Milliseconds of a paid reranker that is asked some questions again, one at a time; those that fail are left out.
 
@@ -69,18 +74,18 @@ def probe(
     reranker = world.workshop.reranker(spec, keeps=False)
     for record in records:
         docs = [each.doc_id for each in rerankings[record.qid].ranked]
-        found = world.passages.get(docs)
+        found = passages.get(docs)
         with suppress(BudgetError, ProviderError):
             asked = reranker.rerank(record.rewrite, record.language, [found[doc] for doc in docs])
             if (took := world.workshop.loop.run(asked).ms) is not None:
                 yield record.qid, round(took, 4)
 
 
-def _unlike(world: World, docs: Sequence[str]) -> list[Passage]:
+def _unlike(world: World, passages: Passages, docs: Sequence[str]) -> list[Passage]:
     """The passages of some ids, without near-duplicates of better ones."""
-    found, likeness = world.passages.get(docs), world.config.duplicates
-    passages = [found[doc] for doc in docs]
+    found, likeness = passages.get(docs), world.config.duplicates
+    read = [found[doc] for doc in docs]
     if likeness is None:
-        return passages
-    leaders = group_duplicates([passage.content for passage in passages], likeness)
-    return [passage for at, passage in enumerate(passages) if leaders[at] == at]
+        return read
+    leaders = group_duplicates([passage.content for passage in read], likeness)
+    return [passage for at, passage in enumerate(read) if leaders[at] == at]

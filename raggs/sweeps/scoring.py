@@ -12,7 +12,8 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.errors import DataError
-from raggs.evaluation.models import Number, ScorePart, number
+from raggs.evaluation.models import Number, ProjectionPart, ScorePart, number
+from raggs.evaluation.projected import projection_part
 from raggs.evaluation.report import score_part
 from raggs.evaluation.strangers import holes_at
 from raggs.evaluation.study import Scoring, hits_of, mean
@@ -23,9 +24,11 @@ from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named, at_cutoffs, parse_measure
 from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.projecting import Sheet
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
 OTHERS = ("ndcg", "recall", "precision", "mrr", "holes")
+READ = ("span_recall4", "span_precision4")  # in characters, which whoever cuts in another way cannot bend
 CEILINGS = ("ra_nwg", "n_recall4")
 DECIDE_GRADED = ("ra_nwg", "n_recall4")
 DECIDE_OTHERS = ("ndcg", "recall")
@@ -41,6 +44,8 @@ class Scored:
         holes: the unjudged share of the top, by cutoff.
         values: by measure that decides, a value for each judged query; NaN where it is not defined.
         hits: where it put the judged passages.
+        unjudged: share of the top's characters that nobody judged, by cutoff; empty where the corpus is cut in one way.
+        projection: how the grades were carried over; None where nobody had to.
     """
 
     scores: dict[str, ScorePart]
@@ -48,6 +53,8 @@ class Scored:
     holes: dict[str, Number]
     values: dict[str, Floats]
     hits: Hits = field(repr=False)
+    unjudged: dict[str, Number] = field(default_factory=dict)
+    projection: ProjectionPart | None = None
 
 
 class Scorer:
@@ -57,10 +64,13 @@ class Scorer:
         config: of the sweep.
         judgments: the grades.
         many: whether there are so many systems that the measures which decide alone get intervals.
+        sheet: of the systems' cut; None where the corpus is cut in one way.
     """
 
-    def __init__(self, config: SweepConfig, judgments: Judgments, *, many: bool = False) -> None:
-        self._config, self._many = config, many
+    def __init__(
+        self, config: SweepConfig, judgments: Judgments, *, many: bool = False, sheet: Sheet | None = None
+    ) -> None:
+        self._config, self._many, self._sheet = config, many, sheet
         self.judgments = judgments
 
     @property
@@ -79,7 +89,7 @@ class Scorer:
 
     def measures(self) -> tuple[str, ...]:
         """What is reported of every system, under the names that do not say its k."""
-        names = GRADED if self._graded else OTHERS
+        names = (GRADED if self._sheet is None else (*GRADED, *READ)) if self._graded else OTHERS
         plain = [f"{name}@{k}" for k in self._config.cutoffs for name in names]
         ceilings = [
             f"{form}_{name}@{k}"
@@ -105,7 +115,7 @@ class Scorer:
         scoring = Scoring(
             list(named.values()), self._config.cutoffs, confidence=self._config.confidence, seed=self._config.seed
         )
-        hits = hits_of(self.judgments, Listed(name, name, run), scoring)
+        hits = self._hits(name, run, scoring)
         found = measure_hits(hits, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
         means = {told: found.mean[one.name] for told, one in named.items()}
         return Scored(
@@ -118,7 +128,24 @@ class Scorer:
             holes={str(cutoff): holes_at(hits, cutoff) for cutoff in self._config.cutoffs},
             values={told: found.column(named[told].name) for told in self.quality},
             hits=hits,
+            unjudged={}
+            if hits.reading is None
+            else {str(cutoff): number(1.0 - hits.reading.judged_share(cutoff)) for cutoff in self._config.cutoffs},
+            projection=self._projected(hits),
         )
+
+    def _hits(self, name: str, run: Run, scoring: Scoring) -> Hits:
+        """Where a system put the passages with a grade; in characters too where the corpus is cut in several ways."""
+        sheet = self._sheet
+        projection = None if sheet is None else sheet.projection
+        hits = hits_of(self.judgments, Listed(name, name, run, projection=projection), scoring)
+        if sheet is None or hits.reading is not None:
+            return hits
+        return replace(hits, reading=sheet.places.reading(run, scoring.ties, name))
+
+    def _projected(self, hits: Hits) -> ProjectionPart | None:
+        projection = None if self._sheet is None else self._sheet.projection
+        return projection_part(projection, hits, min(self._config.cutoffs)) if projection else None
 
     def _parts(self, found: Evaluation, named: Mapping[str, Named]) -> dict[str, ScorePart]:
         """Means, with intervals where they are affordable."""

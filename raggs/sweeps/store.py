@@ -4,6 +4,7 @@
     systems.jsonl   a line a system, with all that was measured
     runs/           what each system returned, as TREC runs
     timings.jsonl   every measurement of time
+    cuts.jsonl      where the corpus is cut in several ways: what they are; beside it places.jsonl, the passages' places
     sweep.json      the report; beside it sweep.csv, sweep.md and its plots
 
 The manifest is written last: a sweep that was killed has none, or one whose hashes do not fit.
@@ -24,18 +25,24 @@ from pydantic import Field, JsonValue, ValidationError
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.errors import BusyError, DataError, NotFoundError, RaggsError, UsageError
 from raggs.evaluation.models import Part
+from raggs.golden.base import GoldenSet
+from raggs.golden.judgments import Judgments
+from raggs.golden.places import judged_places
 from raggs.hashing import hash_file, hash_value
 from raggs.jsonl import read_records, read_torn, write_records
 from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
+from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
-from raggs.sweeps.models import SweepReport, SystemRow, Timing
+from raggs.sweeps.models import CutPart, SweepReport, SystemRow, Timing
 from raggs.sweeps.partstore import Lists
+from raggs.sweeps.projecting import Atlas, PlaceRow, cut_of
 from raggs.version import __version__
 
 MANIFEST, SYSTEMS, TIMINGS, REPORT, RUNS = "manifest.json", "systems.jsonl", "timings.jsonl", "sweep.json", "runs"
+CUTS, PLACES = "cuts.jsonl", "places.jsonl"
 REMEDY = "choose another `folder`, or check its permissions"
 
 
@@ -175,6 +182,41 @@ class SweepStore:
                 write_atomic(path, data, durable=False)
         return path.relative_to(self.folder).as_posix()
 
+    def keep_cuts(self, atlas: Atlas | None, shown: Mapping[str, Iterable[str]]) -> None:
+        """Write how the corpus is cut, and the places of passages that lists and grades reach.
+
+        Args:
+            atlas: of all cuts; None where there is one, of which nothing is kept.
+            shown: by cut, the passages that systems return.
+        """
+        with disk(self.folder, REMEDY):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name in (CUTS, PLACES) if atlas is None else ():
+                (self.folder / name).unlink(missing_ok=True)
+            if atlas is not None:
+                write_records(self.folder / PLACES, atlas.rows(shown))
+                write_records(self.folder / CUTS, atlas.parts)
+
+    def atlas(self, config: SweepConfig, golden: GoldenSet, whole: Judgments, labels: Judgments) -> Atlas | None:
+        """What systems of each cut are scored by, as far as lists and grades reach; None where there is one cut.
+
+        Args:
+            config: of the sweep.
+            golden: the golden set; `whole` are all of its grades.
+            labels: the grades that are scored by.
+
+        Raises:
+            DataError: a file is missing or damaged; the judged passages have no places.
+        """
+        if not config.recuts:
+            return None
+        places: dict[str, list[PlaceRow]] = {}
+        for row in read_records(self.folder / PLACES, PlaceRow):
+            places.setdefault(row.cut, []).append(row)
+        parts = list(read_records(self.folder / CUTS, CutPart))
+        cuts = [(part, cut_of(places.get(part.label, ()), self.folder / PLACES)) for part in parts]
+        return Atlas(judged_places(golden, whole), labels, cuts)
+
     def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
         """Write what was found; runs and plots of what is no more go away."""
         with disk(self.folder, REMEDY):
@@ -192,7 +234,7 @@ class SweepStore:
                     path.unlink()
             remove_leftovers(self.folder)
             kept = manifest.model_copy(
-                update={"files": dict(self.hashes([SYSTEMS, TIMINGS, HOLES, *texts, *sorted(mine)]))}
+                update={"files": dict(self.hashes([SYSTEMS, TIMINGS, HOLES, CUTS, PLACES, *texts, *sorted(mine)]))}
             )
             kept = kept.sealed()
             write_atomic(self.folder / MANIFEST, kept.model_dump_json(indent=2).encode())

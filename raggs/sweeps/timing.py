@@ -23,9 +23,10 @@ from raggs.stages.embed import prepare
 from raggs.sweeps.grid import System
 from raggs.sweeps.latency import latency_of, sample
 from raggs.sweeps.models import LatencyPart, StepKind, Timing
-from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, Parts, Search
+from raggs.sweeps.parts import EMBEDDING, PREPARING, RERANKING, Parts
 from raggs.sweeps.partstore import Final
 from raggs.sweeps.reranking import probe
+from raggs.sweeps.searches import Search
 from raggs.sweeps.store import TIMINGS, SweepStore
 from raggs.sweeps.world import World
 
@@ -113,8 +114,9 @@ class Clock:
         lacking = [qid for qid in self._sample()[:PROBES] if qid not in ms]
         if paid and len(ms) < PROBES and lacking:  # scores are kept by passage, and were paid for at another k
             records = [record for record in self._parts.prepared(system.rewrite) if record.qid in lacking]
+            passages = self._world.passages_of(system.chunker)
             self._world.book(RERANKING)
-            for qid, took in probe(self._world, system.reranker, final.rerankings, records):
+            for qid, took in probe(self._world, passages, system.reranker, final.rerankings, records):
                 ms[qid] = took
                 self._parts.store.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
         if ms:

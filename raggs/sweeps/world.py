@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.atomic import disk
+from raggs.chunkers.base import ChunkerConfig
 from raggs.errors import DataError, NotFoundError
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
@@ -25,9 +26,12 @@ from raggs.llm.settings import Price
 from raggs.manifests.store import RunStore
 from raggs.progress import Hear, Notice, deaf
 from raggs.sweeps.config import CorpusSpec, SweepConfig
+from raggs.sweeps.cuts import Cuts
 from raggs.sweeps.grid import make_grid
 from raggs.sweeps.holes import with_holes
 from raggs.sweeps.labels import of_queries
+from raggs.sweeps.once import Once
+from raggs.sweeps.projecting import Atlas
 from raggs.text import plural
 from raggs.workshop import OpenCorpus, Passages, Workshop, open_queries
 
@@ -115,11 +119,20 @@ class World:
         Raises:
             DataError: nobody says where it is.
         """
-        return self.workshop.corpus(self.config.corpus or _corpus_of(self.config.golden))
+        return self.workshop.corpus(self.named)
+
+    @cached_property
+    def named(self) -> AdapterConfig:
+        """The settings of the corpus.
+
+        Raises:
+            DataError: nobody says where it is.
+        """
+        return self.config.corpus or _corpus_of(self.config.golden)
 
     @cached_property
     def passages(self) -> Passages:
-        """The passages, once they are known to be those that the golden set is about.
+        """The passages as the corpus says itself, once they are known to be those that the golden set is about.
 
         Raises:
             DataError: they are not.
@@ -137,11 +150,49 @@ class World:
         return found
 
     @cached_property
+    def cuts(self) -> Cuts:
+        """The corpus in every way in which systems have it cut."""
+        return Cuts(self)
+
+    def passages_of(self, chunker: ChunkerConfig | None) -> Passages:
+        """The passages as one chunker cuts them; None: as the corpus says itself.
+
+        Raises:
+            DataError: they are not what the golden set is about; the chunker gives none.
+            ConfigError: the corpus comes in passages.
+        """
+        return self.cuts.passages(chunker) if self.config.recuts else self.passages
+
+    @cached_property
+    def atlas(self) -> Atlas | None:
+        """What systems of each cut are scored by; None where the corpus is cut in one way, and `labels` will do."""
+        return self.cuts.atlas.graded(self.labels) if self.config.recuts else None
+
+    def fingerprint_of(self, chunker: ChunkerConfig | None) -> str:
+        """Hash of the questions and of the passages of one cut."""
+        return self._hashed(self.passages_of(chunker).content_hash)
+
+    @cached_property
     def fingerprint(self) -> str:
-        """Hash of the questions and passages."""
-        return hash_value(
-            [self.passages.content_hash, *(query.model_dump(mode="json") for query in self.queries.values())]
-        )
+        """Hash of the questions and passages, of all cuts where there are several."""
+        if not self.config.recuts:
+            return self.fingerprint_of(None)
+        return hash_value([self.fingerprint_of(chunker) for chunker in self.config.cuts])
+
+    @property
+    def asked(self) -> str:
+        """Hash of what rewriting depends on: the questions, and where the corpus is cut in one way that too."""
+        return self._hashed(None) if self.config.recuts else self.fingerprint
+
+    def _hashed(self, passages: str | None) -> str:
+        def make() -> str:
+            return hash_value([passages, *(query.model_dump(mode="json") for query in self.queries.values())])
+
+        return self._hashes(passages, make)
+
+    @cached_property
+    def _hashes(self) -> Once[str]:
+        return Once()
 
     def narrowed(self, qids: Collection[str]) -> World:
         """The same world with some of its questions alone; whatever it makes is the whole world's."""
@@ -182,7 +233,11 @@ class World:
 class _Narrowed(World):
     def __init__(self, whole: World, qids: Collection[str]) -> None:
         self.config, self.hear, self.workshop = whole.config, whole.hear, whole.workshop
-        self.golden, self.judgments, self.passages = whole.golden, whole.judgments, whole.passages
+        self.golden, self.judgments = whole.golden, whole.judgments
+        if self.config.recuts:
+            self.cuts = whole.cuts
+        else:
+            self.passages = whole.passages
         self.queries = {qid: query for qid, query in whole.queries.items() if qid in set(qids)}
 
 

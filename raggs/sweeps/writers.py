@@ -62,6 +62,8 @@ def _figures(report: SweepReport, row: SystemRow) -> Iterator[tuple[str, Number]
     for cutoff in report.cutoffs:
         for name in report.ceilings:
             yield f"realised {name}@{cutoff}", row.realised.get(f"{name}@{cutoff}")
+    for cutoff in report.cutoffs if report.cuts else ():
+        yield f"unjudged characters@{cutoff}", row.unjudged_characters.get(str(cutoff))
     for step, spread in row.latency:
         yield f"{step} p50 ms", None if spread is None else spread.p50
         yield f"{step} p95 ms", None if spread is None else spread.p95

@@ -74,7 +74,14 @@ class OpenCorpus:
             self._tell([*source.outside(), *store.notes])
             return store
         make_folder(path.parent)
-        store = PassageStore.build(path, self._some(source), content, progress=self._building, notes=source.notes)
+        store = PassageStore.build(
+            path,
+            self._some(source),
+            content,
+            progress=self._building,
+            notes=source.notes,
+            cutting_s=lambda: source.cutting_s,
+        )
         self._tell([*source.outside(), *store.notes])
         self._tell_replaced(source)
         if source.source_hash() != content:

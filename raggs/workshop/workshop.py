@@ -6,9 +6,9 @@ settings alone. Nothing is opened, loaded or imported before it is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from raggs import chunkers, rerankers, retrievers
 from raggs.adapter import AdapterConfig
@@ -25,6 +25,9 @@ from raggs.rerankers.base import Reranker, RerankerConfig, RerankerContext
 from raggs.retrievers.base import Retriever, RetrieverConfig, RetrieverContext, name_of, no_embedder
 from raggs.workshop.corpus import OpenCorpus
 from raggs.workshop.models import Models
+
+if TYPE_CHECKING:
+    from raggs.arrays import Vectors
 
 Owned = TypeVar("Owned", OpenCorpus, Retriever, Reranker)
 
@@ -127,27 +130,42 @@ class Workshop(Models):
         return {name_of(spec): self.retriever(spec, passages, queries, embedder) for spec in specs}
 
     def retriever(
-        self, spec: RetrieverConfig, passages: Passages, queries: Collection[str], embedder: Embedder | None
+        self,
+        spec: RetrieverConfig,
+        passages: Passages,
+        queries: Collection[str],
+        embedder: Embedder | None,
+        *,
+        by_text: bool = False,
     ) -> Retriever:
         """A retriever over `passages`; its index is built or opened at first search. Closed with the workshop.
 
         Args:
             queries: the ids of all questions that it may be asked.
             embedder: by which those questions were embedded.
+            by_text: whether passages' vectors are kept by text too, since other corpora share texts with this one.
         """
         context = RetrieverContext(
             passages=passages,
             queries=queries,
-            embed=no_embedder if embedder is None else embedder.embed,
+            embed=no_embedder if embedder is None else self._embed(embedder, by_text=by_text),
             embedder="" if embedder is None else embedder.identity,
             dims=0 if embedder is None else embedder.dims,
             places=self.places,
             progress=self.building,
-            retriever=lambda other: self.retriever(other, passages, queries, embedder),
+            retriever=lambda other: self.retriever(other, passages, queries, embedder, by_text=by_text),
             reranker=self.reranker,
             loop=lambda: self.loop,
         )
         return self._own(retrievers.REGISTRY.of(spec)(spec, context))
+
+    def _embed(self, embedder: Embedder, *, by_text: bool) -> Callable[[Sequence[str]], Vectors]:
+        """What makes vectors of passages; answers that were paid are kept by text in any case."""
+        if not by_text or embedder.models:
+            return embedder.embed
+        from raggs.embedders.kept import KeptVectors  # late: it brings numpy
+
+        return KeptVectors(embedder, self.places.vectors).of
 
     def close(self) -> None:
         """Close what is open; a closed workshop is not used again."""
