@@ -51,8 +51,8 @@ COMMANDS: dict[str, str | Group] = {
         {"set": "reviews:set_", "status": "reviews:status"},
     ),
     "questions": Group(
-        "Make questions of documents, or find their thresholds.",
-        {"make": "questions:make", "calibrate": "calibrating:calibrate"},
+        "Make questions of documents or logs, or find their thresholds.",
+        {"make": "questions:make", "import": "importing:import_", "calibrate": "calibrating:calibrate"},
         usual="make",
     ),
     "cache": Group(

@@ -24,6 +24,7 @@ COMMANDS = [
         ["prompts", "list"],
         ["prompts", "show"],
         ["questions", "calibrate"],
+        ["questions", "import"],
     ),
 ]
 
