@@ -20,6 +20,8 @@ NEEDED = (
     "raggs/manifests/store.py",
     "raggs/stages/rank.py",
     "raggs/app/starter/raggs.yaml",
+    "raggs/chunking/cutpage.html",
+    "raggs/chunking/cutpage.css",
     "raggs/py.typed",
 )
 

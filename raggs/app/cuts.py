@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from raggs import corpora
+from raggs.atomic import disk, write_atomic
+from raggs.chunking.cutpage import cut_page
 from raggs.chunking.models import CutReport
 from raggs.chunking.showing import show_cuts as cuts_of
 from raggs.config.models import RunConfig
@@ -12,11 +16,14 @@ from raggs.pipeline.events import Listener, silent
 from raggs.workshop import Workshop
 
 
-def show_cuts(config: RunConfig, file: str | None = None, listen: Listener = silent) -> CutReport:
+def show_cuts(
+    config: RunConfig, file: str | None = None, listen: Listener = silent, page: Path | None = None
+) -> CutReport:
     """What of the corpus is cut where; nothing is paid, and nothing kept but what the chunker itself keeps.
 
     Args:
         file: only this one, by its path below the folder or the end of it.
+        page: where the same goes as a page of HTML, with the texts; None for nowhere.
 
     Raises:
         UsageError: the corpus is no folder of files.
@@ -31,6 +38,10 @@ def show_cuts(config: RunConfig, file: str | None = None, listen: Listener = sil
     workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
     try:
         corpus.context = workshop.cutting
-        return cuts_of(corpus, file)
+        shown = cuts_of(corpus, file)
     finally:
         workshop.close()
+    if page is not None:
+        with disk(page, "choose another --html"):
+            write_atomic(page, cut_page(shown, file or corpus.config.path.name).encode())
+    return shown.report

@@ -91,6 +91,7 @@ class ChunkRow(Part):
     first: str = Field(description="its first words")
     last: str = Field(description="its last words")
     torn: bool = Field(description="whether its end falls into a sentence")
+    title: str = Field("", description="its passage's title")
 
 
 class CutFile(Part):

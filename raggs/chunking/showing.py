@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +27,15 @@ ENDS = re.compile(r"[.!?…。！？]+[\"'”’»)\]*_`]*(?!\S)")
 ON = re.compile(r"[^\S\n]*\S")
 
 
-def show_cuts(corpus: FolderCorpus, file: str | None = None) -> CutReport:
+@dataclass(frozen=True)
+class Shown:
+    """How files are cut, and their texts, in the same order."""
+
+    report: CutReport
+    documents: tuple[Document, ...]
+
+
+def show_cuts(corpus: FolderCorpus, file: str | None = None) -> Shown:
     """How the files of a folder are cut.
 
     Args:
@@ -44,7 +53,8 @@ def show_cuts(corpus: FolderCorpus, file: str | None = None) -> CutReport:
         if passage.span is not None and passage.span.source in held:
             held[passage.span.source].append(passage)
     files = tuple(_file(read[name], passages) for name, passages in held.items())
-    return CutReport(files=files, notes=() if file else (*corpus.outside(), *corpus.notes()))
+    report = CutReport(files=files, notes=() if file else (*corpus.outside(), *corpus.notes()))
+    return Shown(report, tuple(read[name] for name in held))
 
 
 def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:
@@ -58,6 +68,7 @@ def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:
 def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
     text, begin = document.text, document.begin
     places = [(span.start, span.end) for passage in passages if (span := passage.span) is not None]
+    titles = [passage.title for passage in passages if passage.span is not None]
     lengths = count_tokens([text[start:end] for start, end in places])
     shown = _times_shown(text, places)
     return CutFile(
@@ -74,8 +85,9 @@ def _file(document: Document, passages: Sequence[Passage]) -> CutFile:
                 first=_words(text[start:end].split()[:WORDS]),
                 last=_words(text[start:end].split()[-WORDS:]),
                 torn=is_torn(text, end),
+                title=title,
             )
-            for number, ((start, end), length) in enumerate(zip(places, lengths, strict=True), start=1)
+            for number, ((start, end), length, title) in enumerate(zip(places, lengths, titles, strict=True), start=1)
         ),
     )
 

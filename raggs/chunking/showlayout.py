@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
@@ -13,6 +14,13 @@ BARS = 30
 STEPS = (1, 2, 5)
 BINS = 12  # of a histogram at most
 TORN = "~"
+
+
+class Bar(NamedTuple):
+    """A class of sizes: from where to where, and how many chunks fall into it."""
+
+    label: str
+    chunks: int
 
 
 def lay_out_cuts(report: CutReport, *, whole: bool) -> Document:
@@ -35,12 +43,14 @@ def lay_out_cuts(report: CutReport, *, whole: bool) -> Document:
             Legend("lost", "characters that no chunk holds, white space aside"),
             Legend("repeated", "characters that several hold"),
         )
-    sentences = (_sum(report, chunks), *report.notes)
+    sentences = (summary(report), *report.notes)
     histogram = Section("Sizes in tokens", tuple(_histogram([chunk.tokens for chunk in chunks])))
     return Document("Cuts", Section("Cuts", sentences, table, legend), (histogram,), ())
 
 
-def _sum(report: CutReport, chunks: Sequence[ChunkRow]) -> str:
+def summary(report: CutReport) -> str:
+    """How many chunks there are, of what sizes, and how many are torn."""
+    chunks = [chunk for file in report.files for chunk in file.chunks]
     if not chunks:
         return f"no chunk of {plural(len(report.files), 'file')}"
     sizes = [chunk.tokens for chunk in chunks]
@@ -77,16 +87,25 @@ def _chunk(chunk: ChunkRow) -> Row:
 
 def _histogram(sizes: Sequence[int]) -> Iterator[str]:
     """A line for each class of sizes."""
+    bars = bars_of(sizes)
+    most = max((bar.chunks for bar in bars), default=1)
+    for bar in bars:
+        yield f"{bar.label}  {'▇' * -(-bar.chunks * BARS // most):<{BARS}} {bar.chunks:,}"
+
+
+def bars_of(sizes: Sequence[int]) -> list[Bar]:
+    """How many sizes fall into each class, from 0 on; none where there are no sizes."""
     if not sizes:
-        return
+        return []
     width = _width(max(sizes))
     counts = [0] * (max(sizes) // width + 1)
     for size in sizes:
         counts[size // width] += 1
     places = len(f"{len(counts) * width:,}")
-    for number, count in enumerate(counts):
-        label = f"{number * width:>{places},} – {(number + 1) * width - 1:>{places},}"
-        yield f"{label}  {'▇' * -(-count * BARS // max(counts)):<{BARS}} {count:,}"
+    return [
+        Bar(f"{number * width:>{places},} – {(number + 1) * width - 1:>{places},}", count)
+        for number, count in enumerate(counts)
+    ]
 
 
 def _width(largest: int) -> int:

@@ -111,6 +111,9 @@ def show(
     file: Annotated[
         str | None, typer.Option("--file", metavar="FILE", help="Only this file, each of its chunks on a line.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="PAGE", help="Write a page that shows every text with its chunks.")
+    ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -123,6 +126,7 @@ def show(
       raggs chunks show --config raggs.yaml
       raggs chunks show --config raggs.yaml --file guide/install.md
       raggs chunks show --config raggs.yaml --set corpus.chunker.type=markdown
+      raggs chunks show --config raggs.yaml --html cuts.html
     """
     from raggs.app.addresses import permit
     from raggs.app.cuts import show_cuts
@@ -133,8 +137,10 @@ def show(
 
     loaded = load_config(config, overrides or ())
     permit(loaded.run, ["chunks"])
-    report = show_cuts(loaded.run, file)
+    report = show_cuts(loaded.run, file, page=html)
     if as_json:
         say_json(report.model_dump_json(indent=2))
     else:
         show_document(lay_out_cuts(report, whole=file is not None), open_console())
+        if html is not None:
+            say(str(html))

@@ -46,7 +46,7 @@ def folder(tmp_path: Path) -> Path:
 def cuts(folder: Path, *places: tuple[int, int], file: str | None = None) -> CutReport:
     corpus = FolderCorpus(FolderConfig(path=folder))
     corpus.context = CorpusContext(lambda spec: Fixed(*places))
-    return show_cuts(corpus, file)
+    return show_cuts(corpus, file).report
 
 
 def test_each_chunk_has_its_place_its_words_and_whether_it_is_torn(folder: Path) -> None:

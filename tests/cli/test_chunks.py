@@ -211,3 +211,22 @@ def test_a_document_that_cannot_be_cut_stops_the_comparison(folder: Path, server
     result = run(folder, chunkers=LLM)
     assert result.exit_code == 6
     assert "1 of 1 document could not be cut" in result.output
+
+
+def test_cuts_are_shown_as_a_page(folder: Path) -> None:
+    config = folder / "raggs.yaml"
+    (folder / "q.jsonl").write_text('{"_id": "q", "text": "What?", "nuggets": ["x"]}\n')
+    config.write_text(
+        "name: x\ncorpus: {type: folder, path: docs}\nqueries: {type: jsonl, path: q.jsonl}\n"
+        "judge: {judge: {type: nuggets}}\n"
+    )
+    page = folder / "cuts.html"
+    result = CliRunner().invoke(app, ["chunks", "show", "--config", str(config), "--html", str(page)])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[-1] == str(page)
+    assert "Dogs bark at night" in page.read_text()
+    result = CliRunner().invoke(
+        app, ["chunks", "show", "--config", str(config), "--html", str(folder / "no" / "x.html")]
+    )
+    assert result.exit_code == 6
+    assert "choose another --html" in result.stderr

@@ -1,0 +1,99 @@
+"""The page of cuts: all of a text and nothing but it, shaded by chunk, and hostile text that stays text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from selectolax.lexbor import LexborHTMLParser
+
+from raggs.chunkers.base import Document
+from raggs.chunking.cutpage import cut_page, pieces_of
+from raggs.chunking.models import ChunkRow
+from raggs.chunking.showing import show_cuts
+from raggs.corpora.folder import FolderConfig, FolderCorpus
+
+HOSTILE = """# <script>alert(1)</script> & "quoted" 'single' {{ 7 * 7 }} {% raw %}
+
+</pre></body><img src=x onerror=alert(2)><style>*{display:none}</style> \u202eevil\u202c <!-- x
+"""
+
+
+def row(number: int, start: int, end: int, *, torn: bool = False) -> ChunkRow:
+    return ChunkRow(number=number, start=start, end=end, tokens=1, first="", last="", torn=torn)
+
+
+def page(folder: Path, **settings: object) -> str:
+    return cut_page(show_cuts(FolderCorpus(FolderConfig.model_validate({"path": folder, **settings}))), "docs")
+
+
+def test_pieces_are_shaded_by_chunk_and_say_what_is_torn_and_what_is_in_none() -> None:
+    text = "mm\nOne two three. Four"
+    rows = [row(1, 3, 6), row(2, 5, 10, torn=True), row(3, 18, 22)]
+    found = [(each.text, each.kind, len(each.begins), each.torn) for each in pieces_of(Document(text, begin=3), rows)]
+    assert found == [
+        ("mm\n", "head", 0, False),
+        ("On", "odd", 1, False),
+        ("e", "twice", 1, False),
+        (" two", "even", 0, True),
+        (" three. ", "none", 0, False),
+        ("Four", "odd", 1, False),
+    ]
+
+
+@given(st.text(max_size=40), st.lists(st.tuples(st.integers(0, 40), st.integers(1, 10)), max_size=6))
+def test_pieces_hold_the_whole_text_in_order(text: str, places: list[tuple[int, int]]) -> None:
+    text = re.sub(r"[^\n -~]", "x", text)
+    rows = [row(number, start, min(len(text), start + size)) for number, (start, size) in enumerate(sorted(places))]
+    rows = [each for each in rows if each.start < each.end]
+    found = list(pieces_of(Document(text), rows))
+    assert "".join(each.text for each in found) == text
+    assert sum(len(each.begins) for each in found) == len(rows)
+
+
+def test_hostile_texts_titles_and_names_stay_text(tmp_path: Path) -> None:
+    (tmp_path / "<b onclick=x>&.md").write_text(HOSTILE)
+    html = page(tmp_path, chunker={"type": "markdown"})
+    tree = LexborHTMLParser(html)
+    assert tree.css("script, img, [onclick], [onerror], pre h1") == []
+    assert len(tree.css("style")) == 1
+    assert "{{ 7 * 7 }}" in tree.css_first("pre").text()
+    assert "</pre></body><img src=x" in tree.css_first("pre").text()
+    assert "\u202e" not in html
+    assert r"\u202eevil" in tree.css_first("pre").text()
+
+
+def test_the_page_forbids_itself_all_but_its_own_style(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("words")
+    tree = LexborHTMLParser(page(tmp_path))
+    policy = tree.css_first("meta[http-equiv=Content-Security-Policy]").attributes["content"]
+    assert re.fullmatch(
+        r"default-src 'none'; style-src 'sha256-[\w+/=]{44}'; base-uri 'none'; form-action 'none'", policy or ""
+    )
+    assert tree.css("[style], [src], link") == []
+    assert all((each.attributes["href"] or "").startswith("#file") for each in tree.css("a"))
+
+
+def test_it_shows_what_the_report_says(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("---\ntitle: T\n---\n# A\n\nwords\n")
+    (tmp_path / "b.md").write_text("")
+    (tmp_path / "c.docx").write_text("x")
+    tree = LexborHTMLParser(page(tmp_path))
+    words = tree.body.text() if tree.body else ""
+    assert "1 chunk of 2 files" in words
+    assert "left out 1 file: 1 .docx (no reader: c.docx)" in words
+    assert [each.text() for each in tree.css("pre .head")] == ["---\ntitle: T\n---\n"]
+    assert (tree.css_first("pre b").attributes["title"] or "").endswith(", T")
+    assert len(tree.css("svg rect")) > 0
+
+
+def test_texts_beyond_a_pages_length_are_left_out_and_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raggs.chunking.cutpage.MOST", 9)
+    (tmp_path / "a.md").write_text("words " * 9)
+    (tmp_path / "b.md").write_text("words")
+    tree = LexborHTMLParser(page(tmp_path))
+    assert [each.text() for each in tree.css("h2[id]")] == ["b.md"]
+    assert "The text of 1 of these files is left out" in (tree.body.text() if tree.body else "")
