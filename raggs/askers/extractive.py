@@ -5,13 +5,14 @@ Its questions copy the words of the text, which flatters lexical search; whoever
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from raggs.adapter import AdapterConfig
 from raggs.askers.base import Asker, Assignment, Kind, Question
-from raggs.asking import Extracted, Section, extract
-from raggs.chunkers.outline import Outline
 from raggs.seeds import derive_seed
+
+if TYPE_CHECKING:
+    from raggs.asking.extractive import Extracted
 
 NOTHING = "no rule finds anything more to ask about"
 
@@ -35,6 +36,9 @@ class ExtractiveAsker(Asker):
         return ("fact", "procedure", "list")
 
     async def ask(self, assignment: Assignment) -> Question:
+        from raggs.asking.extractive import Section, extract  # late: every configuration names this asker, few ask it
+        from raggs.chunkers.outline import Outline
+
         text = assignment.windows[0]
         sections = [Section(*each) for each in Outline(text).sections()]
         fresh = [

@@ -1,6 +1,7 @@
 """What making questions from documents rests on: where to ask, what to keep, what to tell apart; plain data in.
 
-Pure: texts, places and vectors in, frozen results out. Nothing here knows a model, a file or a corpus.
+Pure: texts, places and vectors in, frozen results out. Nothing here knows a model, a file or a corpus. The rules
+of `raggs.asking.extractive` are imported by whoever asks by them: each of them is a pattern that has to be compiled.
 
 Imports: leaves.
 """
@@ -8,7 +9,6 @@ Imports: leaves.
 from __future__ import annotations
 
 from raggs.asking.difficulty import DIFFICULTIES, Difficulty, difficulties
-from raggs.asking.extractive import Extracted, Section, clipped, extract
 from raggs.asking.filters import (
     THRESHOLDS,
     WORDLLAMA,
@@ -31,19 +31,15 @@ __all__ = [
     "WORDLLAMA",
     "Difficulty",
     "Duplicate",
-    "Extracted",
     "Irrelevant",
     "LeakageSummary",
     "Part",
-    "Section",
     "Thresholds",
     "Window",
     "WordWeights",
-    "clipped",
     "difficulties",
     "duplicates",
     "excerpt_cosines",
-    "extract",
     "irrelevant",
     "leakage",
     "pair_windows",

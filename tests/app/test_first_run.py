@@ -33,7 +33,7 @@ def test_a_starter_is_made_without_what_a_run_needs(tmp_path: Path) -> None:
 
 def test_a_first_run_loads_no_provider_and_no_package_whose_files_are_enough(tmp_path: Path) -> None:
     loaded("", "init", str(tmp_path))
-    unused = f"wordllama scipy networkx dask diskcache dotenv rich.progress {PROVIDERS}"
+    unused = f"raggs.asking.wording wordllama scipy networkx dask diskcache dotenv rich.progress {PROVIDERS}"
     assert loaded(unused, "run", str(tmp_path / "raggs.yaml")) == "[]"
 
 

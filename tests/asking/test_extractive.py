@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.asking import Extracted, Section, clipped, extract
+from raggs.asking.extractive import Extracted, Section, clipped, extract
 from raggs.chunkers.outline import Outline
 
 GUIDE = """# Raggs
