@@ -54,6 +54,8 @@ def doubt_of(study: Study, system: str) -> str:
     Labels that are all relevant leave the rest unjudged by custom, so that holes tell nothing beside them.
     """
     hits, k = study.hits[system], min(study.scoring.cutoffs)
+    if hits.reading is not None:
+        return _unreached(study, system, hits, k)
     met = met_share(hits)
     if not met >= MET:
         return (
@@ -66,6 +68,17 @@ def doubt_of(study: Study, system: str) -> str:
     return (
         f"{system}: {holes:.0%} of what its top {k} shows is unjudged and counts as not relevant, so its scores say "
         "little: is it of another corpus, or were its lists never pooled? --bounds shows what they could be"
+    )
+
+
+def _unreached(study: Study, system: str, hits: Hits, k: int) -> str:
+    """The same of a set whose grades were carried over to the system's own corpus, so that it is no stranger."""
+    holes = holes_at(hits, k)
+    if holes is None or holes <= HOLES:
+        return ""
+    return (
+        f"{system}: {holes:.0%} of what its top {k} shows holds too little judged text for a grade, so its scores say "
+        f"little: the pool of {study.judgments.source} did not reach there; --bounds shows what they could be"
     )
 
 

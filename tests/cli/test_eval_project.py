@@ -186,6 +186,19 @@ def test_a_run_whose_folder_changed_since_is_refused_with_both_hashes(folder: Pa
     assert "searched another corpus than" in result.stderr
 
 
+def test_a_run_whose_folder_is_gone_says_how_to_name_its_corpus(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "trees.md").write_text(TEXT)
+    (tmp_path / "queries.jsonl").write_bytes((folder / "queries.jsonl").read_bytes())
+    own = made(tmp_path, 300)
+    (tmp_path / "docs").rename(tmp_path / "moved")
+    gone = raggs_eval("-g", folder / "runs" / "at100", "-r", own, "--project")
+    assert gone.exit_code == 4
+    assert "--corpus CONFIG" in gone.stderr
+    named = scored("-g", folder / "runs" / "at100", "-r", own, "--project", "--corpus", f"bm25={folder / 'at300.yaml'}")
+    assert means(named)["span_recall4@10"] > 0
+
+
 def test_a_gate_tells_results_with_and_without_it_apart(runs: tuple[Path, Path], tmp_path: Path) -> None:
     scored("-g", runs[0], "-r", runs[0], "--out", tmp_path)
     result = raggs_eval("-g", runs[0], "-r", runs[0], "--project", "--fail-on-regression", tmp_path / "eval.json")

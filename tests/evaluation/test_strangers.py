@@ -6,21 +6,24 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from support.project import make_project
 from support.scoring import QRELS, raggs_eval, scored, write
-from support.studies import GOOD, LABELS, SYSTEMS, golden, reported, scoring
+from support.studies import GOOD, LABELS, SYSTEMS, golden, reported, scoring, study
 
 from raggs import load_config
 from raggs import run as run_config
 from raggs.errors import DataError
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.report import make_report
+from raggs.evaluation.strangers import doubt_of
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.golden.origin import Origin
 from raggs.golden.systems import System, open_systems
 from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.reading import Reading
 
 FOREIGN = {qid: [f"other-{number}" for number in range(4)] for qid in LABELS}
 
@@ -137,3 +140,13 @@ def test_a_run_knows_its_own_systems(tmp_path: Path) -> None:
     assert {name: system.derived for name, system in systems.items()} == {"bm25": False, "dense": False, "fused": True}
     assert len({system.origin for system in systems.values()}) == 1
     assert next(iter(systems.values())).origin == open_golden(run).judgments().origin
+
+
+def test_grades_that_were_carried_over_are_no_stranger_s_but_may_not_reach_a_list() -> None:
+    nothing = np.empty(0, dtype=np.int64)
+    reading = Reading(nothing, nothing, nothing, nothing, nothing, np.zeros(len(LABELS), dtype=np.int64))
+    made = study((System("far", "far", Run.of(FOREIGN)),))
+    carried = replace(made, hits={"far": replace(made.hits["far"], reading=reading)})
+    assert "hardly occur" in doubt_of(made, "far")
+    assert "holds too little judged text" in doubt_of(carried, "far")
+    assert not doubt_of(replace(carried, hits={"far": replace(study().hits["good"], reading=reading)}), "far")
