@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -14,6 +15,7 @@ from support.contracts import cases, settings_of
 from raggs.chunkers import REGISTRY
 from raggs.chunkers.base import Chunk, Chunker, Document
 from raggs.chunkers.sizes import MeasuringChunker
+from raggs.corpora.folder import FolderConfig, FolderCorpus
 from raggs.errors import PrerequisiteError
 from raggs.workshop import Workshop
 
@@ -23,6 +25,39 @@ LINES += ["", "", " ", "\t", "    code", "[l]: http://x", "<div>", "\r", "\u2028
 LINES += ["\U0001f6e9\ufe0f" * 9, "\u00a0"]
 UGLY = st.lists(st.sampled_from(LINES), max_size=30).map("\n".join)
 TEXTS = st.one_of(UGLY, st.text(max_size=300), UGLY.map(lambda text: text.replace("\n", "\r\n")))
+
+TAGS = ["h1", "h2", "p", "ul", "li", "pre", "table", "tr", "td", "div", "b", "nav"]
+HTML = st.lists(
+    st.sampled_from([f"<{tag}>" for tag in TAGS] + [f"</{tag}>" for tag in TAGS] + [*LINES, "&lt;", "<br>"]),
+    max_size=40,
+).map("".join)
+RST = st.lists(
+    st.sampled_from([*LINES, "Title", "=====", "-----", "Code::", "   x = 1", ".. note:: y", "+--+\n|a |\n+--+"]),
+    max_size=30,
+).map("\n".join)
+MATTER = st.sampled_from(["", "---\ntitle: T\n---\n", "---\r\na: [\r\n---\r\n", "+++\na = 1\n+++\n", "---\n\n"])
+SOURCES = st.one_of(
+    st.tuples(st.just("md"), st.tuples(MATTER, UGLY).map("".join)),
+    st.tuples(st.just("rst"), RST),
+    st.tuples(st.just("html"), HTML),
+)
+
+
+def read(suffix: str, source: str) -> Document:
+    """A source as the folder gives it to chunkers."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"a.{suffix}"
+        path.write_bytes(source.replace("\0", "\ufffd").encode())
+        return next(FolderCorpus(FolderConfig(path=Path(folder))).documents())
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(SOURCES)
+def test_so_are_those_of_any_documents_text(chunker: Chunker, found: tuple[str, str]) -> None:
+    document = read(*found)
+    loses_and_invents_nothing(chunker, document)
+    assert document.text[: document.begin].strip() == "" or document.text.startswith(("---", "+++"))
+
 
 Make = Callable[[], Chunker]
 
@@ -40,8 +75,12 @@ def chunker(request: pytest.FixtureRequest, tmp_path: Path) -> Chunker:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(TEXTS)
 def test_chunks_are_slices_in_order_that_lose_and_invent_nothing(chunker: Chunker, text: str) -> None:
-    end, last = 0, Chunk("", 0, 0)
-    for chunk in chunker.chunk(Document(text)):
+    loses_and_invents_nothing(chunker, Document(text))
+
+
+def loses_and_invents_nothing(chunker: Chunker, document: Document) -> None:
+    text, end, last = document.text, document.begin, Chunk("", document.begin, 0)
+    for chunk in chunker.chunk(document):
         assert text[chunk.start : chunk.end] == chunk.text
         assert chunk.text.strip()
         assert not text[end : chunk.start].strip(), "a word between two chunks is in neither"

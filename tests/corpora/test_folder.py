@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
+import tempfile
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.pdf import make_pdf
@@ -351,3 +353,60 @@ def test_pdf_files_without_their_package_are_left_out_with_the_command(
     assert read.outside() == ['left out 1 file: 1 .pdf (pip install "raggs[pdf]": b.pdf)']
     with pytest.raises(PrerequisiteError, match=r"b\.pdf"):
         list(corpus(tmp_path, patterns=["*.pdf"]).passages())
+
+
+NUMBERED = st.lists(st.tuples(st.integers(1, 6), st.booleans()), max_size=12)
+
+
+def _sources(levels: list[tuple[int, bool]]) -> dict[str, str]:
+    """A document whose headings and words are numbered, in three formats; rst knows levels by their marks."""
+    found: dict[str, list[str]] = {"a.md": [], "a.html": []}
+    for number, (level, words) in enumerate(levels):
+        found["a.md"] += [f"{'#' * level} T{number}", *([f"```\n# no\n```\n\nw{number} " + "x " * 30] if words else [])]
+        found["a.html"] += [f"<h{level}>T{number}</h{level}>", *([f"<p>w{number} " + "x " * 30] if words else [])]
+    return {name: "\n\n".join(["w", *parts]) for name, parts in found.items()}
+
+
+@settings(deadline=None)
+@given(
+    NUMBERED, st.sampled_from([{"type": "markdown", "size": 20}, {"type": "token", "size": 30}, {"type": "sentence"}])
+)
+def test_a_breadcrumb_is_never_the_title_of_another_part(
+    levels: list[tuple[int, bool]], chunker: dict[str, Any]
+) -> None:
+    """Each title of a passage's path stands above all of its words, with none of the same rank or higher between."""
+    for name, source in _sources(levels).items():
+        with tempfile.TemporaryDirectory() as folder:
+            write(Path(folder), name, source)
+            passages = list(corpus(Path(folder), chunker=chunker).passages())
+        for passage in passages:
+            inside = [int(each) for each in re.findall(r"\bw(\d+)", passage.text)]
+            for number in inside:
+                above = _path(levels, number)
+                titles = [] if passage.title == name else [int(each[1:]) for each in passage.title.split(" > ")]
+                assert titles == above[: len(titles)], f"{passage.title} over {passage.text!r}"
+
+
+def _path(levels: list[tuple[int, bool]], number: int) -> list[int]:
+    path: list[int] = []
+    for each in range(number + 1):
+        path = [*(other for other in path if levels[other][0] < levels[each][0]), each]
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("a.html", "<p>{0}</p><pre>a = 1\n\n# b\n\nc = 3. D = 4. E = 5.</pre><p>{0}</p>"),
+        ("a.rst", "{0}\n\nCode::\n\n   a = 1\n\n   # b\n\n   c = 3. D = 4. E = 5.\n\n{0}"),
+        ("a.md", "{0}\n\n```\na = 1\n\n# b\n\nc = 3. D = 4. E = 5.\n```\n\n{0}"),
+        ("a.html", "<p>{0}</p><table><tr><td>a = 1<td>x.<tr><td># b<td>Y.<tr><td>E = 5.</table><p>{0}</p>"),
+        ("a.html", "<p>{0}</p><ul><li>a = 1. X.<li># b. Y.<li>c = 3. Z.<li>E = 5.</ul><p>{0}</p>"),
+    ],
+)
+def test_code_tables_and_lists_are_not_torn(tmp_path: Path, name: str, source: str) -> None:
+    write(tmp_path, name, source.format("Words. " * 12))
+    chunker = {"type": "markdown", "size": 16, "whole": 3}
+    texts = [passage.text for passage in corpus(tmp_path, chunker=chunker).passages()]
+    assert len(texts) > 2
+    assert [text for text in texts if "a = 1" in text] == [text for text in texts if "E = 5." in text]
