@@ -10,13 +10,14 @@ are not what the table says: "200" of TokenText is 222 tokens of cl100k, and Rec
 marks that the model's tokenizer sets around each piece, and two more wherever pieces are joined.
 
 `scoring` times the scores of one way to cut, embeddings given, beside plain loops over questions, references and
-chunks, and both with four times the questions and the chunks, by processor time.
+chunks, and both with four times the questions and the chunks, by processor time, and what raggs holds at the peak.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+import tracemalloc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -251,15 +252,24 @@ def best(work: Callable[[], object], turns: int) -> float:
     return 1000 * min(taken)
 
 
+def peak(given: World) -> float:
+    """Megabytes that scoring holds at most, beyond what it is given."""
+    tracemalloc.start()
+    fresh(given)
+    most = tracemalloc.get_traced_memory()[1] / 1e6
+    tracemalloc.stop()
+    return most
+
+
 def scoring(data: Data) -> None:
     """Print the times."""
     found = cut(TokenChunker(TokenChunker.Config(size=222)), data.documents, compat=True)
     worlds = [world(data, found, times) for times in (1, 4)]
-    print("| questions | chunks | raggs ms | loops ms | ratio |\n|---|---|---|---|---|")
+    print("| questions | chunks | raggs ms | raggs MB | loops ms | ratio |\n|---|---|---|---|---|---|")
     for given in worlds:
         ours, theirs = best(lambda given=given: fresh(given), 9), best(lambda given=given: loops(given), 2)
         sizes = f"{given.target.questions.count:,} | {len(given.chunks):,}"
-        print(f"| {sizes} | {ours:.1f} | {theirs:.1f} | {theirs / ours:.0f} |", flush=True)
+        print(f"| {sizes} | {ours:.1f} | {peak(given):.2f} | {theirs:.1f} | {theirs / ours:.0f} |", flush=True)
     scores = fresh(worlds[0]).values
     mine = np.stack([scores[name] for name in ("recall", "precision", "iou", "precision_omega")], axis=1)
     print(f"\nlargest difference of a value: {np.abs(mine - np.array(loops(worlds[0]))).max():.1e}")

@@ -25,7 +25,7 @@ def pieces(text: str, place: Place, room: int, ruler: Ruler, cuts: Sequence[re.P
     The last kind of cut is between any two characters, so that nothing but one character is longer than `room`.
     """
     start, end = place
-    if end - start <= 1 or ruler.lengths([text[start:end]])[0] <= room:
+    if end - start <= 1 or ruler.lengths([text[start:end]], enough=room + 1)[0] <= room:
         yield place
         return
     if not cuts:

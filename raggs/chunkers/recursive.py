@@ -73,7 +73,7 @@ def recursive(
     separator, finer = _first(text, place, separators)
     join = ruler.lengths([""])[0]
     run: list[tuple[Place, int]] = []
-    for part, length in _measured(text, _split(text, place, separator, at_end=at_end), ruler):
+    for part, length in _measured(text, _split(text, place, separator, at_end=at_end), ruler, size):
         if length < size:
             run.append((part, length))
             continue
@@ -125,6 +125,7 @@ def _split(text: str, place: Place, separator: str, *, at_end: bool) -> Iterator
     return ((first, last) for first, last in pairwise(edges) if last > first)
 
 
-def _measured(text: str, parts: Iterator[Place], ruler: Ruler) -> Iterator[tuple[Place, int]]:
+def _measured(text: str, parts: Iterator[Place], ruler: Ruler, size: int) -> Iterator[tuple[Place, int]]:
+    """Parts with their lengths, which are exact below the size."""
     listed = list(parts)
-    return zip(listed, ruler.lengths([text[first:last] for first, last in listed]), strict=True)
+    return zip(listed, ruler.lengths([text[first:last] for first, last in listed], enough=size), strict=True)

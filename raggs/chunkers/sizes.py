@@ -7,6 +7,7 @@ differ by a token or two.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -22,6 +23,9 @@ from raggs.tokens import count_tokens, encoding, token_borders
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
+
+ROOMY = 6  # characters by a token that most texts stay below
+BORDER = re.compile(r"(?<=\S) (?=[A-Za-z])")  # a token of cl100k and o200k begins here, since one is " word"
 
 Unit = Literal["cl100k", "o200k", "characters"]
 
@@ -64,8 +68,12 @@ class Ruler:
         self._config = config
         self._vocabulary = f"{config.unit}_base"
 
-    def lengths(self, texts: Sequence[str]) -> list[int]:
+    def lengths(self, texts: Sequence[str], enough: int | None = None) -> list[int]:
         """The length of each text.
+
+        Args:
+            enough: whoever asks cuts what is as long as this: of a long text its beginning is measured, and where that
+                suffices, its length is told.
 
         Raises:
             DataError: the tokenizer's file cannot be read.
@@ -73,12 +81,17 @@ class Ruler:
         if self._config.tokenizer is None and self._config.unit == "characters":
             return list(map(len, texts))
         unlike = list(dict.fromkeys(texts))  # a text without spaces is cut into letters, of which there are few
-        known = dict(zip(unlike, self._tokens(unlike), strict=True))
+        known = dict(zip(unlike, self._tokens(unlike, enough), strict=True))
         return [known[text] for text in texts]
 
-    def _tokens(self, texts: list[str]) -> list[int]:
+    def _tokens(self, texts: list[str], enough: int | None) -> list[int]:
         if self._config.tokenizer is None:
-            return count_tokens(texts, self._vocabulary)
+            begun = texts if enough is None else [_beginning(text, ROOMY * enough) for text in texts]
+            found = count_tokens(begun, self._vocabulary)
+            for place, (text, part) in enumerate(zip(texts, begun, strict=True)):
+                if enough is not None and len(part) < len(text) and found[place] < enough:
+                    found[place] = count_tokens([text], self._vocabulary)[0]
+            return found
         special = self._config.special_tokens
         return [len(each.ids) for each in self._tokenizer.encode_batch(texts, add_special_tokens=special)]
 
@@ -144,6 +157,12 @@ class SizedChunker(MeasuringChunker):
     """A chunker that cuts to a size."""
 
     config: SizedConfig
+
+
+def _beginning(text: str, least: int) -> str:
+    """A text up to a place between two tokens, whatever follows, `least` characters from its beginning or later."""
+    found = BORDER.search(text, least) if len(text) > least else None
+    return text if found is None else text[: found.start()]
 
 
 def _load(path: Path) -> Tokenizer:
