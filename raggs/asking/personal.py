@@ -51,8 +51,8 @@ class Personal:
 
 ENDINGS = "com|org|net|edu|gov|io|eu|fr|de|uk|be|ch|es|it|nl|pt|ca|us|info|dev"
 EMAIL = re.compile(
-    r"(?<![\w.+-])(?!git@)[\w.+-]{1,64}@(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?![\w@])"
-    rf"|(?<!\w)[\w.+-]{{2,64}}\s?(?:\(at\)|\[at\]|\{{at\}}|\bat\b|\barobase\b)\s?[\w-]{{2,63}}"
+    r"(?<![\w.+'-])(?!git@)[\w.+'-]{1,64}@(?:[\w-]{1,63}\.)+[^\W\d_]{2,24}(?![\w@])"
+    rf"|(?<!\w)[\w.+-]{{2,64}}\s?(?:\(at\)|\[at\]|\{{at\}}|\bat\b|\barobase\b)\s?(?!(?:the|a|le|la)\b)[\w-]{{2,63}}"
     rf"\s?(?:\(dot\)|\[dot\]|\{{dot\}}|\bdot\b|\bpoint\b|\.)\s?(?:{ENDINGS})(?!\w)",
     re.IGNORECASE,
 )
@@ -72,7 +72,8 @@ NO_NAME = (
     "not|never|on|in|the|a|an|wrong|missing|spelled|misspelled|written|showing|shown|displayed|too|being|already|still|"
     "also|and|but|or|is|was|incorrect|different|pas|mal|dans|sur|le|la|un|une|et|mais|toujours|aussi|trop|incorrect"
 )
-TITLE = r"(?:Mr|Mrs|Ms|Miss|Dr|Prof|Mme|Mlle|Me|Sir|Madame|Monsieur|Docteur|Doctor|Professor|Professeur|Maître)\.?|M\."
+TITLE = r"(?:Mr|Mrs|Ms|Miss|Dr|Prof|Mme|Mlle|Me|Sir)\.?|M\."
+LONG_TITLE = "madame|monsieur|mademoiselle|docteur|doctor|professor|professeur|maître"
 ROLE = (
     "customer|client|patient|employee|colleague|manager|boss|tenant|user|husband|wife|son|daughter|friend|cliente|"
     "patiente|employée?|salariée?|collègue|locataire|mari|femme|fils|fille|amie?"
@@ -87,7 +88,7 @@ NAMES = (
         rf"(?i:\bi am|\bi['’]m|\bthis is|\bje suis|\bici|\bc['’]est) (?P<name>{FULL})"
         r"(?=[.,;!?]| (?:from|de|at|and|et|here|speaking)\b|$)"
     ),
-    re.compile(rf"(?<!\w)(?:{TITLE}) (?P<name>{ONE})"),
+    re.compile(rf"(?<!\w)(?:{TITLE}|(?i:{LONG_TITLE})) (?P<name>{ONE})"),
     re.compile(rf"(?i:\b(?:{ROLE})),? (?P<name>{FULL})"),
     re.compile(rf"(?i:\b(?:first |last |full |sur|pré)?(?:name|nom))\s*[:=] ?(?P<name>{ONE})"),
     re.compile(rf"(?i:\b(?:{CLOSING}))\s?[,.!\n]\s*(?P<name>{ONE})\s*$"),

@@ -21,9 +21,7 @@ SHOWN = 5
 
 
 def import_(
-    logs: Annotated[
-        list[Path], typer.Argument(metavar="LOG...", help=".txt (a line each), .csv, .tsv or .jsonl; .gz.")
-    ],
+    logs: Annotated[list[Path], typer.Argument(metavar="LOG", help=".txt (a line each), .csv, .tsv or .jsonl; .gz.")],
     out: Annotated[
         Path, typer.Option("--out", "-o", metavar="FILE", help="Where the questions go: .jsonl, .csv or .yaml.")
     ] = Path("questions.jsonl"),
