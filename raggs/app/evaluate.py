@@ -43,7 +43,7 @@ class ProjectionRequest:
 
     Attributes:
         corpora: ``[SYSTEM=]PATH`` each: a configuration or a run directory, whose corpus the lists are of. Without a
-            name for all systems that have none of their own.
+            name for all systems that have none of their own; by the name golden that of labels in a file.
         rule: by which grades are earned.
     """
 
@@ -193,7 +193,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
         from raggs.app.projection import projected  # late: other evaluations open no corpus
 
         judgments, systems = projected(golden, judgments, systems, subject.projection)
-        names = GRADED if request.measures.condensed else PROJECTED
+        names = PROJECTED if names == GRADED and not request.measures.condensed else names
     scoring = _scoring(request, _Usual(names, DEFAULT_CUTOFF, always=False))
     report = make_report(judgments, systems, scoring, _analyses(request.analyses))
     return report.model_copy(update={"notes": (golden.lacks, *report.notes)}) if golden.lacks else report

@@ -6,7 +6,8 @@ the one a run searched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from raggs.config.models import RunConfig
 from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
+from raggs.golden.origin import Origin
 from raggs.golden.places import JudgedPlaces, judged_places
 from raggs.golden.projecting import USUAL, Projection, project_onto
 from raggs.golden.systems import System
@@ -25,8 +27,9 @@ from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
 from raggs.spans import Rule
 from raggs.text import did_you_mean
-from raggs.workshop import Workshop
+from raggs.workshop import OpenCorpus, Workshop
 
+GOLDEN = "golden"  # what --corpus calls the golden set
 NAME_IT = "--corpus CONFIG names the configuration whose corpus it is (SYSTEM=CONFIG for one system)"
 
 
@@ -42,11 +45,13 @@ def projected(
 
     Raises:
         UsageError: a corpus is named for no system.
-        NotFoundError, DataError: a system's corpus is not known or not what it searched; passages have no places, or
+        NotFoundError, DataError: a corpus is not known or not what was judged or searched; passages have no places, or
             other texts than were judged.
     """
     named = _named(asked.corpora, [system.name for system in systems])
-    places = judged_places(golden, judgments)
+    places = _judged(golden, judgments, named.get(GOLDEN), listen)
+    rule, scale = asked.rule, judgments.qrels.scale
+    rule = rule if scale.golden else replace(rule, proof=scale.relevant)
     made: dict[Path, Projection] = {}
     found = []
     for system in systems:
@@ -54,7 +59,7 @@ def projected(
         if path is None:
             raise DataError("says nothing of its corpus", where=system.source, remedy=NAME_IT)
         if path not in made:
-            made[path] = project_corpus(places, _config(path), asked.rule, listen)
+            made[path] = project_corpus(places, _config(path), rule, listen)
         found.append(replace(system, projection=_fitting(made[path], system)))
     return replace(judgments, doubt=None), found
 
@@ -67,16 +72,40 @@ def project_corpus(
     Raises:
         NotFoundError, DataError: the corpus cannot be read, has no places, or other texts than were judged.
     """
+    with _opened(config, listen) as corpus:
+        return project_onto(places, corpus.store, corpus.store.content_hash, corpus.place, rule)
+
+
+@contextmanager
+def _opened(config: RunConfig, listen: Listener) -> Iterator[OpenCorpus]:
+    """The corpus of a configuration; nobody is paid."""
     permit(config, ())
     workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
     try:
-        corpus = workshop.corpus(config.corpus)
-        return project_onto(places, corpus.store, corpus.store.content_hash, corpus.place, rule)
+        yield workshop.corpus(config.corpus)
     except NotFoundError as error:
         error.remedy = NAME_IT
         raise
     finally:
         workshop.close()
+
+
+def _judged(golden: GoldenSet, judgments: Judgments, path: Path | None, listen: Listener) -> JudgedPlaces:
+    """Where judged passages stand, by the set itself or by the corpus that was named for it.
+
+    Raises:
+        DataError: the corpus is not the one that was judged.
+    """
+    if path is None:
+        return judged_places(golden, judgments)
+    with _opened(_config(path), listen) as corpus:
+        if other := Origin(corpus.store.content_hash).other_corpus(judgments.origin):
+            raise DataError(
+                f"was judged on another corpus than {corpus.place} now is (content {other})",
+                where=golden.source,
+                remedy=f"--corpus {GOLDEN}=CONFIG names the configuration whose corpus was judged",
+            )
+        return judged_places(golden, judgments, corpus.store.get)
 
 
 def _fitting(projection: Projection, system: System) -> Projection:
@@ -95,7 +124,7 @@ def _fitting(projection: Projection, system: System) -> Projection:
 
 
 def _named(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
-    """The corpora by system; for all others by "".
+    """The corpora by system, of the golden set by `GOLDEN`; for all others by "".
 
     Raises:
         UsageError: there is no such system, or two corpora for one.
@@ -103,7 +132,7 @@ def _named(specs: Sequence[str], systems: Sequence[str]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for spec in specs:
         name, _, place = ("", "", spec) if Path(spec).exists() else spec.rpartition("=")
-        if name and name not in systems:
+        if name and name not in (GOLDEN, *systems):
             raise UsageError(f"--corpus {spec}: no system is called {name}", remedy=did_you_mean(name, systems))
         if name in found:
             raise UsageError(f"--corpus {spec}: a second corpus for {name or 'all'}", remedy="write SYSTEM=CONFIG")

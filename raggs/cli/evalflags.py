@@ -47,7 +47,7 @@ Corpora = Annotated[
     typer.Option(
         "--corpus",
         metavar="[SYSTEM=]CONFIG|RUN",
-        help="With --project: the corpus of lists that are no run directory. Repeatable.",
+        help="With --project: the corpus of lists that are no run directory; golden=CONFIG for labels. Repeatable.",
     ),
 ]
 Measures = Annotated[

@@ -7,7 +7,7 @@ place, they must share the text, or nothing is scored.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -21,6 +21,7 @@ from raggs.errors import DataError
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 
+Lookup = Callable[[Iterable[str]], Mapping[str, Passage]]
 SAME = "project onto a corpus of the same documents, or judge its passages anew"
 
 
@@ -169,35 +170,44 @@ class JudgedPlaces:
     canvas: Canvas
 
 
-def judged_places(golden: GoldenSet, judgments: Judgments) -> JudgedPlaces:
+def judged_places(golden: GoldenSet, judgments: Judgments, lookup: Lookup | None = None) -> JudgedPlaces:
     """The places of all passages that have a grade.
 
+    Args:
+        golden: whose pools hold the passages.
+        judgments: its grades.
+        lookup: gives passages of the corpus that was judged by id, where the set does not hold them.
+
     Raises:
+        NotFoundError: the corpus has no passage of an id.
         DataError: a judged passage has no place, or two of them have different texts at one.
     """
-    numbers = {qid: number for number, qid in enumerate(judgments.qrels.qids)}
-    canvas = Canvas(golden.source)
-    rows: list[tuple[int, int, Span]] = []
-    for query in golden.by_query("pool", "grades"):
-        passages = {passage.doc_id: passage for passage in query.pool}
-        for each in query.grades:
-            if each.grade is None:
-                continue
-            passage = passages.get(each.doc_id)
-            if passage is None or passage.span is None:
-                raise _no_place(golden, query.qid, each.doc_id)
+    qrels = judgments.qrels
+    rows = np.flatnonzero(qrels.grade >= 0)
+    ids = [name.decode() for name in qrels.docs.take(rows).tolist()]
+    wanted = set(ids)
+    passages = lookup(wanted) if lookup else _pooled(golden, wanted)
+    canvas, places = Canvas(golden.source), dict[str, Span]()
+    for row, doc_id in zip(rows.tolist(), ids, strict=True):
+        passage = passages.get(doc_id)
+        if passage is None or passage.span is None:
+            raise _no_place(golden, qrels.qids[qrels.query[row]], doc_id)
+        if doc_id not in places:
             canvas.paint(passage)
-            rows.append((numbers[query.qid], each.grade, passage.span))
-    if not rows:
-        raise _no_place(golden, next(iter(numbers), ""), "")
-    query_, grade, spans = zip(*rows, strict=True)
-    return JudgedPlaces(judgments, np.array(query_, dtype=np.int64), np.array(grade, dtype=np.int64), spans, canvas)
+            places[doc_id] = passage.span
+    return JudgedPlaces(judgments, qrels.query[rows], qrels.grade[rows], tuple(places[name] for name in ids), canvas)
+
+
+def _pooled(golden: GoldenSet, wanted: Collection[str]) -> dict[str, Passage]:
+    pools = (query.pool for query in golden.by_query("pool"))
+    return {passage.doc_id: passage for pool in pools for passage in pool if passage.doc_id in wanted}
 
 
 def _no_place(golden: GoldenSet, qid: str, doc_id: str) -> DataError:
-    what = f"query {qid}: the judged passage {doc_id} has no place in a document" if doc_id else "has no places"
     return DataError(
-        f"{what}, so its grade cannot be carried over to passages that are cut in another way",
+        f"query {qid}: the judged passage {doc_id} has no place in a document, so its grade cannot be carried over to "
+        "passages that are cut in another way",
         where=golden.source,
-        remedy="name a run directory whose corpus says where its passages stand (type folder, or a span each)",
+        remedy="name a run directory whose corpus says where its passages stand (type folder, or a span each); for "
+        "labels in a file name the configuration of their corpus by --corpus golden=CONFIG",
     )

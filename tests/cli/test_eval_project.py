@@ -9,9 +9,11 @@ import pytest
 import yaml
 from support.project import write_lines
 from support.scoring import means, raggs_eval, scored
+from typer.testing import CliRunner
 
 from raggs import load_config
 from raggs import run as run_config
+from raggs.cli.app import app
 
 WORDS = "amber brook cedar delta ember flint grove heron inlet jetty knoll larch maple noble otter pearl".split()  # noqa: SIM905
 TEXT = "".join(
@@ -155,6 +157,34 @@ def test_what_cannot_be_meant_is_refused(
     result = raggs_eval("-g", runs[0], "-r", subject, *words)
     assert result.exit_code == code, result.output
     assert said in result.stderr
+
+
+def test_labels_of_a_file_have_the_places_of_the_corpus_that_is_named_for_them(
+    runs: tuple[Path, Path], folder: Path, tmp_path: Path
+) -> None:
+    of_run = means(scored("-g", runs[0], "-r", runs[1], "--project"))
+    result = CliRunner().invoke(app, ["export", str(runs[0]), "--format", "jsonl", "--out", str(tmp_path / "out")])
+    assert result.exit_code == 0, result.output
+    exported = tmp_path / "out"
+    found = scored("-g", exported, "-r", runs[1], "--project", "--corpus", f"golden={folder / 'at100.yaml'}")
+    assert means(found) == of_run
+    other = raggs_eval("-g", exported, "-r", runs[1], "--project", "--corpus", f"golden={folder / 'at300.yaml'}")
+    assert other.exit_code == 5
+    assert "was judged on another corpus than" in other.stderr
+    bare = raggs_eval("-g", exported, "-r", runs[1], "--project")
+    assert "--corpus golden=CONFIG" in bare.stderr
+
+
+def test_labels_from_0_on_are_carried_over_for_measures_that_take_them(
+    runs: tuple[Path, Path], folder: Path, tmp_path: Path
+) -> None:
+    rows = [json.loads(line) for line in (runs[0] / "judge.jsonl").read_text().splitlines()]
+    lines = (f"{row['qid']} 0 {row['doc_id']} {int(row['grade'] >= 4)}\n" for row in rows)
+    (tmp_path / "qrels").write_text("".join(lines))
+    corpus = f"golden={folder / 'at100.yaml'}"
+    report = scored("-g", tmp_path / "qrels", "-r", runs[1], "--project", "--corpus", corpus, "--scale", "0-1")
+    assert report["systems"][0]["projection"]["proof"] == 1
+    assert means(report)["recall@10"] > 0.5
 
 
 def test_labels_without_places_are_refused(runs: tuple[Path, Path], tmp_path: Path) -> None:
