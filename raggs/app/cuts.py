@@ -10,7 +10,7 @@ from raggs.chunking.cutpage import cut_page
 from raggs.chunking.models import CutReport
 from raggs.chunking.showing import show_cuts as cuts_of
 from raggs.config.models import RunConfig
-from raggs.corpora.folder import FolderCorpus
+from raggs.corpora.cut import CutCorpus
 from raggs.errors import UsageError
 from raggs.pipeline.events import Listener, silent
 from raggs.workshop import Workshop
@@ -26,11 +26,11 @@ def show_cuts(
         page: where the same goes as a page of HTML, with the texts; None for nowhere.
 
     Raises:
-        UsageError: the corpus is no folder of files.
+        UsageError: the corpus has no documents.
         RaggsError: the folder, a file or a part of the chunker is not what it should be.
     """
     corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
-    if not isinstance(corpus, FolderCorpus):
+    if not isinstance(corpus, CutCorpus):
         raise UsageError(
             f"a corpus of type {config.corpus.type} is not cut: its passages are taken as they are",
             remedy="use a corpus of type folder",
@@ -43,5 +43,5 @@ def show_cuts(
         workshop.close()
     if page is not None:
         with disk(page, "choose another --html"):
-            write_atomic(page, cut_page(shown, file or corpus.config.path.name).encode())
+            write_atomic(page, cut_page(shown, file or Path(corpus.place).name).encode())
     return shown.report

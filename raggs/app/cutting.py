@@ -13,7 +13,7 @@ from raggs.app.estimate import HIDDEN
 from raggs.chunkers.paid import GUESS, PaidChunker
 from raggs.chunking.making import Foreseen, Made, foresee, make_cuts
 from raggs.config.models import RunConfig
-from raggs.corpora.folder import FolderCorpus
+from raggs.corpora.cut import CutCorpus
 from raggs.errors import UsageError
 from raggs.llm.credentials import require_keys
 from raggs.llm.prices import reasons
@@ -75,7 +75,7 @@ def make_paid_cuts(config: RunConfig, listen: Listener = silent, approve: Approv
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
-        UsageError: the corpus is no folder, or its chunker is not paid.
+        UsageError: the corpus has no documents, or its chunker is not paid.
         RaggsError: a key is missing, a provider refused, or the budget is used up; whatever was answered is kept.
     """
     if in_loop():
@@ -128,13 +128,13 @@ def line_of(stage: str, model: str, asked: Asked, workshop: Workshop, *, answer:
 
 
 @contextmanager
-def _opened(config: RunConfig, listen: Listener) -> Iterator[tuple[FolderCorpus, PaidChunker, Workshop]]:
+def _opened(config: RunConfig, listen: Listener) -> Iterator[tuple[CutCorpus, PaidChunker, Workshop]]:
     corpus = corpora.REGISTRY.of(config.corpus)(config.corpus)
-    spec = corpus.config.chunker if isinstance(corpus, FolderCorpus) else None
+    spec = corpus.named if isinstance(corpus, CutCorpus) else None
     workshop = Workshop(config.workspace, config.llm, config.budget, hear=listen)
     try:
         chunker = None if spec is None else workshop.chunker(spec)
-        if not isinstance(corpus, FolderCorpus) or not isinstance(chunker, PaidChunker):
+        if not isinstance(corpus, CutCorpus) or not isinstance(chunker, PaidChunker):
             raise UsageError(
                 "nobody is paid for the cuts of this corpus: they are made when it is read",
                 remedy="leave this step out, or name the chunker {type: llm} in corpus.chunker",

@@ -1,4 +1,4 @@
-"""What of a folder was cut where: each chunk's place and size, and what a cut does to the sentence that it falls into.
+"""What of a corpus was cut where: each chunk's place and size, and what a cut does to the sentence that it falls into.
 
 A cut tears a sentence where the line goes on behind it and no sentence ends before it.
 Nothing is embedded or written, unless the chunker itself needs an embedder.
@@ -15,7 +15,7 @@ import numpy as np
 from raggs.artifacts import Passage
 from raggs.chunkers.base import Document
 from raggs.chunking.models import ChunkRow, CutFile, CutReport
-from raggs.corpora.folder import FolderCorpus
+from raggs.corpora.cut import CutCorpus
 from raggs.errors import NotFoundError
 from raggs.text import did_you_mean, shorten
 from raggs.tokens import count_tokens
@@ -35,11 +35,10 @@ class Shown:
     documents: tuple[Document, ...]
 
 
-def show_cuts(corpus: FolderCorpus, file: str | None = None) -> Shown:
-    """How the files of a folder are cut.
+def show_cuts(corpus: CutCorpus, file: str | None = None) -> Shown:
+    """How the documents of a corpus are cut.
 
     Args:
-        corpus: the folder.
         file: one of them, by its path below the folder or the end of it; None for all.
 
     Raises:
@@ -57,11 +56,11 @@ def show_cuts(corpus: FolderCorpus, file: str | None = None) -> Shown:
     return Shown(report, tuple(read[name] for name in held))
 
 
-def _named(file: str, names: Sequence[str], corpus: FolderCorpus) -> str:
+def _named(file: str, names: Sequence[str], corpus: CutCorpus) -> str:
     found = [name for name in names if name == file] or [name for name in names if name.endswith(f"/{file}")]
     if len(found) != 1:
         problem = f"{file} is the name of {len(found)} files" if found else f"no file {file}"
-        raise NotFoundError(problem, where=corpus.config.path, remedy=did_you_mean(file, names))
+        raise NotFoundError(problem, where=corpus.place, remedy=did_you_mean(file, names))
     return found[0]
 
 

@@ -12,21 +12,22 @@ import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 from urllib.parse import quote
 
 from pydantic import AfterValidator, Field, model_validator
 
-from raggs import chunkers, documents
-from raggs.adapter import AdapterConfig, OneOf
+from raggs import documents
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Span
 from raggs.chunkers.base import Chunk, Chunker, ChunkerConfig, Document
 from raggs.chunkers.cutting import trimmed
 from raggs.chunkers.outline import Outline
 from raggs.chunkers.paid import PaidChunker
-from raggs.chunkers.paragraphs import ParagraphsChunker, heading_of
-from raggs.corpora.base import SHOWN, Corpus, LeftOut, hash_source
+from raggs.chunkers.paragraphs import heading_of
+from raggs.corpora.base import SHOWN, LeftOut, hash_source
+from raggs.corpora.cut import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
 from raggs.corpora.listing import Listing, list_files, reader_of, tell
 from raggs.documents.base import Reading
 from raggs.errors import RaggsError
@@ -45,7 +46,6 @@ def _relative(pattern: str) -> str:
 
 Pattern = Annotated[str, AfterValidator(_relative)]
 Breadcrumb = Literal["title", "text", "none"]
-MAX_WORDS = 200
 BETWEEN = " > "
 ONCE = ("*.txt", "*.md")  # what all suffixes meant when these were all
 
@@ -58,7 +58,7 @@ class FolderConfig(AdapterConfig):
     )
     exclude: Later[tuple[Pattern, ...]] = Field((), description="files and folders that are left out all the same")
     max_words: int = Field(MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named")
-    chunker: Later[Annotated[ChunkerConfig, OneOf(chunkers.REGISTRY)] | None] = Field(
+    chunker: Later[ChunkerSpec | None] = Field(
         None, description="how files are cut; null: whole paragraphs of up to `max_words` words"
     )
     breadcrumb: Later[Breadcrumb | None] = Field(
@@ -69,8 +69,7 @@ class FolderConfig(AdapterConfig):
 
     @model_validator(mode="after")
     def _one_size(self) -> Self:
-        if self.chunker is not None and self.max_words != MAX_WORDS:
-            raise ValueError("max_words is of no use beside a chunker; say it in the chunker {type: paragraphs}")
+        refuse_two_sizes(self.chunker, self.max_words)
         return self
 
     def recut(self, chunker: ChunkerConfig) -> FolderConfig:
@@ -78,7 +77,7 @@ class FolderConfig(AdapterConfig):
         return self.model_copy(update={"chunker": chunker, "max_words": MAX_WORDS})
 
 
-class FolderCorpus(Corpus):
+class FolderCorpus(CutCorpus):
     """Text, Markdown, rst, HTML and PDF files below a folder, cut into passages."""
 
     Config = FolderConfig
@@ -87,6 +86,14 @@ class FolderCorpus(Corpus):
     def __init__(self, config: AdapterConfig) -> None:
         super().__init__(config)
         self._warnings: list[str] = []
+
+    @property
+    def place(self) -> Path:
+        return self.config.path
+
+    @property
+    def named(self) -> ChunkerConfig | None:
+        return self.config.chunker
 
     def source_hash(self) -> str:
         """Over the files that count: their paths below the folder and their bytes."""
@@ -135,11 +142,7 @@ class FolderCorpus(Corpus):
                 self._warnings.append(f"{source}:{reading.line}: {reading.warning}")
 
     def documents(self) -> Iterator[Document]:
-        """Every file whole, in the same order: the text that spans count in.
-
-        Raises:
-            NotFoundError, DataError: as `passages`.
-        """
+        """Every file whole; see `CutCorpus.documents`."""
         for source, reading in self._read():
             yield _document(reading, source)
 
@@ -196,7 +199,7 @@ class FolderCorpus(Corpus):
 
     @cached_property
     def _chunker(self) -> Chunker:
-        return self.context.chunker(self.config.chunker or ParagraphsChunker.Config(max_words=self.config.max_words))
+        return self.cutter(self.config.max_words)
 
     def _listing(self) -> Listing:
         """

@@ -1,46 +1,89 @@
 """The language reference that ships inside CPython, as a demonstration corpus: nothing to download, known to all.
 
 `pydoc_data.topics` holds the texts behind ``help("yield")``. They differ from one version of Python to the next, so
-the content counts, not the version.
+the content counts, not the version. A topic is a document, written in reStructuredText.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from functools import cached_property, partial
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Span
-from raggs.chunkers.paragraphs import heading_of, pack_paragraphs
-from raggs.corpora.base import Corpus
+from raggs.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.chunkers.cutting import trimmed
+from raggs.chunkers.paragraphs import heading_of
+from raggs.corpora.cut import MAX_WORDS, ChunkerSpec, CutCorpus, refuse_two_sizes
+from raggs.documents.rst import RstReader, rst_blocks
 from raggs.errors import PrerequisiteError
 from raggs.hashing import hash_value
+from raggs.settings import Causes, Later
 
 
 class PydocConfig(AdapterConfig):
     type: Literal["pydoc"] = "pydoc"
-    max_words: int = Field(200, ge=20, description="words a passage holds at most")
+    max_words: int = Field(MAX_WORDS, ge=20, description="words a passage holds at most, where no chunker is named")
+    chunker: Later[ChunkerSpec | None] = Field(
+        None, description="how topics are cut; null: whole paragraphs of up to `max_words` words"
+    )
+
+    @model_validator(mode="after")
+    def _one_size(self) -> Self:
+        refuse_two_sizes(self.chunker, self.max_words)
+        return self
+
+    def recut(self, chunker: ChunkerConfig) -> PydocConfig:
+        """The same topics, cut in another way."""
+        return self.model_copy(update={"chunker": chunker, "max_words": MAX_WORDS})
 
 
-class PydocCorpus(Corpus):
+class PydocCorpus(CutCorpus):
     """CPython's own language reference (pydoc topics), some hundreds of passages."""
 
     Config = PydocConfig
     config: PydocConfig
 
+    @property
+    def place(self) -> str:
+        return "pydoc"
+
+    @property
+    def named(self) -> ChunkerConfig | None:
+        return self.config.chunker
+
+    def causes(self) -> Causes:
+        """Its own, and the chunker's with what tells it sections."""
+        found = self.own_causes()
+        if self.named is None:
+            return found
+        return {**found, "chunker": self._chunker.causes(), "sections": RstReader().causes()}
+
     def source_hash(self) -> str:
         """Over the texts of all topics, whatever the version of Python."""
         return hash_value(_topics())
 
+    def documents(self) -> Iterator[Document]:
+        """Every topic, by name."""
+        for topic, text in sorted(_topics().items()):
+            yield Document(text, topic, blocks=partial(rst_blocks, text))
+
     def passages(self) -> Iterator[Passage]:
         """See `Corpus.passages`; topic after topic by name, each with its span."""
-        for topic, text in sorted(_topics().items()):
+        for document in self.documents():
+            topic, text = document.source, document.text
             title = heading_of(text) or topic
-            for number, chunk in enumerate(pack_paragraphs(text, self.config.max_words), start=1):
-                span = Span(source=topic, start=chunk.start, end=chunk.end)
-                yield Passage(doc_id=f"{topic}#{number}", title=title, text=chunk.text, span=span)
+            for number, chunk in enumerate(self._chunker.chunk(document), start=1):
+                start, end = trimmed(text, (chunk.start, chunk.end))
+                span = Span(source=topic, start=start, end=end)
+                yield Passage(doc_id=f"{topic}#{number}", title=title, text=text[start:end], span=span)
+
+    @cached_property
+    def _chunker(self) -> Chunker:
+        return self.cutter(self.config.max_words)
 
 
 def _topics() -> dict[str, str]:

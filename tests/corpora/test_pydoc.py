@@ -10,7 +10,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
+from raggs.chunkers.token import TokenChunker
 from raggs.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.errors import PrerequisiteError
 
@@ -62,3 +64,26 @@ def test_the_texts_are_not_loaded_before_they_are_asked_for() -> None:
 
 def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
     return {}
+
+
+@pytest.mark.parametrize("chunker", [{"type": "markdown", "size": 100}, {"type": "recursive", "size": 100}])
+def test_a_chunker_cuts_the_topics(chunker: dict[str, Any]) -> None:
+    read = PydocCorpus(PydocConfig.model_validate({"chunker": chunker}))
+    texts = {each.source: each.text for each in read.documents()}
+    assert texts == topics
+    found = [passage for passage in read.passages() if passage.span and passage.span.source in ("yield", "with")]
+    assert len(found) > 2
+    assert all(texts[each.span.source][each.span.start : each.span.end] == each.text for each in found if each.span)
+    assert any(each.text.startswith('The "with" statement') for each in found)
+
+
+def test_causes_are_those_of_before_until_a_chunker_is_named() -> None:
+    plain = PydocCorpus(PydocConfig())
+    assert plain.causes() == {"type": "pydoc", "max_words": 200, "version": 1, "packages": {}}
+    cut = PydocCorpus(PydocConfig().recut(TokenChunker.Config(size=50)))
+    assert cut.causes()["chunker"] == TokenChunker(TokenChunker.Config(size=50)).causes()
+
+
+def test_two_sizes_are_one_too_many() -> None:
+    with pytest.raises(ValidationError, match="say it in the chunker"):
+        PydocConfig.model_validate({"max_words": 50, "chunker": {"type": "token"}})
