@@ -203,7 +203,7 @@ def open_questions(request: ChunkRequest, listen: Listener = silent) -> Mapping[
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:
     """Numbers, and "min"."""
-    words = split_names(given, "cutoff", "write 5, or min, or several: min,5,10")
+    words = split_names([each.lower() for each in given], "cutoff", "write 5, or min, or several: min,5,10")
     if wrong := next((word for word in words if word != MIN and not (word.isdecimal() and int(word) > 0)), None):
         raise UsageError(f"-k {wrong}: no number of chunks", remedy="write 5, or min, or several: min,5,10")
     return tuple(MIN if word == MIN else int(word) for word in words)

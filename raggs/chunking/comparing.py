@@ -22,7 +22,6 @@ from raggs.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, scor
 from raggs.text import clean_passage, clean_unicode, one_line
 from raggs.tokens import token_borders
 
-COMPARED = ("recall", "precision", "iou")
 TEST = "randomisation"
 MEGA = 1e6
 
@@ -185,7 +184,7 @@ def _comparisons(
 ) -> Iterator[ComparisonPart]:
     others = [name for name in scores if name != baseline]
     for cutoff in study.cutoffs:
-        for measure in COMPARED:
+        for measure in MEASURES:
             against = {name: scores[name][cutoff].values[measure] for name in others}
             every = compare_many(scores[baseline][cutoff].values[measure], against, seed=study.seed, tests=[TEST])
             for name, found in every.items():

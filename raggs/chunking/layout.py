@@ -12,11 +12,12 @@ from raggs.text import plural
 
 TITLES = {"recall": "recall", "precision": "precision", "iou": "IoU", "f1": "F1", "precision_omega": "precision_Ω"}
 SHOWN = ("recall", "precision", "precision_omega", "iou")  # on the screen
+COMPARED = ("recall", "precision", "iou")  # the same of differences
 
 
 def lay_out(report: ChunkReport, *, full: bool = False) -> Document:
     """The document; `full` with all measures."""
-    sections = (_chunkers(report), _against(report), _by_corpus(report))
+    sections = (_chunkers(report), _against(report, full), _by_corpus(report))
     return Document("Chunkers compared", _scores(report, full), tuple(filter(None, sections)), report.notes)
 
 
@@ -89,7 +90,7 @@ def _chunkers(report: ChunkReport) -> Section:
     return Section("Chunks", sentences, Table(head, rows))
 
 
-def _against(report: ChunkReport) -> Section | None:
+def _against(report: ChunkReport, full: bool) -> Section | None:
     if not report.comparisons:
         return None
     rows = tuple(
@@ -103,6 +104,7 @@ def _against(report: ChunkReport) -> Section | None:
             Cell(part.verdict),
         )
         for part in report.comparisons
+        if full or part.measure in COMPARED
     )
     head = ("system", "k", "measure", "difference in points", "p", "wins/ties/losses", "verdict")
     legend = (Legend("[ ]", "95 % interval, as a share"), Legend("p", "of a randomisation test, corrected by Holm"))
@@ -112,6 +114,8 @@ def _against(report: ChunkReport) -> Section | None:
 def _sentences(report: ChunkReport) -> Iterator[str]:
     grouped: dict[tuple[str, str], list[ComparisonPart]] = {}
     for part in report.comparisons:
+        if part.measure not in COMPARED:
+            continue
         grouped.setdefault((part.system, part.cutoff), []).append(part)
     for (system, cutoff), parts in grouped.items():
         told = ", ".join(f"{TITLES[part.measure]} {_points(part.difference)} ({part.verdict})" for part in parts)

@@ -23,7 +23,7 @@ from raggs.chunking.questions import place_questions
 from raggs.chunking.writers import write_files
 from raggs.errors import DataError
 from raggs.evaluation.writers import markdown
-from raggs.spans import Cutoff
+from raggs.spans import MEASURES, Cutoff
 
 WORDS = ("red", "green", "blue", "grey")
 DOCUMENTS = Documents(Path("docs"), ("a.md", "b.md"), ("red red. green green.", "blue blue. grey. red red."))
@@ -118,7 +118,7 @@ def test_means_are_over_all_questions_and_by_document() -> None:
 
 def test_others_meet_the_baseline_on_the_same_questions() -> None:
     found = {part.measure: part for part in compared().comparisons}
-    assert set(found) == {"recall", "precision", "iou"}
+    assert set(found) == set(MEASURES)
     assert (found["recall"].wins, found["recall"].ties, found["recall"].losses) == (0, 3, 0)
     assert found["precision"].losses == 2
     assert found["precision"].verdict == "unresolvable"  # three questions prove nothing

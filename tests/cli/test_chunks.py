@@ -51,6 +51,25 @@ def test_chunkers_are_compared_and_the_files_named(folder: Path) -> None:
     assert str(folder / "out" / "chunks.md") in result.stdout
 
 
+def test_what_is_asked_for_in_one_command_is_all_there(folder: Path) -> None:
+    """Two embedders, a list of chunkers, three cutoffs: by system, by document, in time, against the baseline."""
+    given = "recursive:20,recursive:40:overlap=20,cluster:60"
+    result = run(folder, "--embedders", "wordllama,wordllama:64", "-k", "Min,5,10", chunkers=given)
+    assert result.exit_code == 0, result.output
+    report = json.loads((folder / "out" / "chunks.json").read_text())
+    systems = {(part["system"], part["cutoff"]) for part in report["systems"]}
+    assert {cutoff for _, cutoff in systems} == {"min", "5", "10"} and len(systems) == 3 * 2 * 3
+    measures = {"recall", "precision", "iou", "f1", "precision_omega"}
+    assert all(part["scores"].keys() == part["by_corpus"]["pets.md"].keys() == measures for part in report["systems"])
+    assert {(part["measure"], part["verdict"] is not None) for part in report["comparisons"]} == {
+        (measure, True) for measure in measures
+    }
+    assert all(part["seconds"] > 0 for part in report["chunkers"])
+    page = (folder / "out" / "chunks.md").read_text()
+    assert "F1" in page and "F1" not in result.stdout, "the screen has the report's four"
+    assert "cluster:60 wordllama:64 against recursive:20 wordllama, k min" in result.stdout
+
+
 def test_the_report_as_json_has_the_scores(folder: Path) -> None:
     report = json.loads(run(folder, "--json", "-k", "1", "--unit", "tokens").stdout)
     first = report["systems"][0]
