@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from raggs import retrievers
 from raggs.app.estimate import Answers, learned
 from raggs.app.services import RunServices
 from raggs.artifacts import Passage
@@ -18,8 +19,9 @@ from raggs.questions.base import Text
 from raggs.questions.records import SampleRecord
 from raggs.questions.sample import STAGE as SAMPLE
 from raggs.stages.base import Work
-from raggs.workshop import Asker, Task
+from raggs.workshop import Asker, Retriever, Task
 
+FILE = "runfile"  # the retriever that reads a file of hits, which has none for questions that are new
 EARLIER = 20  # tokens of an earlier question
 EXCERPTS = 2  # of a question
 EXCERPT = 60  # tokens of an excerpt
@@ -43,8 +45,21 @@ class QuestionWorld(RunServices):
         """Who asks."""
         return self.workshop.asker(self.config.questions.ask.asker)
 
+    @cached_property
+    def systems(self) -> Mapping[str, Retriever]:
+        """The retrievers of the configuration that pay nobody, and do not read what others have found."""
+        paid = bool(self.embedder and self.embedder.models)
+        specs = []
+        for spec in self.config.retrieve.retrievers:
+            kind = retrievers.REGISTRY.of(spec)
+            if not (kind.paid(spec) or spec.type == FILE or (kind.needs_vectors(spec) and paid)):
+                specs.append(spec)
+        return self.workshop.retrievers(specs, self.passages, (), self.embedder)
+
     def causes(self, part: str, task: Task | None = None) -> object:
-        """As `RunServices.causes`, and of "documents" and "asker"."""
+        """As `RunServices.causes`, and of "documents", "asker" and "systems"."""
+        if part == "systems":
+            return {name: system.causes() for name, system in self.systems.items()}
         if part == "documents":
             return hash_value([[each.source, each.start, each.doc_id, each.text] for each in self.documents])
         return self.asker.causes() if part == "asker" else super().causes(part, task)

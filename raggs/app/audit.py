@@ -21,11 +21,17 @@ from raggs.manifests.audit import Finding, notes, unfinished
 from raggs.manifests.audit import audit as findings_of
 from raggs.manifests.findings import MANIFEST
 from raggs.manifests.opened import open_run
+from raggs.questions import QUESTIONS
 
 # What no run directory can prove by itself.
 UNCHECKED = (
     "whether the corpus and the questions still are what the run read",
     "what the judge answered (its answers are taken as recorded; what was made of them is derived again)",
+)
+
+OF_QUESTIONS = (
+    "whether the documents still are what the run read",
+    "what the asker and the embedder gave (their answers and cosines are taken as recorded)",
 )
 
 
@@ -46,7 +52,7 @@ class Audit:
     records: int
     unchecked: tuple[str, ...] = UNCHECKED
     notes: tuple[str, ...] = ()
-    of: Literal["run", "sweep"] = "run"
+    of: Literal["run", "questions", "sweep"] = "run"
     unfinished: tuple[str, ...] = ()
 
     @property
@@ -79,6 +85,8 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         return Audit((Finding(MANIFEST, error.line, error.message), *outside), 0)
     meant = [] if lock is None else [*goldenlock.lock_findings(run, lock)]
     lies = (*found, *copies.findings, *meant, *outside)
+    if run.pipeline is QUESTIONS:
+        return Audit(lies, rows, OF_QUESTIONS, tuple(notes(run)), "questions", unfinished(run))
     return Audit(lies, rows, (*UNCHECKED, *copies.unchecked), tuple(notes(run)), unfinished=unfinished(run))
 
 

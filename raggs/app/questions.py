@@ -9,16 +9,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from raggs.app.addresses import permit
 from raggs.app.asking import QuestionWorld, estimate_questions
 from raggs.app.run import run_folder
 from raggs.artifacts import Query
 from raggs.askers.base import Kind
+from raggs.asking import DIFFICULTIES, LeakageSummary, difficulties, summarise_leakage
+from raggs.asking.difficulty import Level
 from raggs.atomic import disk, write_atomic
 from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig
@@ -56,6 +60,10 @@ class Made:
         asked, kept: questions.
         rejected: by reason, how many went.
         kinds: by kind, how many are kept.
+        parts: how many of them are for choosing (dev) and for reporting (test).
+        difficulties: how many of them are easy, medium, hard or found by none of the systems; empty if not measured.
+        leakage: how far they copy what answers them.
+        systems: that were asked how hard the questions are.
         usd: what the run has cost in all.
         asker: who asked.
         note: what whoever reads scores over the questions must know.
@@ -68,6 +76,10 @@ class Made:
     kept: int
     rejected: Mapping[str, int]
     kinds: Mapping[str, int]
+    parts: Mapping[str, int]
+    difficulties: Mapping[str, int]
+    leakage: LeakageSummary
+    systems: int
     usd: float
     asker: str
     note: str
@@ -182,6 +194,7 @@ def _made(runner: Runner, stopped: BudgetSpent | None) -> Made:
     run = OpenedRun(runner.store, runner.store.manifest())
     kinds = _kinds(run)
     records = list(run.typed("filter", FilterRecord))
+    kept = [record for record in records if record.kept]
     services = runner.services
     if not isinstance(services, QuestionWorld):
         raise TypeError("a runner of another pipeline")
@@ -189,14 +202,29 @@ def _made(runner: Runner, stopped: BudgetSpent | None) -> Made:
         run=run,
         files=(),
         asked=len(records),
-        kept=sum(record.kept for record in records),
+        kept=len(kept),
         rejected=dict(Counter(record.rejected for record in records if record.rejected).most_common()),
-        kinds=dict(Counter(kinds[record.qid] for record in records if record.kept).most_common()),
+        kinds=dict(Counter(kinds[record.qid] for record in kept).most_common()),
+        parts=dict(Counter(record.part for record in kept).most_common()),
+        difficulties=_counted(difficulty_of(each, len(services.systems)) for each in kept if each.found_by is not None),
+        leakage=summarise_leakage([record.leakage for record in kept if record.leakage is not None]),
+        systems=len(services.systems),
         usd=costs(run.store).total.usd,
         asker=services.asker.name,
         note=services.asker.NOTE,
         stopped=stopped,
     )
+
+
+def difficulty_of(record: FilterRecord, systems: int) -> Level:
+    """How hard a question is that some systems were asked."""
+    found = len(record.found_by or ())
+    return difficulties(np.arange(max(1, systems))[None, :] < found)[0].level
+
+
+def _counted(levels: Iterable[Level]) -> dict[str, int]:
+    counts = Counter(levels)
+    return {level: counts[level] for level in DIFFICULTIES if counts[level]}
 
 
 def _write(made: Made, out: Path) -> Made:
@@ -230,6 +258,10 @@ def _queries(made: Made) -> Iterator[Query]:
             "made": made.note,
             "source": sample.windows[0].source,
             "relevance": record.relevance,
+            "leakage": record.leakage,
+            "difficulty": None if record.found_by is None else difficulty_of(record, made.systems),
+            "found_by": ", ".join(record.found_by or ()),
+            "split": record.part,
         }
         yield Query(
             qid=record.qid,

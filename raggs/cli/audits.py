@@ -93,11 +93,18 @@ def _refuse(run: Path, found: Audit) -> None:
     raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy)
 
 
+DERIVED = {
+    "run": "merge, judge, prune and rank",
+    "questions": "verify and filter (its cosines as recorded)",
+    "sweep": "scores, waiting and choice",
+}
+
+
 def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
     from raggs.text import plural
 
     records = plural(found.records, "record")
-    again = "merge, judge, prune and rank" if found.of == "run" else "scores, waiting and choice"
+    again = DERIVED[found.of]
     say(f"{run}: {records} checked; {again} derived again: all as the manifest says")
     for note in found.notes:
         say(f"note: {note}")

@@ -162,6 +162,9 @@ def made_json(made: Made) -> str:
             "kept": made.kept,
             "rejected": made.rejected,
             "types": made.kinds,
+            "splits": made.parts,
+            "difficulty": made.difficulties,
+            "leakage": None if not made.leakage.count else made.leakage.mean,
             "asker": made.asker,
             "made": made.note,
             "usd": made.usd,
@@ -180,6 +183,13 @@ def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) 
         say("gone: " + ", ".join(f"{count:,} {reason}" for reason, count in made.rejected.items()))
     if made.kinds:
         say("types: " + ", ".join(f"{count:,} {kind}" for kind, count in made.kinds.items()))
+    if made.difficulties:
+        counts = ", ".join(f"{count:,} {level}" for level, count in made.difficulties.items())
+        say(f"difficulty, by {plural(made.systems, 'system')}: {counts}")
+    if made.kept:
+        say("split: " + ", ".join(f"{count:,} {part}" for part, count in made.parts.items()))
+    if made.leakage.warning:
+        say(made.leakage.warning)
     if made.usd:
         each = "" if made.usd_each is None else f", ${made.usd_each:,.4f} a question kept"
         say(f"${made.usd:,.4f} spent{each}")

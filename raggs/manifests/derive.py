@@ -1,7 +1,8 @@
 """What the artifacts of a run must hold, derived again from the artifacts before them. Nobody is asked.
 
 Merge and prune are computed once more; judge with the answers that it recorded (see `regrade`); rank by replaying the
-journal. Each stage gets the few services that it asks for, and no others.
+journal. Of the pipeline that makes questions, verify is computed once more, and filter but for its cosines. Each stage
+gets the few services that it asks for, and no others.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
 from raggs.manifests.regrade import regraded
+from raggs.questions.filter import FilterConfig, rederived
+from raggs.questions.verify import verified
 from raggs.stages import merge, prune
 from raggs.stages.base import Work
 from raggs.stages.judge import JudgeConfig
@@ -88,8 +91,23 @@ def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
         problem(f"query {qid} is not in prune.jsonl")
 
 
+def _verified(work: Work, _params: Params, _problem: Problem) -> Iterator[Record]:
+    return verified(work)
+
+
+def _filtered(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
+    return rederived(work, parameters(FilterConfig, "filter", params))
+
+
 DERIVATIONS: Mapping[str, Callable[[Work, Params, Problem], Iterator[Record]]] = MappingProxyType(
-    {"merge": _merged, "judge": _judged, "prune": _pruned, "rank": _ranked}
+    {
+        "merge": _merged,
+        "judge": _judged,
+        "prune": _pruned,
+        "rank": _ranked,
+        "verify": _verified,
+        "filter": _filtered,
+    }
 )
 
 

@@ -3,7 +3,7 @@
 Windows of the documents are chosen, somebody makes a question of each, its excerpts are looked for word for word, and
 duplicates and excerpts that are about something else go.
 
-Imports: stages, askers, embedders, asking, leaves.
+Imports: stages, askers, retrievers, embedders, indexes, asking, leaves.
 """
 
 from __future__ import annotations

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from raggs.askers.base import Asker
+from raggs.retrievers.base import Retriever
 from raggs.stages.base import Services
 
 
@@ -34,3 +35,7 @@ class QuestionServices(Services, Protocol):
     def documents(self) -> Sequence[Text]: ...
     @property
     def asker(self) -> Asker: ...
+    @property
+    def systems(self) -> Mapping[str, Retriever]:
+        """Retrievers that cost nothing, by which questions are told hard from easy."""
+        ...

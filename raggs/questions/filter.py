@@ -1,48 +1,61 @@
 """Stage 4: of questions that are the same the earlier one stays; those with an excerpt about something else go.
 
 Thresholds are cosines, and belong to an embedder and a corpus: those of Chroma's report, which are the defaults, are
-of OpenAI's text-embedding-3-large.
+of OpenAI's text-embedding-3-large; the embedder that comes with raggs has its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
+from typing import Annotated
 
 import numpy as np
 from pydantic import Field
 
-from raggs.arrays import shortest_float
-from raggs.asking import Thresholds, duplicates, irrelevant
+from raggs.arrays import Vectors, shortest_float
+from raggs.asking import Thresholds, duplicates, irrelevant, part_of
 from raggs.asking.filters import DEFAULT, excerpt_cosines
 from raggs.embedders.base import Embedder
 from raggs.errors import PrerequisiteError
 from raggs.questions.base import QuestionServices
+from raggs.questions.measuring import finders, leakages
 from raggs.questions.records import FilterRecord, SampleRecord, VerifyRecord
 from raggs.settings import Causes, Settings
 from raggs.stages.base import StageOf, Work
+
+# What takes 20 and 1 of the 472 questions that the report kept (benchmarks/thresholds.py); others have the report's.
+OF_EMBEDDERS: Mapping[str, Thresholds] = {"wordllama": Thresholds(excerpt=0.15, duplicate=0.85)}
+
+
+Cosine = Annotated[float, Field(ge=-1, le=1)]
 
 
 class ThresholdSettings(Settings):
     """Cosines of a corpus."""
 
-    excerpt: float = Field(DEFAULT.excerpt, ge=-1, le=1, description="below it an excerpt is not about its question")
-    duplicate: float = Field(DEFAULT.duplicate, ge=-1, le=1, description="above it two questions are the same")
+    excerpt: Cosine | None = Field(None, description="below it an excerpt is not about its question; null: as above it")
+    duplicate: Cosine | None = Field(None, description="above it two questions are the same; null: as above it")
 
 
 class FilterConfig(Settings):
     """Which questions are kept."""
 
-    excerpt: float = Field(
-        DEFAULT.excerpt, ge=-1, le=1, description="a question goes if its cosine with one of its excerpts is lower"
+    excerpt: Cosine | None = Field(
+        None, description="a question goes if its cosine with one of its excerpts is lower; null: 0.41, wordllama 0.15"
     )
-    duplicate: float = Field(
-        DEFAULT.duplicate, ge=-1, le=1, description="a question goes if its cosine with an earlier one is higher"
+    duplicate: Cosine | None = Field(
+        None, description="a question goes if its cosine with an earlier one is higher; null: 0.7, wordllama 0.85"
     )
     corpora: Mapping[str, ThresholdSettings] = Field(
         default_factory=dict,
         description="other thresholds for some documents, by their name, their name without its ending, or a folder",
     )
+    k: int = Field(
+        10, ge=0, description="passages among which a system finds an excerpt, for the difficulty; 0: not measured"
+    )
+    dev: float = Field(0.5, ge=0, le=1, description="share of the questions that are for choosing (dev), not reporting")
+    seed: int = Field(0, description="of the split into dev and test")
 
 
 class Filter(StageOf[FilterConfig, QuestionServices]):
@@ -52,25 +65,82 @@ class Filter(StageOf[FilterConfig, QuestionServices]):
     RECORD = FilterRecord
 
     def causes(self, config: FilterConfig, services: QuestionServices) -> Causes:
-        return {"embedder": services.causes("embedder")}
+        found: Causes = {"embedder": services.causes("embedder")}
+        if config.k:
+            found |= {"corpus": services.causes("corpus"), "systems": services.causes("systems")}
+        return found
 
     def run(self, work: Work, config: FilterConfig, services: QuestionServices) -> Iterator[FilterRecord]:
         samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
         records = list(work.read("verify", VerifyRecord))
         sound = [record for record in records if record.rejected is None]
-        limits = [thresholds_of(samples[record.qid].windows[0].source, config) for record in sound]
-        measured = {record.qid: record for record in _measured(sound, limits, _embedder(services))}
-        yield from (measured.get(record.qid) or _gone(record) for record in records)
+        usual = usual_thresholds(_embedder(services).config.type, config)
+        limits = [thresholds_of(samples[record.qid].windows[0].source, usual, config) for record in sound]
+        vectors = _embedder(services).embed_queries([record.question or "" for record in sound])
+        measured = {record.qid: record for record in _measured(sound, vectors, limits, _embedder(services))}
+        found = self._found(sound, vectors, samples, config, services)
+        copied = leakages(sound, samples)
+        for record in records:
+            told = measured.get(record.qid) or _gone(record)
+            told = told.model_copy(update={"found_by": found.get(record.qid) if told.kept else None})
+            yield _placed(told, samples[record.qid], copied, config)
         work.progress(len(records), len(records))
 
+    @staticmethod
+    def _found(
+        records: Sequence[VerifyRecord],
+        vectors: Vectors,
+        samples: Mapping[str, SampleRecord],
+        config: FilterConfig,
+        services: QuestionServices,
+    ) -> dict[str, tuple[str, ...]]:
+        systems = services.systems if config.k and records else {}
+        if not systems:
+            return {}
+        identity = _embedder(services).identity
+        return finders(records, vectors, samples, systems, services.passages, config.k, identity)
 
-def thresholds_of(source: str, config: FilterConfig) -> Thresholds:
+
+def rederived(work: Work, config: FilterConfig) -> Iterator[FilterRecord]:
+    """The records that the stage must have written, of which cosines and systems are taken as recorded."""
+    samples = {sample.qid: sample for sample in work.read("sample", SampleRecord)}
+    verified = list(work.read("verify", VerifyRecord))
+    copied = leakages([record for record in verified if record.rejected is None], samples)
+    for record, told in zip(verified, work.read("filter", FilterRecord), strict=True):
+        base = _gone(record)
+        if record.rejected is None:
+            update = {"question": record.question, "references": record.references, "kept": told.rejected is None}
+            base = told.model_copy(update={"qid": record.qid, **update})
+        yield _placed(base, samples[record.qid], copied, config)
+
+
+def _placed(
+    record: FilterRecord, sample: SampleRecord, copied: Mapping[str, float], config: FilterConfig
+) -> FilterRecord:
+    """A record with what follows from its window and its words."""
+    window = sample.windows[0]
+    part = part_of(f"{window.source}:{window.start}", config.seed, config.dev)
+    return record.model_copy(update={"part": part, "leakage": copied.get(record.qid) if record.kept else None})
+
+
+def usual_thresholds(embedder: str, config: FilterConfig) -> Thresholds:
+    """The thresholds of documents that have none of their own: those set, else those of an embedder's type."""
+    return _set(OF_EMBEDDERS.get(embedder, DEFAULT), config.excerpt, config.duplicate)
+
+
+def thresholds_of(source: str, usual: Thresholds, config: FilterConfig) -> Thresholds:
     """The thresholds of a document: its own, those of a folder that it lies in, or the usual ones."""
     path = PurePosixPath(source)
     for name in (source, str(path.with_suffix("")), *map(str, path.parents)):
-        if name in config.corpora:
-            return Thresholds(config.corpora[name].excerpt, config.corpora[name].duplicate)
-    return Thresholds(config.excerpt, config.duplicate)
+        if own := config.corpora.get(name):
+            return _set(usual, own.excerpt, own.duplicate)
+    return usual
+
+
+def _set(usual: Thresholds, excerpt: float | None, duplicate: float | None) -> Thresholds:
+    return Thresholds(
+        usual.excerpt if excerpt is None else excerpt, usual.duplicate if duplicate is None else duplicate
+    )
 
 
 def _embedder(services: QuestionServices) -> Embedder:
@@ -93,12 +163,11 @@ def _gone(record: VerifyRecord) -> FilterRecord:
 
 
 def _measured(
-    records: Sequence[VerifyRecord], limits: Sequence[Thresholds], embedder: Embedder
+    records: Sequence[VerifyRecord], questions: Vectors, limits: Sequence[Thresholds], embedder: Embedder
 ) -> Iterator[FilterRecord]:
     """What is kept of sound questions: first those go that an excerpt does not fit, then those that repeat others."""
     if not records:
         return
-    questions = embedder.embed_queries([record.question or "" for record in records])
     owner = [number for number, record in enumerate(records) for _ in record.references]
     texts = [reference.text for record in records for reference in record.references]
     excerpts = embedder.embed(texts) if texts else np.zeros((0, questions.shape[1]), dtype=np.float32)

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from raggs.artifacts import Frozen, Identifier, Record, Reference
 from raggs.askers.base import Kind, Style
+from raggs.asking import Part
 
 Reason = Literal[
     "no answer", "not verbatim", "no excerpt", "not unanswerable", "one-sided", "duplicate", "off the question"
@@ -73,6 +74,13 @@ class FilterRecord(Record):
     )
     nearest: Identifier | None = Field(None, description="the earlier question that it repeats")
     similarity: float | None = Field(None, ge=-1, le=1, description="cosine with that one")
+    leakage: float | None = Field(
+        None, ge=0, le=1, description="how far it copies the rare words of its excerpts; 1: all of them"
+    )
+    found_by: tuple[str, ...] | None = Field(
+        None, description="the systems that find one of its excerpts; null where none was asked"
+    )
+    part: Part = Field("dev", description="dev: to choose by; test: to report on; all questions of a window in one")
 
 
 ARTIFACTS: dict[str, type[Record]] = {

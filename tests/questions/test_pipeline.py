@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.asking import make_config, make_documents, misplaced, read_questions, rows
+from support.forging import edit_file
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -85,7 +86,25 @@ def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
     assert "filter would not run again" in raggs("why", run, "filter")
     assert "no stage 'judge'" in refused("why", run, "judge")
     assert "No language model was asked" in raggs("cost", run)
-    raggs("audit", run)
+    assert "verify and filter (its cosines as recorded) derived again" in raggs("audit", run)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "told"),
+    [
+        ("filter.jsonl", b'"kept":false,"rejected":"duplicate"', b'"kept":true,"rejected":null', "filter.jsonl"),
+        ("filter.jsonl", b"What ", b"Who ", "filter.jsonl"),
+        ("filter.jsonl", b'"part":"dev"', b'"part":"test"', "part is 'test', derived again it is 'dev'"),
+        ("verify.jsonl", b'"start":', b'"start":1', "verify.jsonl"),
+        ("ask.jsonl", b"What ", b"Who ", "verify.jsonl"),
+    ],
+)
+def test_an_audit_finds_what_was_put_in(tmp_path: Path, file: str, old: bytes, new: bytes, told: str) -> None:
+    config = make_config(tmp_path)
+    raggs("questions", "--config", config, "--n", 60)
+    run = tmp_path / "runs" / "demo.questions"
+    edit_file(run, file, lambda data: data.replace(old, new, 1), reseal=True)
+    assert told in refused("audit", run, code=5)
 
 
 @pytest.mark.parametrize("ending", ["yaml", "csv"])

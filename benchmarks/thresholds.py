@@ -1,0 +1,51 @@
+"""Which thresholds of an embedder keep the questions that Chroma's report kept? Percentiles of their cosines.
+
+    python benchmarks/thresholds.py QUESTIONS.csv [--embedder wordllama]
+
+Each of its 472 questions passed the report's thresholds under text-embedding-3-large, so those of another embedder
+should let nearly all of them pass: the 5th percentile of the lowest cosine with an excerpt, the 99th of the highest
+with an earlier question. Beside it the cosines of questions with excerpts of others, which should go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from raggs import embedders, queries
+from raggs.chunking.specs import parse_spec
+from raggs.embedders.base import EmbedderConfig
+from raggs.queries.base import format_of
+from raggs.workshop import Workshop, open_queries
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--embedder", default="wordllama")
+    options = parser.parse_args()
+    config = queries.REGISTRY.load(format_of(options.questions)).Config.model_validate({"path": options.questions})
+    found = list(open_queries(config).values())
+    with tempfile.TemporaryDirectory() as folder:
+        embedder = Workshop(Path(folder)).embedder(parse_spec(options.embedder, embedders.REGISTRY, EmbedderConfig))
+        questions = embedder.embed_queries([query.text for query in found])
+        excerpts = embedder.embed([reference.text for query in found for reference in query.references])
+    owner = np.array([number for number, query in enumerate(found) for _ in query.references])
+    cosines = questions @ excerpts.T
+    own = owner[None, :] == np.arange(len(found))[:, None]
+    lowest = np.where(own, cosines, np.inf).min(axis=1)
+    nearest = np.tril(questions @ questions.T, -1)[1:].max(axis=1)
+    tell("lowest cosine with an excerpt", lowest, (1, 5, 10, 50))
+    tell("cosine with excerpts of others", cosines[~own], (50, 90, 99))
+    tell("highest cosine with an earlier question", nearest, (50, 90, 95, 99))
+
+
+def tell(what: str, values: np.ndarray, percentiles: tuple[int, ...]) -> None:
+    print(what + ": " + ", ".join(f"p{each} {np.percentile(values, each):.3f}" for each in percentiles))
+
+
+if __name__ == "__main__":
+    main()
