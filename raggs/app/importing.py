@@ -31,6 +31,7 @@ from raggs.workshop import Workshop
 
 NEAR = 0.92  # WordLlama's cosine above which two questions are one
 STEP = 5000
+SHARE = 0.05
 NO_TEXT = "no text"
 
 
@@ -191,11 +192,12 @@ def _read(request: ImportRequest) -> _Read:
 def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
     """Each distinct text set aside, masked or left as it is."""
     told = _Sorted()
+    spoken = {text: request.language or detect_language(text) for text in read.asked}
+    usual = _usual(Counter(spoken.values()))
     for number, (text, count) in enumerate(read.asked.items()):
         if number % STEP == 0:
             listen(Building("personal data", number, len(read.asked)))
-        language = request.language or detect_language(text)
-        found = [each for each in personal_data(text, language) if each.kind not in request.allow]
+        found = [each for each in personal_data(text, spoken[text], *usual) if each.kind not in request.allow]
         asked = Asked(text, read.lines[text], count)
         if not found:
             told.sound.append(asked)
@@ -206,6 +208,14 @@ def _sort(read: _Read, request: ImportRequest, listen: Listener) -> _Sorted:
             told.flagged.append(asked)
             told.kinds[text] = _kinds(found)
     return told
+
+
+def _usual(languages: Counter[str]) -> list[str]:
+    """The languages of at least a twentieth of the texts: whoever writes in one may have a phone where another is
+    spoken.
+    """
+    total = languages.total()
+    return [language for language, count in languages.most_common() if count >= SHARE * total]
 
 
 def _kinds(found: Sequence[Personal]) -> tuple[Kind, ...]:

@@ -96,15 +96,17 @@ NAMES = (
 SIGNATURE = NAMES[-1]
 
 
-def personal_data(text: str, language: str = "en") -> tuple[Personal, ...]:
+def personal_data(text: str, *languages: str) -> tuple[Personal, ...]:
     """The personal data in a text, in its order; no two overlap.
 
     Args:
-        language: ISO 639-1 code, for the regions of phone numbers; those with a country's code are found in any.
+        languages: ISO 639-1 codes, its own and those of its surroundings, for the regions of phone numbers; those with
+            a country's code are found in any.
     """
     found: list[Personal] = []
+    finders = _finders(languages)
     for kind in KINDS:
-        for start, end in _finders(language)[kind](text):
+        for start, end in finders[kind](text):
             if start < end and not any(each.start < end and start < each.end for each in found):
                 found.append(Personal(start, end, kind))
     return tuple(sorted(found))
@@ -120,14 +122,14 @@ def masked(text: str, found: Collection[Personal]) -> str:
 Places = Iterator[tuple[int, int]]
 
 
-def _finders(language: str) -> dict[Kind, Callable[[str], Places]]:
+def _finders(languages: Collection[str]) -> dict[Kind, Callable[[str], Places]]:
     return {
         "email": _emails,
         "iban": _ibans,
         "card": lambda text: _checked(CARD, text, is_card),
         "ssn": _ssns,
         "ip": _addresses,
-        "phone": lambda text: _phones(text, REGIONS.get(language, ())),
+        "phone": lambda text: _phones(text, [region for each in languages for region in REGIONS.get(each, ())]),
         "name": _names,
     }
 
@@ -180,7 +182,7 @@ def _phones(text: str, regions: Collection[str]) -> Places:
         return
     from phonenumbers import Leniency, PhoneNumberMatcher  # late: few texts have so many digits
 
-    for region in (*regions, *(() if regions else ("ZZ",))):
+    for region in dict.fromkeys(regions or ("ZZ",)):
         for match in PhoneNumberMatcher(text, region, leniency=Leniency.VALID):
             yield match.start, match.end
 

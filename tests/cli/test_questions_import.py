@@ -122,3 +122,11 @@ def test_files_that_exist_stay_unless_forced(folder: Path) -> None:
     assert result.exit_code == 2 and "pass --force" in result.stderr
     assert (folder / "questions.jsonl").read_text() == "mine\n"
     assert run("users.txt", "--force").exit_code == 0
+
+
+def test_a_phone_number_is_known_where_the_log_is_at_home(folder: Path) -> None:
+    french = "Comment changer mon adresse de livraison ?\nPourquoi ma commande est en retard ?\n"
+    Path("fr.txt").write_text(french + "please call me on 06 12 34 56 78 about it\n")
+    assert json.loads(run("fr.txt", "--json").stdout)["flagged"]["phone"] == 1
+    Path("en.txt").write_text("how do I change it\nplease enter 06 12 34 56 78 in the field\n")
+    assert "phone" not in json.loads(run("en.txt", "--json", "--force").stdout)["flagged"]
