@@ -15,6 +15,7 @@ from raggs.app.cutting import line_of, lines_of
 from raggs.chunkers.base import Chunker, ChunkerContext
 from raggs.chunkers.embedding import EmbeddingChunker
 from raggs.chunkers.paid import PaidChunker
+from raggs.chunking.comparing import chunks_read, questions_read
 from raggs.chunking.documents import Documents, read_documents
 from raggs.chunking.making import foresee
 from raggs.llm.rehearsal import Rehearsal
@@ -58,9 +59,9 @@ def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: Rehearsal) -> I
             models, guessed = [*models, *own], guessed or bool(own)
             texts = _texts(chunker, documents) if paid or own else []
         for each in paid:
-            each.embed(texts)
+            each.embed(chunks_read(texts, request.compat))
     for each in paid:
-        each.embed_queries([query.text for query in asked.values()])
+        each.embed_queries(questions_read([query.text for _, query in asked.values()], request.compat))
     for model in dict.fromkeys(models):
         line = line_of(EMBED, model, rehearsal.asked(model, EMBED), workshop)
         yield line.model_copy(update={"exact": not guessed})

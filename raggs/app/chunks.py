@@ -31,7 +31,7 @@ from raggs.progress import Building
 from raggs.queries.base import format_of
 from raggs.spans import MIN, Cutoff
 from raggs.text import did_you_mean, plural
-from raggs.workshop import Chunker, Embedder, Workshop, open_queries
+from raggs.workshop import Chunker, Embedder, Workshop, open_numbered
 
 DEFAULT = "5"
 
@@ -116,7 +116,9 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
     if request.baseline is not None and request.baseline not in names:
         raise UsageError(f"no system is called {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
     documents = read_documents(request.corpus)
-    asked = place_questions(open_questions(request, listen), documents, request.questions)
+    numbered = open_questions(request, listen)
+    lines, asked_for = {qid: line for qid, (line, _) in numbered.items()}, {qid: q for qid, (_, q) in numbered.items()}
+    asked = place_questions(asked_for, documents, request.questions, lines)
     made = _make(cutters, documents, workshop, listen)
     notes = [note for name, each in made.items() for note in each.notes(name)]
     cuts = {}
@@ -190,15 +192,15 @@ def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listen
     return Embedding(KeptVectors(embedder, workshop.places.vectors, tell).of, embedder.embed_queries)
 
 
-def open_questions(request: ChunkRequest, listen: Listener = silent) -> Mapping[str, Query]:
-    """The questions by id.
+def open_questions(request: ChunkRequest, listen: Listener = silent) -> Mapping[str, tuple[int, Query]]:
+    """The questions by id, each after its line.
 
     Raises:
         UsageError: the file's name has no ending that tells its format.
         RaggsError: it is missing or malformed.
     """
     path = request.questions
-    return open_queries(queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path}), listen)
+    return open_numbered(queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path}), listen)
 
 
 def _cutoffs(given: Sequence[str]) -> tuple[Cutoff, ...]:

@@ -124,14 +124,22 @@ def _borders(text: str) -> list[int]:
 def _searched(study: Study, target: Target, chunker: str, embedder: str) -> dict[Cutoff, Scores]:
     """The scores of one system by cutoff."""
     embedding = study.embeddings[embedder]
-    texts, questions = study.cuts[chunker].texts, study.asked.texts
-    if not study.compat:  # as a run reads both
-        texts, questions = tuple(map(clean_passage, texts)), tuple(one_line(clean_unicode(each)) for each in questions)
-    vectors = embedding.chunks(texts)
+    vectors = embedding.chunks(chunks_read(study.cuts[chunker].texts, study.compat))
+    questions = questions_read(study.asked.texts, study.compat)
     deepest = max(int(target.least.max()) if cutoff == MIN else cutoff for cutoff in study.cutoffs)
     ranks = np.arange(len(vectors), dtype=np.int32)
     found: Ints = search(vectors, ranks, embedding.questions(questions), max(1, deepest)).positions
     return {cutoff: score(target, found, cutoff) for cutoff in study.cutoffs}
+
+
+def chunks_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
+    """Chunks as embedders read them: after the hygiene of passages, which the report's code has not."""
+    return texts if compat else [clean_passage(text) for text in texts]
+
+
+def questions_read(texts: Sequence[str], compat: bool) -> Sequence[str]:
+    """The same of questions."""
+    return texts if compat else [one_line(clean_unicode(text)) for text in texts]
 
 
 def _chunker(name: str, cut: Cut, target: Target, documents: Documents) -> ChunkerPart:

@@ -5,13 +5,14 @@ A question may name a document without the file's ending, as the files of chunki
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from raggs.chunkers.base import Document
 from raggs.corpora.folder import FolderConfig, FolderCorpus
-from raggs.errors import DataError
+from raggs.errors import DataError, NotFoundError
 from raggs.text import did_you_mean
 
 
@@ -43,14 +44,23 @@ class Documents:
 
     def number(self, name: str) -> int | None:
         """Of the document of this name; without its ending where that is one document's alone."""
-        if name in self.names:
-            return self.names.index(name)
-        found = [place for place, each in enumerate(self.names) if Path(each).with_suffix("").as_posix() == name]
-        return found[0] if len(found) == 1 else None
+        found = self._called.get(name, ())
+        return found[0] if len(found) == 1 or name in self.names else None
 
     def missing(self, name: str) -> str:
-        """What to do about a name that no document has."""
-        return did_you_mean(name, [*(Path(each).with_suffix("").as_posix() for each in self.names), *self.names])
+        """What to do about a name that no document has, or several."""
+        if found := [self.names[place] for place in self._called.get(name, ())]:
+            return f"it may be {' or '.join(found)}: write its ending"
+        return did_you_mean(name, self._called)
+
+    @cached_property
+    def _called(self) -> Mapping[str, Sequence[int]]:
+        """By a name, and by a name without its ending, the documents that are called so; whole names first."""
+        found: dict[str, list[int]] = {}
+        for short in (False, True):
+            for place, name in enumerate(self.names):
+                found.setdefault(Path(name).with_suffix("").as_posix() if short else name, []).append(place)
+        return {name: list(dict.fromkeys(places)) for name, places in found.items()}
 
 
 def read_documents(folder: Path) -> Documents:
@@ -60,6 +70,9 @@ def read_documents(folder: Path) -> Documents:
         NotFoundError: the folder is not there, or a file cannot be read.
         DataError: it holds no document with text, or one that is not UTF-8.
     """
+    if not folder.is_dir():
+        said = "is no folder" if folder.exists() else "no such folder"
+        raise NotFoundError(said, where=folder, remedy="name the folder of the documents by --corpus")
     found = [each for each in FolderCorpus(FolderConfig(path=folder)).documents() if each.body.text.strip()]
     if not found:
         raise DataError("holds no document with text", where=folder, remedy="check --corpus")

@@ -1,18 +1,19 @@
 """Questions with the places of what answers them, checked against the documents.
 
 An excerpt's own offsets count, and the text there must be the excerpt's; one without offsets is searched for, and the
-first place is taken. Whatever does not fit is said with its question and its words: no score hides a wrong place.
+first place is taken; where there are several, it is told of which question. Whatever does not fit is said with file and
+line, question and words: no score hides a wrong place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from raggs.artifacts import Query, Reference
+from raggs.artifacts import Query, Reference, Span
 from raggs.chunking.documents import Documents
 from raggs.errors import DataError
 from raggs.spans import Questions, Spans
@@ -21,7 +22,7 @@ from raggs.spans.scores import overlapping
 from raggs.text import plural, shorten
 
 CORPUS = "corpus_id"
-SHOWN = 60
+SHOWN, TOLD = 60, 10
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,15 @@ class Asked:
     notes: tuple[str, ...]
 
 
-def place_questions(queries: Mapping[str, Query], documents: Documents, path: Path) -> Asked:
+def place_questions(
+    queries: Mapping[str, Query], documents: Documents, path: Path, lines: Mapping[str, int] | None = None
+) -> Asked:
     """The questions with the places of their references.
 
     Args:
         queries: by id.
         documents: of the corpus.
-        path: where the questions are from, for messages.
+        path, lines: where the questions are from, and the line of each by id, for messages.
 
     Raises:
         DataError: an excerpt does not stand where its offsets say, or nowhere; its document is not there; two
@@ -57,17 +60,15 @@ def place_questions(queries: Mapping[str, Query], documents: Documents, path: Pa
     kept = [query for query in queries.values() if query.references]
     if not kept:
         raise DataError("no question has references", where=path, remedy="give each the excerpts that answer it")
-    finder = _Finder(documents, path)
+    finder = _Finder(documents, path, lines or {})
     rows = [(number, finder.place(query, each)) for number, query in enumerate(kept) for each in query.references]
     spans, owner = Spans.of(place for _, place in rows), np.array([number for number, _ in rows], dtype=np.int64)
     if (pair := overlapping(spans, owner)) is not None:
         texts = [each.text for query in kept for each in query.references]
         one, other = (repr(shorten(texts[row], SHOWN)) for row in pair)
-        raise DataError(
-            f"question {kept[rows[pair[0]][0]].qid}: its excerpts {one} and {other} overlap",
-            where=path,
-            remedy="make one excerpt of them",
-        )
+        again = rows[pair[0]] == rows[pair[1]]
+        said, remedy = ("are the same", "leave one out") if again else ("overlap", "make one excerpt of them")
+        raise finder.wrong(kept[rows[pair[0]][0]], f"its excerpts {one} and {other} {said}", remedy)
     first = {number: place[0] for number, place in reversed(rows)}
     return Asked(
         tuple(query.qid for query in kept),
@@ -78,23 +79,27 @@ def place_questions(queries: Mapping[str, Query], documents: Documents, path: Pa
     )
 
 
-def _notes(without: int, searched: int, repeated: int) -> Iterator[str]:
+def _notes(without: int, searched: int, repeated: Sequence[str]) -> Iterator[str]:
     if without:
         yield f"{plural(without, 'question')} without references left out"
     if searched:
         yield (
-            f"{plural(searched, 'excerpt')} without offsets searched for by text; {repeated} found in several places, "
-            "of which the first counts"
+            f"{plural(searched, 'excerpt')} without offsets searched for by text; {len(repeated)} found in several "
+            "places, of which the first counts"
         )
+    yield from repeated[:TOLD]
+    if len(repeated) > TOLD:
+        yield f"and {plural(len(repeated) - TOLD, 'more excerpt')} that several places hold; give them offsets"
 
 
 class _Finder:
     """Finds references in documents, and counts what had to be searched for."""
 
-    def __init__(self, documents: Documents, path: Path) -> None:
-        self.searched = self.repeated = 0
+    def __init__(self, documents: Documents, path: Path, lines: Mapping[str, int]) -> None:
+        self.searched = 0
+        self.repeated: list[str] = []
         self._documents = documents
-        self._path = path
+        self._path, self._lines = path, lines
 
     def place(self, query: Query, reference: Reference) -> Place:
         """Where a reference stands: number of the document, start, end."""
@@ -104,13 +109,18 @@ class _Finder:
         number = self._number(query, span.source)
         text = self._documents.texts[number]
         if text[span.start : span.end] != reference.text:
-            self._misplaced(query, reference.text, f"{span.source}[{span.start}:{span.end}]", text)
+            raise self._misplaced(query, reference.text, span, text)
         return number, span.start, span.end
 
-    def _misplaced(self, query: Query, excerpt: str, place: str, text: str) -> None:
+    def _misplaced(self, query: Query, excerpt: str, span: Span, text: str) -> DataError:
+        said = f"excerpt {shorten(excerpt, SHOWN)!r} is not what stands at {span.source}[{span.start}:{span.end}]"
+        if span.end > len(text):
+            said += f", which has {plural(len(text), 'character')}"
         found = text.find(excerpt)
         where = f"it stands at {found}" if found >= 0 else "it stands nowhere in that document"
-        raise self._wrong(query, f"excerpt {shorten(excerpt, SHOWN)!r} is not what stands at {place}", where)
+        if "\r\n" in text and text.replace("\r\n", "\n")[span.start : span.end] == excerpt:
+            where = "its offsets count line ends as one character, and the file has two: save it with plain ones"
+        return self.wrong(query, said, where)
 
     def _search(self, query: Query, excerpt: str) -> Place:
         named = query.metadata.get(CORPUS)
@@ -121,18 +131,23 @@ class _Finder:
         number = next((number for number, count in counts.items() if count), None)
         if number is None:
             remedy = "copy it from the document word for word"
-            raise self._wrong(query, f"excerpt {shorten(excerpt, SHOWN)!r} is nowhere in the documents", remedy)
+            raise self.wrong(query, f"excerpt {shorten(excerpt, SHOWN)!r} is nowhere in the documents", remedy)
         self.searched += 1
-        self.repeated += sum(counts.values()) > 1
         start = self._documents.texts[number].find(excerpt)
+        if (several := sum(counts.values())) > 1:
+            taken = f"{self._documents.names[number]}[{start}:{start + len(excerpt)}]"
+            said = f"excerpt {shorten(excerpt, SHOWN)!r} stands in {several} places; {taken} was taken"
+            self.repeated.append(f"question {query.qid}: {said}")
         return number, start, start + len(excerpt)
 
     def _number(self, query: Query, name: str) -> int:
         number = self._documents.number(name)
         if number is None:
             message = f"its document {name!r} is not in {self._documents.folder}"
-            raise self._wrong(query, message, self._documents.missing(name))
+            raise self.wrong(query, message, self._documents.missing(name))
         return number
 
-    def _wrong(self, query: Query, message: str, remedy: str) -> DataError:
-        return DataError(f"question {query.qid}: {message}", where=self._path, remedy=remedy)
+    def wrong(self, query: Query, message: str, remedy: str) -> DataError:
+        """What is wrong with a question, with its line."""
+        line = self._lines.get(query.qid)
+        return DataError(f"question {query.qid}: {message}", where=self._path, line=line, remedy=remedy)

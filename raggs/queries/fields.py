@@ -7,17 +7,19 @@ no pattern or fits every text) is said with file and line; half of a surrogate p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from raggs.artifacts import Query
+from raggs.artifacts import Query, Reference
 from raggs.errors import DataError
 from raggs.hashing import canonical_json, hash_bytes
 from raggs.jsonl import first_fault
 from raggs.patterns import Pattern, SlowPatternError
+from raggs.queries.references import DOCUMENT, reference_of
+from raggs.queries.references import REMEDY as AS_REFERENCE
 from raggs.text import clean_unicode, id_problem, shorten, sound, sound_value
 
 ALIASES = {
@@ -29,8 +31,6 @@ ALIASES = {
     "nuggets": ("nuggets",),
     "metadata": ("metadata",),
 }
-DOCUMENT = "corpus_id"  # names the document that offsets of references count in
-OFFSETS = {"content", "start_index", "end_index"}
 MOST = 1_000_000  # characters of a question; every part of a run reads them all
 REMEDY = 'expected {"_id": "...", "text": "..."}'
 
@@ -49,9 +49,8 @@ def query_of(row: Mapping[str, Any], path: Path, line: int) -> Query:
     _check_required(values, names["qid"] is not None, path, line)
     if names["qid"] is None:
         values["qid"] = made_id(values["text"])
-    references = _entries(values.get("references"), "text")
-    values["references"] = [_placed(entry, row.get(DOCUMENT), path, line) for entry in references]
-    values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"), "any")]
+    values["references"] = list(_references(values, row.get(DOCUMENT), path, line))
+    values["nuggets"] = [_with_list(entry) for entry in _entries(values.get("nuggets"))]
     rest = {key: value for key, value in row.items() if key not in names.values()}
     extra = {sound(key) if isinstance(key, str) else key: sound_value(value) for key, value in rest.items()}
     if isinstance(values.get("metadata", {}), Mapping):
@@ -91,29 +90,29 @@ def _check_required(values: Mapping[str, Any], named: bool, path: Path, line: in
         raise DataError(f"query id {values['qid']!a} {problem}", where=path, line=line, remedy="rename it")
 
 
-def _entries(found: Any, field: str) -> list[Any]:
-    """A list of mappings from a list, or a single entry; a plain text stands for a mapping with `field` alone."""
-    entries = [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
-    return [{field: entry} if isinstance(entry, str) else entry for entry in entries]
+def _entries(found: Any) -> list[Any]:
+    """A list of entries from a list, or a single entry."""
+    return [] if found is None else list(found) if isinstance(found, (list, tuple)) else [found]
 
 
-def _placed(entry: Any, document: object, path: Path, line: int) -> Any:
-    """A reference in the form of chunking benchmarks: content, start_index and end_index in the row's document.
+def _references(values: Mapping[str, Any], document: object, path: Path, line: int) -> Iterator[Reference]:
+    """See `reference_of`.
 
     Raises:
-        DataError: it has offsets and the row names no document.
+        DataError: an entry is no reference; with its number.
     """
-    if not isinstance(entry, Mapping) or entry.keys() != OFFSETS:
-        return entry
-    if not isinstance(document, str) or not document.strip():
-        message = f"a reference with start_index and end_index needs {DOCUMENT}, the document that they count in"
-        raise DataError(message, where=path, line=line, remedy=f"add {DOCUMENT}, or leave the offsets out")
-    span = {"source": document, "start": entry["start_index"], "end": entry["end_index"]}
-    return {"text": entry["content"], "span": span}
+    for number, entry in enumerate(_entries(values.get("references")), start=1):
+        try:
+            yield reference_of(entry, document)
+        except ValueError as error:
+            message = f"query {values['qid']!r}: reference {number} {error}"
+            raise DataError(message, where=path, line=line, remedy=AS_REFERENCE) from error
 
 
 def _with_list(entry: Any) -> Any:
-    """A nugget whose single pattern is written without a list."""
+    """A nugget that is a pattern alone, or whose single pattern is written without a list."""
+    if isinstance(entry, str):
+        return {"any": [entry]}
     if isinstance(entry, Mapping) and isinstance(entry.get("any"), str):
         return {**entry, "any": [entry["any"]]}
     return entry

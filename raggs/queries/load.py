@@ -10,7 +10,12 @@ from raggs.queries.base import QueryReader
 
 
 def load_queries(reader: QueryReader, path: Path | str) -> dict[str, Query]:
-    """Every query by its id, sorted by id.
+    """Every query by its id, sorted by id; see `load_numbered`."""
+    return {qid: query for qid, (_, query) in load_numbered(reader, path).items()}
+
+
+def load_numbered(reader: QueryReader, path: Path | str) -> dict[str, tuple[int, Query]]:
+    """Every query by its id, sorted by id, after its line (or position) in the file.
 
     Args:
         reader: gives the queries.
@@ -32,4 +37,4 @@ def load_queries(reader: QueryReader, path: Path | str) -> dict[str, Query]:
         found[query.qid] = (line, query)
     if not found:
         raise DataError("holds no queries", where=path, remedy="add at least one")
-    return {qid: found[qid][1] for qid in sorted(found)}
+    return {qid: found[qid] for qid in sorted(found)}

@@ -21,7 +21,8 @@ from raggs.artifacts import Query, Reference
 from raggs.atomic import disk, write_atomic
 from raggs.queries.base import format_of
 from raggs.queries.csv import GUARDED
-from raggs.queries.fields import ALIASES, DOCUMENT, made_id
+from raggs.queries.fields import ALIASES, made_id
+from raggs.queries.references import DOCUMENT
 from raggs.text import spreadsheet_cell
 
 LINE_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}

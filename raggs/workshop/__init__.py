@@ -20,7 +20,7 @@ from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.workshop.corpus import OpenCorpus, place_of
 from raggs.workshop.models import judge_prompts
-from raggs.workshop.questions import open_queries
+from raggs.workshop.questions import open_numbered, open_queries
 from raggs.workshop.workshop import Workshop, read_whole
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Task",
     "Workshop",
     "judge_prompts",
+    "open_numbered",
     "open_queries",
     "place_of",
     "read_whole",

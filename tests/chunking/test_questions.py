@@ -44,6 +44,7 @@ def test_an_excerpt_without_offsets_is_searched_for_and_that_is_told() -> None:
     assert rows(asked) == [(0, 0, 7)]
     assert asked.notes == (
         "1 excerpt without offsets searched for by text; 1 found in several places, of which the first counts",
+        "question q1: excerpt 'One two' stands in 2 places; guide.md[0:7] was taken",
     )
 
 
@@ -67,6 +68,8 @@ def test_questions_without_references_are_left_out_and_counted() -> None:
             [reference("three.", 7)],
             r"question q1: excerpt 'three.' is not what stands at guide\[7:13\] — it stands at 8",
         ),
+        ([reference("three.", 70)], r"guide\[70:76\], which has 23 characters — it stands at 8"),
+        ([reference("One two", 0), reference("One two", 0)], "excerpts 'One two' and 'One two' are the same — leave"),
         ([reference("four", 0)], "excerpt 'four' is not what stands at .* it stands nowhere in that document"),
         ([reference("four")], "question q1: excerpt 'four' is nowhere in the documents"),
         ([reference("One", 0, "guides")], "question q1: its document 'guides' is not in docs — did you mean .guide"),
@@ -77,3 +80,36 @@ def test_questions_without_references_are_left_out_and_counted() -> None:
 def test_what_does_not_fit_is_told_with_question_and_excerpt(references: list[Reference], told: str) -> None:
     with pytest.raises(DataError, match=told):
         placed(*references)
+
+
+def test_many_excerpts_that_stand_twice_are_told_in_part() -> None:
+    text = " ".join(f"w{number}" for number in range(100, 120))
+    documents = Documents(Path("docs"), ("a.md",), (f"{text} {text}",))
+    queries = {
+        f"q{number}": Query(qid=f"q{number}", text="Which?", references=(Reference(text=f"w{number}"),))
+        for number in range(100, 120)
+    }
+    notes = place_questions(queries, documents, FILE).notes
+    assert len(notes) == 12
+    assert notes[1] == "question q100: excerpt 'w100' stands in 2 places; a.md[0:4] was taken"
+    assert notes[-1] == "and 10 more excerpts that several places hold; give them offsets"
+
+
+def test_the_line_of_the_question_is_told() -> None:
+    queries = {"q1": Query(qid="q1", text="Which?", references=(reference("four", 0),))}
+    with pytest.raises(DataError, match=r"questions\.csv:7: question q1"):
+        place_questions(queries, DOCUMENTS, FILE, {"q1": 7})
+
+
+def test_offsets_that_count_other_line_ends_are_told() -> None:
+    documents = Documents(Path("docs"), ("a.md",), ("One\r\ntwo\r\nthree",))
+    queries = {"q1": Query(qid="q1", text="Which?", references=(reference("three", 8, "a"),))}
+    with pytest.raises(DataError, match="count line ends as one character"):
+        place_questions(queries, documents, FILE)
+
+
+def test_a_name_without_its_ending_that_several_documents_have() -> None:
+    documents = Documents(Path("docs"), ("a.md", "a.txt", "b", "b.md"), ("One", "One", "One", "One"))
+    assert documents.number("b") == 2
+    assert documents.number("a") is None
+    assert documents.missing("a") == "it may be a.md or a.txt: write its ending"
