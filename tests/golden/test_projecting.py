@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,18 +98,34 @@ def test_measures_in_characters_are_quotients_of_what_is_read() -> None:
     found = onto(places(JUDGED), passage("x", 10, 30), passage("y", 0, 15), passage("z", 60, 90))
     run = Run.of({"q1": ["x", "y"]})
     hits = find_hits(found.judgments.qrels, run)
-    hits = type(hits)(**{**vars(hits), "reading": found.reading(run, "trec", "lists")})
+    hits = replace(hits, reading=found.reading(run, "trec", "lists"))
     values = {name: parse_measure(name).values(hits).tolist() for name in ("span_recall4@1", "span_precision4@2")}
     assert values == {"span_recall4@1": [0.5, 0.0], "span_precision4@2": [pytest.approx(20 / 35), 0.0]}
     with pytest.raises(DataError, match="needs the places"):
         parse_measure("span_recall4@1").values(hits.condensed())
 
 
+def test_the_example_of_the_page() -> None:
+    text = TEXT * 2
+    pool = {name: passage(name, *place, text=text) for name, place in (("five", (0, 100)), ("one", (100, 200)))}
+    found = onto(
+        places({"q": {"five": 5, "one": 1}}, pool), passage("x", 50, 150, text=text), passage("y", 0, 60, text=text)
+    )
+    hits = find_hits(found.judgments.qrels, Run.of({"q": ["x", "y"]}))
+    hits = replace(hits, reading=found.reading(Run.of({"q": ["x", "y"]}), "trec", "lists"))
+    by_k = [
+        [parse_measure(f"{name}@{k}").values(hits)[0] for k in (2, 1)] for name in ("span_recall4", "span_precision4")
+    ]
+    assert by_k == [[1.0, 0.5], [0.625, 0.5]]
+    page = (Path(__file__).parents[2] / "docs" / "projection.md").read_text()
+    assert "`span_recall4@2` = 100/100 = 1 and `span_precision4@2` = 100/160 = .625" in page
+
+
 def test_a_query_without_a_relevant_character_has_no_value() -> None:
     found = onto(places({"q1": {"a": 3}}), passage("x", 0, 20))
     run = Run.of({"q1": ["x"]})
     hits = find_hits(found.judgments.qrels, run)
-    hits = type(hits)(**{**vars(hits), "reading": found.reading(run, "trec", "lists")})
+    hits = replace(hits, reading=found.reading(run, "trec", "lists"))
     assert math.isnan(parse_measure("span_recall4").values(hits)[0])
     assert math.isnan(parse_measure("span_precision4").values(hits)[0])
 
