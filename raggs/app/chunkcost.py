@@ -75,6 +75,6 @@ def _guessed(chunker: PaidChunker, documents: Documents, workshop: Workshop, reh
     """The chunks of documents that are cut, and of others what is taken for them."""
     texts = []
     for document in (each.body for each in documents.whole):
-        cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document, rehearsal, guess=True))
-        texts += [document.text[start:end] for start, end in cuts.places(document.text)]
+        cuts = chunker.kept(document) or workshop.loop.run(chunker.ask(document.body, rehearsal, guess=True))
+        texts += [document.body.text[start:end] for start, end in cuts.places(document.body.text)]
     return texts

@@ -65,8 +65,10 @@ def total(costs: Iterable[float | None]) -> float | None:
     return None if None in known else sum(usd or 0.0 for usd in known)
 
 
-def make_paid_cuts(config: RunConfig, listen: Listener = silent, approve: Approve = nobody) -> Made:
-    """Cut what of a configuration's folder is not cut yet. Works in notebooks too.
+def make_paid_cuts(
+    config: RunConfig, listen: Listener = silent, approve: Approve = nobody, *, again: bool = False
+) -> Made:
+    """Cut what of a configuration's corpus is not cut yet. Works in notebooks too.
 
     The budget holds for the workspace: what its ledger has of earlier cuts counts.
 
@@ -79,17 +81,21 @@ def make_paid_cuts(config: RunConfig, listen: Listener = silent, approve: Approv
         RaggsError: a key is missing, a provider refused, or the budget is used up; whatever was answered is kept.
     """
     if in_loop():
-        return beside(lambda hear: make_paid_cuts(config, hear, approve), listen)
+        return beside(lambda hear: make_paid_cuts(config, hear, approve, again=again), listen)
     permit(config, [STAGE], approve)
     with _opened(config, listen) as (corpus, chunker, workshop):
         require_keys(chunker.models, config.llm)
         workshop.ledger.turn_to(config.workspace / LEDGER, STAGE)
         return make_cuts(
-            chunker, corpus.documents(), workshop, lambda done: listen(Building("cuts of documents", done, 0))
+            chunker,
+            corpus.documents(),
+            workshop,
+            lambda done: listen(Building("cuts of documents", done, 0)),
+            again=again,
         )
 
 
-def forecast_cuts(config: RunConfig) -> CutForecast:
+def forecast_cuts(config: RunConfig, *, again: bool = False) -> CutForecast:
     """What `make_paid_cuts` would cost. Nobody is asked, nothing is written.
 
     Raises:
@@ -97,7 +103,7 @@ def forecast_cuts(config: RunConfig) -> CutForecast:
         RaggsError: the folder or what is kept cannot be read.
     """
     with _opened(config, silent) as (corpus, chunker, workshop):
-        found = foresee(chunker, corpus.documents(), workshop)
+        found = foresee(chunker, corpus.documents(), workshop, again=again)
         return CutForecast(found.cut, found.before, tuple(lines_of(found, workshop)))
 
 

@@ -69,7 +69,7 @@ class PaidChunker(Chunker):
 
     @abstractmethod
     async def ask(self, document: Document, llm: LLM, *, guess: bool) -> Cuts:
-        """Cut a document that holds text.
+        """Cut a document that holds text, and has no beginning that is left out.
 
         Args:
             llm: whom to ask.
@@ -102,17 +102,17 @@ class PaidChunker(Chunker):
         yield from cuts.places(text)
 
     async def make(self, document: Document, llm: LLM) -> Cuts:
-        """Cut a document, and keep where.
+        """Cut the body of a document, and keep where.
 
         Raises:
             RaggsError: as `ask`, or the folder of cuts cannot be written.
         """
-        cuts = await self.ask(document, llm, guess=False)
+        cuts = await self.ask(document.body, llm, guess=False)
         self._store.put({_key(document): cuts.model_dump_json().encode()})
         return cuts
 
     def kept(self, document: Document) -> Cuts | None:
-        """Where the document was cut before; None where it was not, or what was kept is damaged.
+        """Where the document's body was cut before; None where it was not, or what was kept is damaged.
 
         Raises:
             ProviderError: the file cannot be read.
@@ -124,7 +124,7 @@ class PaidChunker(Chunker):
             cuts = Cuts.model_validate_json(found)
         except ValidationError:
             return None
-        return cuts if cuts.fits(document.text) else None
+        return cuts if cuts.fits(document.body.text) else None
 
     @property
     def asking(self) -> Asking:
@@ -147,4 +147,4 @@ class PaidChunker(Chunker):
 
 
 def _key(document: Document) -> str:
-    return hash_value(document.text)
+    return hash_value(document.body.text)

@@ -78,8 +78,14 @@ def make_cuts(
     documents: Iterable[Document],
     workshop: Workshop,
     tell: Callable[[int], None] = lambda _: None,
+    *,
+    again: bool = False,
 ) -> Made:
-    """Cut what is not cut yet; `tell` hears how many documents are done.
+    """Cut what is not cut yet.
+
+    Args:
+        tell: hears how many documents are done.
+        again: also what was cut in part by rule, for want of an answer of use; other answers are in the cache.
 
     Raises:
         RaggsError: a provider refused, the budget is used up, or the disk: whatever was answered is kept.
@@ -88,7 +94,7 @@ def make_cuts(
 
     async def work(given: Document) -> Cuts | str | None:
         document = given.body
-        if not document.text.strip() or chunker.kept(document) is not None:
+        if _is_cut(chunker, document, again=again):
             return None
         try:
             return await chunker.make(document, workshop.llm)
@@ -107,7 +113,17 @@ def make_cuts(
     return made
 
 
-def foresee(chunker: PaidChunker, documents: Iterable[Document], workshop: Workshop) -> Foreseen:
+def _is_cut(chunker: PaidChunker, document: Document, *, again: bool) -> bool:
+    """Whether nobody need be asked about a document."""
+    if not document.body.text.strip():
+        return True
+    kept = chunker.kept(document)
+    return kept is not None and not (again and kept.lost)
+
+
+def foresee(
+    chunker: PaidChunker, documents: Iterable[Document], workshop: Workshop, *, again: bool = False
+) -> Foreseen:
     """What `make_cuts` would ask. Nobody is asked, nothing is written.
 
     Raises:
@@ -117,12 +133,12 @@ def foresee(chunker: PaidChunker, documents: Iterable[Document], workshop: Works
     count = before = 0
     guessed = False
     for document in (each.body for each in documents):
-        if not document.text.strip() or chunker.kept(document) is not None:
+        if _is_cut(chunker, document, again=again):
             before += 1
             continue
         count += 1
         missing = rehearsal.missing
-        workshop.loop.run(chunker.ask(document, rehearsal, guess=True))
+        workshop.loop.run(chunker.ask(document.body, rehearsal, guess=True))
         guessed = guessed or rehearsal.missing > missing + 1
     workshop.loop.run(rehearsal.close())
     return Foreseen(count, before, {model: rehearsal.asked(model, chunker.TASK) for model in chunker.models}, guessed)

@@ -26,6 +26,9 @@ def make(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
     ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Ask again about what no answer of use came for, and was cut by rule.")
+    ] = False,
     max_usd: Annotated[
         float | None,
         typer.Option("--max-usd", metavar="USD", min=0, help="What all cuts of the workspace may cost."),
@@ -54,13 +57,13 @@ def make(
     set_ = () if max_usd is None else (f"budget.max_usd={max_usd}",)
     loaded = load_config(config, (*(overrides or ()), *set_))
     if dry_run:
-        expected = forecast_cuts(loaded.run)
+        expected = forecast_cuts(loaded.run, again=again)
         counts = {"cut": expected.cut, "before": expected.before}
         show_costs(expected.estimates, loaded.run.budget.max_usd, as_json=as_json, counts=counts, above=str(expected))
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
-        made = make_paid_cuts(loaded.run, display or silent, approver(yes, quiet))
+        made = make_paid_cuts(loaded.run, display or silent, approver(yes, quiet), again=again)
     _show(made, as_json=as_json, quiet=quiet)
 
 

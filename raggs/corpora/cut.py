@@ -10,8 +10,10 @@ from typing import Annotated
 from raggs import chunkers
 from raggs.adapter import OneOf
 from raggs.chunkers.base import Chunker, ChunkerConfig, Document
+from raggs.chunkers.paid import PaidChunker
 from raggs.chunkers.paragraphs import ParagraphsChunker
 from raggs.corpora.base import Corpus
+from raggs.hashing import hash_value
 
 ChunkerSpec = Annotated[ChunkerConfig, OneOf(chunkers.REGISTRY)]
 MAX_WORDS = 200
@@ -37,6 +39,18 @@ class CutCorpus(Corpus):
         Raises:
             NotFoundError, DataError: as `passages`.
         """
+
+    def cuts_hash(self) -> str | None:
+        """What tells the cuts of documents by a paid chunker from others by the same one; None: it is not paid.
+
+        Raises:
+            RaggsError: the documents or the cuts cannot be read.
+        """
+        chunker = None if self.named is None else self.context.chunker(self.named)
+        if not isinstance(chunker, PaidChunker):
+            return None
+        kept = (chunker.kept(document) for document in self.documents())
+        return hash_value([None if cuts is None else cuts.at for cuts in kept])
 
     def cutter(self, max_words: int) -> Chunker:
         """Who cuts; of whole paragraphs a passage holds up to `max_words` words."""

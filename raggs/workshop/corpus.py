@@ -15,6 +15,7 @@ from raggs.artifacts import Passage
 from raggs.atomic import make_folder
 from raggs.chunkers.base import Document
 from raggs.corpora.base import Corpus, CorpusContext, Remote, Whole
+from raggs.corpora.cut import CutCorpus
 from raggs.errors import DataError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import FORMAT, Passages, PassageStore
@@ -67,7 +68,8 @@ class OpenCorpus:
         """
         source = self._source
         content = source.source_hash()
-        key = hash_value([FORMAT, source.causes(), content])[:24]
+        cuts = source.cuts_hash() if isinstance(source, CutCorpus) else None
+        key = hash_value([FORMAT, source.causes(), content, *([] if cuts is None else [cuts])])[:24]
         path = self._places.corpora / f"{self._spec.type}-{key}.sqlite"
         if path.exists():
             store = PassageStore.open(path)

@@ -18,6 +18,7 @@ from support.llm_server import LLMServer
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
+from raggs.indexes.passages import PassageStore
 
 PIECE = "The keeper of lighthouse {name} wrote letter number {number} to the harbour that evening, as he was used to."
 CONFIG = """
@@ -133,6 +134,36 @@ def test_windows_without_an_answer_of_use_are_told(folder: Path, server: LLMServ
     result = make()
     assert result.exit_code == 0
     assert "gave no answer of use and were cut at their ends" in result.stdout
+
+
+def test_what_no_answer_came_for_is_asked_again_on_request(folder: Path, server: LLMServer) -> None:
+    server.fault_for = lambda _, body: "split descending" if "lighthouse b" in str(body) else None
+    make()
+    show = ("chunks", "show", "--config", "raggs.yaml", "--json")
+    run = ("run", "--config", "raggs.yaml", "--to", "merge", "--quiet")
+    assert raggs(*run).exit_code == 0
+    before = [len(file["chunks"]) for file in json.loads(raggs(*show).stdout)["files"]]
+    server.fault_for, count = None, server.count
+    assert make().stdout == "0 documents cut, 3 cut before\n"
+    assert json.loads(make("--again", "--dry-run", "--json").stdout)["cut"] == 1
+    assert server.count == count
+    assert make("--again").stdout.startswith("1 document cut, 2 cut before; ")
+    assert [len(file["chunks"]) for file in json.loads(raggs(*show).stdout)["files"]] == [10, 10, 10] != before
+    assert make("--again").stdout == "0 documents cut, 3 cut before\n"
+    assert raggs(*run).exit_code == 0
+    stored = [PassageStore.open(path) for path in (folder / "runs" / ".cache" / "corpora").glob("*.sqlite")]
+    assert sorted(map(len, stored)) == [sum(before), 30], "other cuts are other passages"
+    for store in stored:
+        store.close()
+
+
+def test_what_stands_before_a_document_s_text_is_not_shown(folder: Path, server: LLMServer) -> None:
+    path = folder / "docs" / "a.md"
+    path.write_text(f"---\ntitle: Secret letters\n---\n{path.read_text()}")
+    assert make().exit_code == 0
+    assert not any("Secret" in str(body) for body in server.requests)
+    shown = json.loads(raggs("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
+    assert [len(file["chunks"]) for file in shown["files"]] == [10, 10, 10]
 
 
 def test_killed_and_resumed_nothing_is_paid_twice(folder: Path, server: LLMServer) -> None:
