@@ -47,7 +47,7 @@ class _Span(Measure):
 
 
 class SpanRecall4(_Span):
-    """Share of the characters of grade 4 or 5 that the top k holds, each counted once."""
+    """Share of the characters of grade 4 or 5 that the top k holds."""
 
     NAME = "span_recall4"
     FORMULA = "|characters of g >= 4 in the top k| / |characters of g >= 4|"
