@@ -196,7 +196,8 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
     scoring = _scoring(request, _Usual(names, DEFAULT_CUTOFF, always=False))
     report = make_report(judgments, systems, scoring, _analyses(request.analyses))
-    return report.model_copy(update={"notes": (golden.lacks, *report.notes)}) if golden.lacks else report
+    notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes)
+    return report.model_copy(update={"notes": notes}) if notes != report.notes else report
 
 
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:

@@ -40,9 +40,12 @@ from raggs.pipeline.part import run_part
 from raggs.pipeline.plan import Selection
 from raggs.pipeline.runner import Runner
 from raggs.queries.base import format_of
+from raggs.queries.made import MADE
 from raggs.queries.writing import write_queries
 from raggs.questions import QUESTIONS
 from raggs.questions.records import AskRecord, FilterRecord, SampleRecord
+from raggs.questions.sample import windows_of
+from raggs.text import plural
 
 SUFFIX = ".questions"
 WRITTEN = "written.json"
@@ -65,6 +68,7 @@ class Made:
         leakage: how far they copy what answers them.
         systems: that were asked how hard the questions are.
         usd: what the run has cost in all.
+        short: why fewer were asked for than were wanted; empty where all were.
         asker: who asked.
         note: what whoever reads scores over the questions must know.
         stopped: the error that ended it before the last question, where one did.
@@ -81,6 +85,7 @@ class Made:
     leakage: LeakageSummary
     systems: int
     usd: float
+    short: str
     asker: str
     note: str
     stopped: BudgetSpent | None = None
@@ -210,9 +215,22 @@ def _made(runner: Runner, stopped: BudgetSpent | None) -> Made:
         leakage=summarise_leakage([record.leakage for record in kept if record.leakage is not None]),
         systems=len(services.systems),
         usd=costs(run.store).total.usd,
+        short=_short(len(kinds), services),
         asker=services.asker.name,
         note=services.asker.NOTE,
         stopped=stopped,
+    )
+
+
+def _short(asked: int, services: QuestionWorld) -> str:
+    """Why the sample is smaller than was wanted."""
+    config = services.config.questions.sample
+    if asked >= config.n:
+        return ""
+    windows = windows_of([each.text for each in services.documents], config.window)
+    return (
+        f"{plural(asked, 'question')} asked for, not {config.n:,}: the documents have {plural(windows, 'window')} of "
+        f"{config.window:,} characters, each asked about {config.per_window} times (questions.sample.per_window)"
     )
 
 
@@ -255,7 +273,7 @@ def _queries(made: Made) -> Iterator[Query]:
             "style": sample.style,
             "persona": sample.persona,
             "asker": made.asker,
-            "made": made.note,
+            MADE: made.note,
             "source": sample.windows[0].source,
             "relevance": record.relevance,
             "leakage": record.leakage,

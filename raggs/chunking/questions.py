@@ -16,6 +16,7 @@ import numpy as np
 from raggs.artifacts import Query, Reference, Span
 from raggs.chunking.documents import Documents
 from raggs.errors import DataError
+from raggs.queries.made import made_notes
 from raggs.spans import Questions, Spans
 from raggs.spans.columns import Place
 from raggs.spans.scores import overlapping
@@ -75,7 +76,7 @@ def place_questions(
         tuple(query.text for query in kept),
         tuple(first[number] for number in range(len(kept))),
         Questions(len(kept), spans, owner),
-        tuple(_notes(len(queries) - len(kept), finder.searched, finder.repeated)),
+        (*_notes(len(queries) - len(kept), finder.searched, finder.repeated), *made_notes(kept)),
     )
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -99,7 +100,8 @@ def make(
             render.dry_run(forecast(runner, Selection(QUESTIONS.order)), loaded.run.budget.max_usd, as_json)
         return
     asked = Asked(config, settings, verb="questions")
-    made = _make(loaded, target, asked, partial=partial, force=force, shows=not (quiet or as_json))
+    asks = not (yes or quiet or partial) and sys.stdin.isatty() and sys.stderr.isatty()
+    made = _make(loaded, target, asked, Flags(partial=partial, force=force, asks=asks, shows=not (quiet or as_json)))
     if as_json:
         say_json(made_json(made))
     elif not quiet:
@@ -117,17 +119,33 @@ def _settings(n: int | None, asker: str | None, max_usd: float | None, max_calls
     return found if asker is None else [*found, f"questions.ask.asker={asker_setting(asker)}"]
 
 
-def _make(loaded: LoadedConfig, target: Path, asked: Asked, *, partial: bool, force: bool, shows: bool) -> Made:
-    from raggs.app.questions import make_questions, open_questions
+@dataclass(frozen=True)
+class Flags:
+    """How the work is done. `asks`: whether a user is there who can be asked; `shows`: who sees how far it is."""
+
+    partial: bool
+    force: bool
+    asks: bool
+    shows: bool
+
+
+def _make(loaded: LoadedConfig, target: Path, asked: Asked, flags: Flags) -> Made:
+    from raggs.app.questions import check_free, make_questions, open_questions
+    from raggs.app.run import forecast
     from raggs.cli.progress import listener
+    from raggs.cli.runs import confirm_cost
     from raggs.llm import BudgetSpent
     from raggs.pipeline.events import silent
+    from raggs.pipeline.plan import Selection
 
-    display = listener(not shows)
+    display = listener(not flags.shows)
     with open_questions(loaded, listen=display or silent) as runner:
+        check_free(runner.store, target, force=flags.force)
+        if flags.asks:
+            confirm_cost(forecast(runner, Selection(runner.pipeline.order)), loaded.run.budget.max_usd)
         try:
             with display or nullcontext():
-                made = make_questions(runner, target, partial=partial, force=force)
+                made = make_questions(runner, target, partial=flags.partial, force=flags.force)
         except BudgetSpent as error:
             _tell_how_to_go_on(error, runner, asked)
             raise
@@ -159,6 +177,7 @@ def made_json(made: Made) -> str:
             "run": str(made.run.folder),
             "files": [str(file) for file in made.files],
             "asked": made.asked,
+            "short": made.short,
             "kept": made.kept,
             "rejected": made.rejected,
             "types": made.kinds,
@@ -179,6 +198,8 @@ def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) 
     from raggs.text import plural
 
     say(f"{plural(made.kept, 'question')} of {made.asked:,} kept, {made.note} ({made.asker})")
+    if made.short:
+        say(made.short)
     if made.rejected:
         say("gone: " + ", ".join(f"{count:,} {reason}" for reason, count in made.rejected.items()))
     if made.kinds:

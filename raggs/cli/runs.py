@@ -134,7 +134,7 @@ def _run(
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
         _keep_what_was_paid(runner, selection, asks=asks, sure=sure, hears=hears)
         if asks:
-            _confirm(forecast(runner, selection), loaded.run.budget.max_usd)
+            confirm_cost(forecast(runner, selection), loaded.run.budget.max_usd)
         try:
             with display or nullcontext():
                 return runner.run(selection)
@@ -194,7 +194,7 @@ def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection,
     error.remedy = f"what was paid is cached, to go on: {again}"
 
 
-def _confirm(expected: Forecast, cap: float | None) -> None:
+def confirm_cost(expected: Forecast, cap: float | None) -> None:
     """On a terminal, tell what a paid run may cost before it costs anything."""
     from raggs.errors import UsageError
 

@@ -108,6 +108,11 @@ class GoldenSet(ABC):
     top: int
     provenance: Provenance | None
 
+    @property
+    def made(self) -> tuple[str, ...]:
+        """Sentences on how its questions were made, where they say so."""
+        return ()
+
     @abstractmethod
     def queries(self) -> Iterator[Query]:
         """The questions as their authors gave them, sorted by id; none where only labels are known."""

@@ -18,12 +18,14 @@ from raggs.golden.origin import origin_of
 from raggs.health import JudgeHealth
 from raggs.jsontypes import as_object
 from raggs.manifests.opened import OpenedRun
+from raggs.queries.made import MADE, made_notes
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import Scale
 
 R = TypeVar("R", bound=Record)
+MARK = f'"{MADE}":'.encode()
 
 
 class RunGolden(GoldenSet):
@@ -39,6 +41,16 @@ class RunGolden(GoldenSet):
         self._ranked = bool(lock or begun) and run.file("rank").is_file()
         settings = lock.params if lock else run.manifest.config.get("rank", {})
         self.top = _top(settings, run.folder) if self._ranked else 0
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """See `GoldenSet.made`; only questions that may say something are read."""
+        path = self._run.file("queries")
+        if not path.is_file():
+            return ()
+        with path.open("rb") as file:
+            said = [QueryRecord.model_validate_json(line) for line in file if MARK in line]
+        return tuple(made_notes(said))
 
     def queries(self) -> Iterator[Query]:
         """See `GoldenSet.queries`.

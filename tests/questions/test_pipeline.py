@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.asking import make_config, make_documents, misplaced, read_questions, rows
+from support.asking import document, make_config, make_documents, misplaced, read_questions, rows
 from support.forging import edit_file
 from typer.testing import CliRunner
 
@@ -105,6 +105,40 @@ def test_an_audit_finds_what_was_put_in(tmp_path: Path, file: str, old: bytes, n
     run = tmp_path / "runs" / "demo.questions"
     edit_file(run, file, lambda data: data.replace(old, new, 1), reseal=True)
     assert told in refused("audit", run, code=5)
+
+
+def test_every_report_over_questions_made_by_rule_says_so(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    raggs("questions", "--config", config)
+    count = len(read_questions(tmp_path / "questions.jsonl"))
+    told = f"{count} questions made by rule, not by a model or user"
+    raggs("run", "--config", config)
+    run = tmp_path / "runs" / "demo"
+    report = json.loads(raggs("eval", "--golden", run, "--run", run, "--json"))
+    assert any(note.startswith(told) for note in report["notes"])
+    chunks = ("--corpus", tmp_path / "docs", "--chunkers", "recursive:200", "--out", tmp_path / "chunks")
+    raggs("chunks", "eval", "--questions", tmp_path / "questions.jsonl", *chunks)
+    assert any(note.startswith(told) for note in json.loads((tmp_path / "chunks" / "chunks.json").read_text())["notes"])
+
+
+def test_documents_too_small_for_so_many_questions_are_told(tmp_path: Path) -> None:
+    config = make_config(tmp_path, count=1)
+    shown = raggs("questions", "--config", config, "--n", 90, "--set", "questions.sample.window=4000")
+    assert "10 questions asked for, not 90: the documents have 1 window of 4,000 characters" in " ".join(shown.split())
+
+
+def test_a_corpus_of_passages_is_asked_about_passage_by_passage(tmp_path: Path) -> None:
+    config = make_config(tmp_path, corpus={"type": "jsonl", "path": "corpus.jsonl", "extra": None})
+    text = config.read_text().replace("  extra: null\n", "")
+    config.write_text(text)
+    lines = [{"_id": f"p{number}", "text": document(number)} for number in range(3)]
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    raggs("questions", "--config", config, "--n", 6)
+    for query in read_questions(tmp_path / "questions.jsonl"):
+        (reference,) = query.references
+        assert reference.span is None and reference.doc_id is not None
+        assert reference.text in document(int(reference.doc_id[1:]))
+    raggs("run", "--config", config)
 
 
 @pytest.mark.parametrize("ending", ["yaml", "csv"])

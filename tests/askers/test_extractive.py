@@ -1,0 +1,33 @@
+"""Questions by rule, through the asker: of the window, none twice, in two languages."""
+
+from __future__ import annotations
+
+import asyncio
+
+from raggs.askers.base import AskerContext, Assignment, Question
+from raggs.askers.extractive import NOTHING, ExtractiveAsker
+from raggs.llm import LLM, BudgetSettings, LLMSettings
+
+GUIDE = "# Ships\n\nA keel is a beam of oak that runs along a ship. The mast is a pole that carries sails.\n"
+GUIDE_FR = "# Bateaux\n\nLa quille est une poutre de chêne. Le mât est un poteau qui porte les voiles.\n"
+
+
+def asked(text: str, *earlier: str, language: str = "en") -> Question:
+    context = AskerContext(LLM(LLMSettings(), BudgetSettings(), None))
+    asker = ExtractiveAsker(ExtractiveAsker.Config(), context)
+    return asyncio.run(asker.ask(Assignment("q1", (text,), language=language, earlier=earlier)))
+
+
+def test_every_excerpt_stands_in_the_window_and_no_question_comes_twice() -> None:
+    for text, language in ((GUIDE, "en"), (GUIDE_FR, "fr")):
+        earlier: list[str] = []
+        while (found := asked(text, *earlier, language=language)).text is not None:
+            assert found.text not in earlier
+            assert all(excerpt in text for excerpt in found.excerpts) and found.excerpts
+            earlier.append(found.text)
+        assert found.error == NOTHING and len(earlier) >= 2
+
+
+def test_a_window_without_anything_to_ask_about_is_told() -> None:
+    for text in ("", "...", "1 2 3\n", "| a | b |\n|---|---|\n| 1 | 2 |\n"):
+        assert asked(text).error == NOTHING
