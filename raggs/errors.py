@@ -7,6 +7,7 @@
     ├── NotFoundError           4  a file, a run or a record is not there
     ├── DataError               5  a file holds something that cannot be right
     │   ├── ConfigError         5  the configuration does
+    │   │   └── ModelError      5  a provider does not take a model as it is named and set
     │   └── AuditError          5  a run's artifacts disagree with its manifest
     ├── ProviderError           6  a provider, a disk or a network failed
     │   └── BusyError           6  another run holds this directory
@@ -68,6 +69,10 @@ class DataError(RaggsError):
 
 
 class ConfigError(DataError):
+    pass
+
+
+class ModelError(ConfigError):
     pass
 
 

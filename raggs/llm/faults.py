@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
+from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, ProviderError, RaggsError
 from raggs.llm.limits import lowered, refused_for, retry_after
 from raggs.llm.prices import key_variable
 from raggs.secrets import HIDDEN, mask
@@ -65,7 +65,7 @@ _BAD_KEY = Rule(
 )
 _CREDIT = Rule(Treatment.STOP, ProviderError, "the account behind {variable} has no credit left", f"add some; {AGAIN}")
 _MODEL = Rule(
-    Treatment.STOP, ConfigError, "the provider does not know the model {model}", "check its name and llm.api_base"
+    Treatment.STOP, ModelError, "the provider does not know the model {model}", "check its name and llm.api_base"
 )
 _PROVIDER = Rule(
     Treatment.STOP,
@@ -74,7 +74,7 @@ _PROVIDER = Rule(
     'write "provider/model", such as "openai/gpt-5-mini"; for a server of your own "openai/NAME" and llm.api_base',
 )
 _PARAMETER = Rule(
-    Treatment.STOP, ConfigError, "{model} does not take one of its parameters", "remove it from `parameters`"
+    Treatment.STOP, ModelError, "{model} does not take one of its parameters", "remove it from `parameters`"
 )
 REDIRECTED = Rule(
     Treatment.STOP,

@@ -15,7 +15,7 @@ import numpy as np
 from raggs.arrays import Flags, Floats
 from raggs.decision.front import Candidate, may_replace
 from raggs.decision.halving import draw_order, halve
-from raggs.errors import AuthenticationError, ConfigError, PrerequisiteError, RaggsError
+from raggs.errors import AuthenticationError, ConfigError, ModelError, PrerequisiteError, RaggsError
 from raggs.progress import Building
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.grid import CHUNKER, System
@@ -81,7 +81,7 @@ class _Race:
                 found = scorer.score(system.name, run_of(list(final.lists.items())), system.k)
                 self.values[self._systems.index(system), columns] = found.values[scorer.quality[0]]
                 self._measure(part, parts, system, final)
-            except AuthenticationError:
+            except (AuthenticationError, ModelError):
                 continue  # as below
             except (ConfigError, PrerequisiteError):
                 raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from raggs.errors import AuthenticationError, ConfigError, DataError, PrerequisiteError, RaggsError
+from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, PrerequisiteError, RaggsError
 from raggs.hashing import hash_value
 from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
@@ -125,7 +125,7 @@ class Measuring:
                 self._clock.note_paid(each.system)
                 self._clock.note_reranked(each.system, each.final)
                 self._clock.time([each.system], 1)
-            except AuthenticationError as error:  # of one provider; the keys of all were there
+            except (AuthenticationError, ModelError) as error:  # of one provider; the keys of all were there
                 self._lose(each, error)
             except (ConfigError, PrerequisiteError):
                 raise

@@ -97,6 +97,10 @@ def cut_notes(
             f"what a cut buys may be due to what nobody judged in the top {cutoff}: {told}{more}: a golden set that "
             "was pooled from all cuts, or judged deeper, would tell"
         )
+    alike: dict[str, list[str]] = {}
+    for part in cuts:
+        alike.setdefault(part.content, []).append(part.label)
+    yield from (f"{' and '.join(labels)} cut these documents alike" for labels in alike.values() if len(labels) > 1)
     for part in cuts:
         lost = next((row.projection.lost for row in carried if row.levels[CHUNKER] == part.label and row.projection), 0)
         if lost > LOST:

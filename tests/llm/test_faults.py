@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import AuthenticationError, ConfigError, DataError, ProviderError, RaggsError
+from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, ProviderError, RaggsError
 from raggs.llm.faults import TABLE, Treatment, fault_of, redact, retry_after
 from raggs.llm.providers import exceptions, library
 
@@ -62,7 +62,7 @@ def test_what_stops_a_run_says_what_to_do():
         (401, Treatment.STOP, AuthenticationError),
         (402, Treatment.STOP, ProviderError),
         (403, Treatment.STOP, AuthenticationError),
-        (404, Treatment.STOP, ConfigError),
+        (404, Treatment.STOP, ModelError),
         (408, Treatment.RETRY, ProviderError),
         (418, Treatment.FAIL, DataError),
         (429, Treatment.RETRY, ProviderError),

@@ -251,6 +251,14 @@ def test_a_golden_cut_that_no_system_has_is_projected_too(project: SweepProject)
     assert audit(project.out).ok
 
 
+def test_cuts_that_come_out_alike_are_told_and_share_everything(project: SweepProject) -> None:
+    project.change(axes={"chunker": [{"type": "recursive", "size": [5000, 6000]}], "mode": "lexical", "k": [10]})
+    report = project.sweep().report
+    assert "recursive-size5000 and recursive-size6000 cut these documents alike" in report.notes
+    one, other = report.systems
+    assert one.scores == other.scores
+
+
 def call(project: SweepProject, code: int) -> str:
     result = CliRunner().invoke(app, ["sweep", "--config", str(project.config)])
     told = " ".join(result.output.split())

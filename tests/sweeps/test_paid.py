@@ -264,13 +264,22 @@ def test_a_thousand_questions_cost_what_the_server_was_paid(server: LLMServer, t
 
 
 @pytest.mark.parametrize("search", [{"type": "exhaustive"}, {"type": "halving", "queries": [2, "all"]}])
-def test_a_key_that_one_provider_refuses_stops_its_systems_alone(tmp_path: Path, search: dict[str, Any]) -> None:
-    with LLMServer(fault_for=lambda number, body: "401" if kind(body) == "orderer" else None) as server:
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("401", "the provider refused the key for openai/orderer"),
+        ("404", "the provider does not know the model openai/orderer"),
+    ],
+)
+def test_a_key_or_a_model_that_one_provider_refuses_stops_its_systems_alone(
+    tmp_path: Path, search: dict[str, Any], fault: str, said: str
+) -> None:
+    with LLMServer(fault_for=lambda number, body: fault if kind(body) == "orderer" else None) as server:
         project = paid_sweep(tmp_path, server, search=search)
         _, errors = call(project, "--quiet", code=7)
         lost = {name for name, row in rows(project).items() if row["failed"]}
         assert lost == {name for name in rows(project) if "orderer" in name}
-        assert "the provider refused the key for openai/orderer" in errors
+        assert said in errors
         server.fault_for = None
         call(project, "--quiet")
         assert not server.paid_twice
