@@ -17,6 +17,7 @@ from raggs.errors import ConfigError, DataError
 from raggs.golden.places import judged_places
 from raggs.golden.projecting import Cut, project_onto
 from raggs.indexes.passages import PassageStore
+from raggs.sweeps.excerpts import references_of
 from raggs.sweeps.grid import cut_labels
 from raggs.sweeps.models import CutPart
 from raggs.sweeps.once import Once
@@ -63,7 +64,7 @@ class Cuts:
         for chunker, passages in stores:
             places = project_onto(judged, passages, passages.content_hash, world.corpus.place)
             found.append((self._part(chunker, passages), places.cut))
-        return Atlas(judged, world.labels, found)
+        return Atlas(judged, world.labels, found, references_of(world.golden.queries()))
 
     def _part(self, chunker: ChunkerConfig | None, passages: PassageStore) -> CutPart:
         content = passages.content_hash
@@ -98,4 +99,6 @@ class Cuts:
 def _told(chunker: ChunkerConfig) -> str:
     """A chunker and those of its settings that are not its defaults, in one line."""
     given = chunker.model_dump(mode="json", exclude_defaults=True, exclude={"type"})
-    return ", ".join([chunker.type, *(f"{key} {value}" for key, value in given.items())])
+    parts = {key: getattr(chunker, key) for key in given}
+    told = (f"{key} {part.type if isinstance(part, AdapterConfig) else given[key]}" for key, part in parts.items())
+    return ", ".join([chunker.type, *told])

@@ -21,9 +21,10 @@ from raggs.progress import Building, Hear, deaf
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.deciding import Decision, decide
 from raggs.sweeps.deltas import index_deltas
+from raggs.sweeps.excerpts import is_reference
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.loyalty import loyalty
-from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.models import LoyaltyPart, SweepReport, SystemRow
 from raggs.sweeps.once import Once
 from raggs.sweeps.projecting import Atlas
 from raggs.sweeps.recut import cut_notes
@@ -115,7 +116,7 @@ def derive(
         wins=decision.wins,
         baseline=decision.baseline,
         comparisons=_comparisons(config, scorer.quality[0], decision, values),
-        loyalty=loyalty(scored, hits, scorer.quality[0], max(config.cutoffs)),
+        loyalty=_loyalty(scored, hits, scorer.quality[0], config),
         notes=(*_notes(scored, few=few), *_cut_notes(scored, atlas, decision, scorer.quality[0], config)),
     )
 
@@ -157,6 +158,13 @@ def _comparisons(
         return ()
     found = compare_many(values[baseline][measure], others, seed=config.seed, alpha=1 - config.confidence)
     return tuple(comparison_part(name, baseline, measure, one) for name, one in found.items())
+
+
+def _loyalty(
+    rows: Sequence[SystemRow], hits: dict[str, Hits], measure: str, config: SweepConfig
+) -> tuple[LoyaltyPart, ...]:
+    """Nobody's references hang on a pool."""
+    return () if is_reference(measure) else loyalty(rows, hits, measure, max(config.cutoffs))
 
 
 def _cut_notes(

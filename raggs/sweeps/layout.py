@@ -12,6 +12,7 @@ from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Tabl
 from raggs.evaluation.models import Number, ScorePart
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import ranges
+from raggs.sweeps.excerpts import TERMS
 from raggs.sweeps.findings import findings
 from raggs.sweeps.folding import best_first, fold, folded_sentence, mean
 from raggs.sweeps.models import Plan, PlanLine, SweepReport, SystemRow
@@ -121,9 +122,14 @@ def _terms(report: SweepReport, shown: Sequence[SystemRow], columns: Sequence[st
     return (
         *(Legend(sign, text) for sign, text in SIGNS.items() if sign in signs),
         *(Legend(name, text) for name, text in glossary([*report.quality, *_measures(report, columns)]).items()),
+        *(Legend(name, text) for name, text in TERMS.items() if _told(name, [*report.quality, *columns])),
         Legend("[ ]", f"{report.confidence:.0%} interval of the mean"),
         *(Legend(title, titles[title]) for title in columns if title in titles),
     )
+
+
+def _told(name: str, titles: Sequence[str]) -> bool:
+    return any(title.startswith(f"{name}@") for title in titles)
 
 
 def _measures(report: SweepReport, columns: Sequence[str]) -> list[str]:

@@ -19,6 +19,7 @@ from raggs.golden.origin import Origin
 from raggs.golden.places import JudgedPlaces
 from raggs.golden.projecting import USUAL, Cut, Projection
 from raggs.spans import Spans
+from raggs.sweeps.excerpts import Excerpts, References
 from raggs.sweeps.labels import graded_ids
 from raggs.sweeps.models import CutPart
 from raggs.sweeps.once import Once
@@ -39,10 +40,12 @@ class Sheet:
     Attributes:
         part: the cut.
         places: the golden set on its passages, by place.
+        excerpts: the references of the questions; None where no question says where they stand.
     """
 
     part: CutPart
     places: Projection
+    excerpts: Excerpts | None = None
 
     @property
     def projection(self) -> Projection | None:
@@ -56,17 +59,20 @@ class Atlas:
     Args:
         judged: the golden set by place, all of its questions.
         labels: the grades that are scored by: of some of its questions, maybe of more passages of its own cut.
-        cuts: of each its passages by place; for an audit at least those that lists and grades reach.
+        cuts: of each its passages by place; for an audit at least those that lists, grades and references reach.
+        references: of the questions.
     """
 
-    def __init__(self, judged: JudgedPlaces, labels: Judgments, cuts: Sequence[tuple[CutPart, Cut]]) -> None:
-        self.judged, self._labels = judged, labels
+    def __init__(
+        self, judged: JudgedPlaces, labels: Judgments, cuts: Sequence[tuple[CutPart, Cut]], references: References
+    ) -> None:
+        self.judged, self._labels, self._references = judged, labels, references
         self._cuts = {part.label: (part, cut) for part, cut in cuts}
         self._sheets = Once[Sheet]()
 
     def graded(self, labels: Judgments) -> Atlas:
         """The same cuts with other grades."""
-        return Atlas(self.judged, labels, list(self._cuts.values()))
+        return Atlas(self.judged, labels, list(self._cuts.values()), self._references)
 
     @property
     def parts(self) -> tuple[CutPart, ...]:
@@ -84,13 +90,18 @@ class Atlas:
             shown: by cut, the passages that systems return.
         """
         for label, (_, cut) in self._cuts.items():
-            reached = set(np.unique(self.sheet(label).places.projected.passage).tolist())
+            sheet = self.sheet(label)
+            reached = set(np.unique(sheet.places.projected.passage).tolist())
+            if sheet.excerpts is not None:
+                reached |= set(np.unique(sheet.excerpts.marked.projected.passage).tolist())
             rows = reached | {cut.rows[doc] for doc in shown.get(label, ())}
             for row in sorted(rows):
                 yield PlaceRow(cut=label, doc_id=cut.ids[row], span=_span(cut, row))
 
     def _made(self, part: CutPart, cut: Cut) -> Sheet:
-        return Sheet(part, Projection(self._of_labels, cut, USUAL, Origin(part.content)))
+        places = Projection(self._of_labels, cut, USUAL, Origin(part.content))
+        marked = any(qid in self._references for qid in self._labels.qrels.qids)
+        return Sheet(part, places, Excerpts(places, self._references) if marked else None)
 
     @property
     def _of_labels(self) -> JudgedPlaces:

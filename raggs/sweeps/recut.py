@@ -10,6 +10,7 @@ from statistics import fmean
 from raggs.evaluation.document import Cell, Section, Table
 from raggs.evaluation.models import Number
 from raggs.evaluation.projected import rule_words
+from raggs.sweeps.excerpts import TERMS, is_reference
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import CutPart, EffectPart, SweepReport, SystemRow
 from raggs.sweeps.words import ms
@@ -22,7 +23,8 @@ LOST = 0.05  # of the judged characters; what is lost at cuts is white space
 
 def span_columns(report: SweepReport) -> tuple[str, ...]:
     """The measures in characters that a table shows of each system."""
-    names = (f"{name}@{report.cutoffs[0]}" for name in READ)
+    marked = any(name.startswith(tuple(TERMS)) for name in report.measures)
+    names = (f"{name}@{report.cutoffs[0]}" for name in (TERMS if marked else READ))
     return tuple(name for name in names if name in report.measures and name not in report.quality)
 
 
@@ -32,21 +34,21 @@ def cuts_section(report: SweepReport) -> Section | None:
         return None
     first = str(report.cutoffs[0])
     unjudged = unjudged_by_cut(report.systems, first)
-    read = [f"{name}@{first}" for name in READ if f"{name}@{first}" in report.measures]
+    read = [f"{name}@{first}" for name in (*TERMS, *READ) if f"{name}@{first}" in report.measures]
     rows = tuple(
         (
             Cell(part.label),
-            Cell(part.chunker),
             Cell(f"{part.passages:,}"),
             Cell(None if part.seconds is None else _took(part.seconds)),
             Cell("as judged" if part.golden else "by projection"),
-            *(Cell(_mean(report.systems, part.label, name), "score") for name in read),
             Cell(None if (share := unjudged.get(part.label)) is None else f"{share:.0%}"),
             Cell(None if (tokens := _context(report.systems, part.label)) is None else f"{tokens:,.0f}"),
+            *(Cell(_mean(report.systems, part.label, name), "score") for name in read),
+            Cell(part.chunker),
         )
         for part in report.cuts
     )
-    head = ("cut", "chunker", "passages", "cut in", "scored", *read, f"unjudged characters@{first}", "context tokens")
+    head = ("cut", "passages", "cut in", "scored", f"unjudged characters@{first}", "context tokens", *read, "chunker")
     return Section("How the corpus is cut", tuple(_sentences(report)), Table(head, rows))
 
 
@@ -90,7 +92,7 @@ def cut_notes(
         )
     unjudged = unjudged_by_cut(rows, str(cutoff))
     doubted = [each for each in effects if each.axis == CHUNKER and _doubtful(each, unjudged)]
-    if doubted:
+    if doubted and not is_reference(measure):
         told = "; ".join(_doubt(each, measure, unjudged) for each in doubted[:NAMED])
         more = f"; and {len(doubted) - NAMED} more" if len(doubted) > NAMED else ""
         yield (
@@ -128,10 +130,11 @@ def _sentences(report: SweepReport) -> Iterator[str]:
     )
     rules = {rule_words(row.projection): None for row in report.systems if row.projection}
     yield from (f"projected: {rule}" for rule in rules)
+    if any(name.startswith(tuple(TERMS)) for name in report.measures):
+        yield "reference_recall and reference_precision count characters of references of questions, and favour no cut"
     yield (
-        "span_recall4 and span_precision4 count characters of passages graded 4 or 5, in the same way for every cut"
-        if span_columns(report) or any(name.startswith(READ) for name in report.quality)
-        else "grades are not 1 to 5, so nothing is measured in characters"
+        "span_recall4 and span_precision4 count characters of passages graded 4 or 5, whole ones of the cut that was "
+        "judged, which favours it"
     )
 
 

@@ -21,9 +21,11 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System as Listed
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
-from raggs.metrics.hits import Hits
+from raggs.metrics.hits import Hits, Ties
 from raggs.metrics.names import Named, at_cutoffs, parse_measure
+from raggs.metrics.stats.intervals import bootstrap_means
 from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.excerpts import TERMS, is_reference
 from raggs.sweeps.projecting import Sheet
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "ndcg", "harm", "holes")
@@ -85,7 +87,12 @@ class Scorer:
             first = DECIDE_GRADED if self._graded else DECIDE_OTHERS
             cutoffs = sorted({min(self._config.cutoffs), max(self._config.cutoffs)})
             named = tuple(f"{name}@{k}" for k in cutoffs for name in first)
-        return tuple(parse_measure(name).name for name in named)
+        return tuple(name if self._marked and is_reference(name) else parse_measure(name).name for name in named)
+
+    @property
+    def _marked(self) -> bool:
+        """Whether questions say where their references stand."""
+        return self._sheet is not None and self._sheet.excerpts is not None
 
     def measures(self) -> tuple[str, ...]:
         """What is reported of every system, under the names that do not say its k."""
@@ -97,8 +104,10 @@ class Scorer:
             for name in self.ceilings
             for form in ("proc", "pct_proc")
         ]
-        more = [one.name for name in self._config.measures for one in at_cutoffs(name, self._config.cutoffs)]
-        return tuple(dict.fromkeys((*self.quality, *plain, *more, *ceilings)))
+        named = [name for name in self._config.measures if not is_reference(name)]
+        more = [one.name for name in named for one in at_cutoffs(name, self._config.cutoffs)]
+        marked = [f"{name}@{k}" for k in self._config.cutoffs for name in (TERMS if self._marked else ())]
+        return tuple(dict.fromkeys((*self.quality, *plain, *marked, *more, *ceilings)))
 
     def score(self, name: str, run: Run, k: int) -> Scored:
         """One system.
@@ -111,22 +120,24 @@ class Scorer:
         Raises:
             DataError: as `hits_of`: none of the judged queries, lists of another corpus.
         """
-        named = {told: self._named(told, k) for told in self.measures()}
+        measures = self.measures()
+        named = {told: self._named(told, k) for told in measures if not is_reference(told)}
         scoring = Scoring(
             list(named.values()), self._config.cutoffs, confidence=self._config.confidence, seed=self._config.seed
         )
         hits = self._hits(name, run, scoring)
         found = measure_hits(hits, scoring.measures, confidence=scoring.confidence, seed=scoring.seed)
+        marked = self._in_references([told for told in measures if is_reference(told)], hits, run, scoring.ties, name)
         means = {told: found.mean[one.name] for told, one in named.items()}
         return Scored(
-            scores=self._parts(found, named),
+            scores=self._ordered(self._parts(found, named) | self._intervals(marked)),
             realised={
                 f"{name}@{cutoff}": _ratio(means[f"{name}@{cutoff}"], means[f"proc_{name}@{cutoff}"])
                 for cutoff in self._config.cutoffs
                 for name in self.ceilings
             },
             holes={str(cutoff): holes_at(hits, cutoff) for cutoff in self._config.cutoffs},
-            values={told: found.column(named[told].name) for told in self.quality},
+            values={told: marked[told] if told in marked else found.column(named[told].name) for told in self.quality},
             hits=hits,
             unjudged={}
             if hits.reading is None
@@ -143,6 +154,24 @@ class Scorer:
             return hits
         return replace(hits, reading=sheet.places.reading(run, scoring.ties, name))
 
+    def _in_references(
+        self, names: Sequence[str], hits: Hits, run: Run, ties: Ties, where: str
+    ) -> Mapping[str, Floats]:
+        excerpts = None if self._sheet is None else self._sheet.excerpts
+        return {} if excerpts is None else excerpts.values(names, hits, run, ties, where)
+
+    def _intervals(self, values: Mapping[str, Floats]) -> dict[str, ScorePart]:
+        """Means of measures that were computed here, with intervals where they are affordable."""
+        config = self._config
+        told = [name for name in values if not self._many or name in self.quality]
+        rows = np.array([values[name] for name in told])
+        found = bootstrap_means(rows, confidence=config.confidence, seed=config.seed) if told else ()
+        plain = {name: _mean(column) for name, column in values.items()}
+        return plain | {name: score_part(each) for name, each in zip(told, found, strict=True)}
+
+    def _ordered(self, scores: Mapping[str, ScorePart]) -> dict[str, ScorePart]:
+        return {name: scores[name] for name in self.measures()}
+
     def _projected(self, hits: Hits) -> ProjectionPart | None:
         projection = None if self._sheet is None else self._sheet.projection
         return projection_part(projection, hits, min(self._config.cutoffs)) if projection else None
@@ -151,7 +180,7 @@ class Scorer:
         """Means, with intervals where they are affordable."""
         if not self._many:
             return {told: score_part(found.interval[one.name]) for told, one in named.items()}
-        names = tuple(named[told].name for told in self.quality)
+        names = tuple(named[told].name for told in self.quality if told in named)
         deciding = replace(found, measures=names, values=np.array([found.column(name) for name in names]))
         return {
             told: score_part(deciding.interval[one.name]) if one.name in names else _mean(found.column(one.name))

@@ -34,6 +34,7 @@ from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
 from raggs.sweeps.config import SweepConfig
+from raggs.sweeps.excerpts import references_of
 from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
 from raggs.sweeps.models import CutPart, SweepReport, SystemRow, Timing
@@ -215,7 +216,7 @@ class SweepStore:
             places.setdefault(row.cut, []).append(row)
         parts = list(read_records(self.folder / CUTS, CutPart))
         cuts = [(part, cut_of(places.get(part.label, ()), self.folder / PLACES)) for part in parts]
-        return Atlas(judged_places(golden, whole), labels, cuts)
+        return Atlas(judged_places(golden, whole), labels, cuts, references_of(golden.queries()))
 
     def keep(self, manifest: SweepManifest, rows: Iterable[SystemRow], texts: Mapping[str, str]) -> SweepManifest:
         """Write what was found; runs and plots of what is no more go away."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, ProviderError, RaggsError
+from raggs.errors import AuthenticationError, DataError, ModelError, ProviderError, RaggsError
 from raggs.llm.faults import TABLE, Treatment, fault_of, redact, retry_after
 from raggs.llm.providers import exceptions, library
 

@@ -155,6 +155,51 @@ def test_the_report_says_who_is_projected_by_which_rule_and_what_may_be_due_to_i
         assert float(row["span_recall4@5"]) > 0
 
 
+def characters(place: dict[str, Any]) -> set[tuple[str, int]]:
+    return {(place["source"], at) for at in range(place["start"], place["end"])}
+
+
+def test_references_are_counted_as_characters_one_by_one_are(made: SweepProject) -> None:
+    report = made.sweep().report
+    rows = [json.loads(line) for line in (made.out / "places.jsonl").read_text().splitlines()]
+    places = {(row["cut"], row["doc_id"]): row["span"] for row in rows}
+    asked = [json.loads(line) for line in (made.folder / "queries.jsonl").read_text().splitlines()]
+    for row in report.systems:
+        lines = [line.split() for line in (made.out / str(row.file)).read_text().splitlines()]
+        recall, precision = [], []
+        for question in asked:
+            wanted = characters(question["references"][0]["span"])
+            shown = [places[row.levels["chunker"], line[2]] for line in lines if line[0] == question["_id"]][:5]
+            read = set().union(*(characters(place) for place in shown))
+            recall.append(len(wanted & read) / len(wanted))
+            precision.append(len(wanted & read) / sum(place["end"] - place["start"] for place in shown))
+        assert row.scores["reference_recall@5"].mean == pytest.approx(sum(recall) / len(asked))
+        assert row.scores["reference_precision@5"].mean == pytest.approx(sum(precision) / len(asked))
+        assert row.scores["reference_precision@5"].low is not None
+
+
+def test_references_may_decide_and_then_no_hole_matters(project: SweepProject) -> None:
+    project.change(quality=["reference_precision@5", "reference_recall@5"])
+    report = project.sweep().report
+    assert report.quality == ("reference_precision@5", "reference_recall@5")
+    assert report.system(str(report.choice.winner)).levels["chunker"] == OWN
+    assert not any("may be due to" in note for note in report.notes)
+    assert report.loyalty == ()
+    assert "references of questions" in (project.out / "sweep.md").read_text()
+    assert audit(project.out).ok
+    assert choose_again(load_sweep(project.config)).report.choice == report.choice
+
+
+def test_questions_without_references_have_no_such_measure(project: SweepProject) -> None:
+    path = project.folder / "runs" / "golden" / "queries.jsonl"
+    rows = [{**json.loads(line), "references": []} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    report = project.sweep().report
+    assert not any(name.startswith("reference_") for name in report.measures)
+    project.change(quality=["reference_recall@5"])
+    assert "reference_recall" in call(project, 2)
+
+
 def test_span_measures_may_decide(project: SweepProject) -> None:
     project.change(quality=["span_precision4@5", "span_recall4@5"])
     report = project.sweep().report
