@@ -120,7 +120,7 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
     lines, asked_for = {qid: line for qid, (line, _) in numbered.items()}, {qid: q for qid, (_, q) in numbered.items()}
     asked = place_questions(asked_for, documents, request.questions, lines)
     made = _make(cutters, documents, workshop, listen)
-    notes = [note for name, each in made.items() for note in each.notes(name)]
+    notes = [*documents.notes, *(note for name, each in made.items() for note in each.notes(name))]
     cuts = {}
     for name, chunker in cutters.items():
         before = workshop.pieces_found

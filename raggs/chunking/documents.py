@@ -25,12 +25,14 @@ class Documents:
         names: of the files below it.
         texts: as their readers give them, in which places count.
         read: the same with what their readers know of them; empty: nothing.
+        notes: what of the folder was left out, a sentence each.
     """
 
     folder: Path
     names: tuple[str, ...]
     texts: tuple[str, ...]
     read: tuple[Document, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def lengths(self) -> list[int]:
@@ -73,7 +75,9 @@ def read_documents(folder: Path) -> Documents:
     if not folder.is_dir():
         said = "is no folder" if folder.exists() else "no such folder"
         raise NotFoundError(said, where=folder, remedy="name the folder of the documents by --corpus")
-    found = [each for each in FolderCorpus(FolderConfig(path=folder)).documents() if each.body.text.strip()]
+    corpus = FolderCorpus(FolderConfig(path=folder))
+    found = tuple(each for each in corpus.documents() if each.body.text.strip())
     if not found:
         raise DataError("holds no document with text", where=folder, remedy="check --corpus")
-    return Documents(folder, tuple(each.source for each in found), tuple(each.text for each in found), tuple(found))
+    names, texts = tuple(each.source for each in found), tuple(each.text for each in found)
+    return Documents(folder, names, texts, found, (*corpus.outside(), *corpus.notes()))

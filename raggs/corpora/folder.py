@@ -129,8 +129,6 @@ class FolderCorpus(CutCorpus):
 
     def passages(self) -> Iterator[Passage]:
         """See `Corpus.passages`; file after file by path, each with its span."""
-        self.left_out.clear()
-        self._warnings.clear()
         self.cutting_s = None if isinstance(self._chunker, PaidChunker) else 0.0  # its cuts are looked up
         for source, reading in self._read():
             number = 0
@@ -138,17 +136,23 @@ class FolderCorpus(CutCorpus):
                 yield passage
             if not number:
                 self.left_out.append(LeftOut(source, 1))
-            if reading.warning:
-                self._warnings.append(f"{source}:{reading.line}: {reading.warning}")
 
     def documents(self) -> Iterator[Document]:
         """Every file whole; see `CutCorpus.documents`."""
         for source, reading in self._read():
-            yield _document(reading, source)
+            document = _document(reading, source)
+            if not document.body.text.strip():
+                self.left_out.append(LeftOut(source, 1))
+            yield document
 
     def _read(self) -> Iterator[tuple[str, Reading]]:
+        self.left_out.clear()
+        self._warnings.clear()
         for name, path in self._listing().files:
-            yield file_id(name), reader_of(path).read(path)
+            source, reading = file_id(name), reader_of(path).read(path)
+            if reading.warning:
+                self._warnings.append(f"{source}:{reading.line}: {reading.warning}")
+            yield source, reading
 
     def _cut(self, reading: Reading, source: str) -> Iterator[Passage]:
         """The passages of one file."""

@@ -41,6 +41,7 @@ class OpenCorpus:
         self._places = places
         self._hear = hear
         self._context = context or CorpusContext()
+        self._told: set[str] = set()
 
     @property
     def place(self) -> Path | str:
@@ -100,6 +101,7 @@ class OpenCorpus:
         """
         source = self._source
         yield from source.documents() if isinstance(source, Whole) else source.passages()
+        self._tell([*source.outside(), *source.notes()])
 
     def empty(self) -> DataError:
         """What is said of a corpus without passages."""
@@ -135,8 +137,11 @@ class OpenCorpus:
             raise self.empty()
 
     def _tell(self, sentences: Sequence[str]) -> None:
+        """Each sentence once."""
         for sentence in sentences:
-            self._hear(Notice(sentence))
+            if sentence not in self._told:
+                self._told.add(sentence)
+                self._hear(Notice(sentence))
 
     def _tell_replaced(self, source: Corpus) -> None:
         if source.replaced:

@@ -35,3 +35,11 @@ def test_a_file_that_is_not_utf8_is_told(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"a\n\xff")
     with pytest.raises(DataError, match=r"a\.txt:2: not UTF-8"):
         read_documents(tmp_path)
+
+
+def test_what_a_folder_leaves_out_is_known(tmp_path: Path) -> None:
+    for name, text in {"a.md": "words", "b.md": "---\nx: 1\n---\n", "c.docx": "x"}.items():
+        (tmp_path / name).write_text(text)
+    found = read_documents(tmp_path)
+    assert found.names == ("a.md",)
+    assert found.notes == ("left out 1 file: 1 .docx (no reader: c.docx)", "1 file without text left out: b.md")

@@ -54,3 +54,15 @@ def test_what_was_left_out_is_told_whenever_the_corpus_is_opened(tmp_path: Path)
     assert (
         heard[0] == heard[1] == ["left out 1 file: 1 .docx (no reader: c.docx)", "1 file without text left out: b.md"]
     )
+
+
+def test_documents_are_told_of_as_passages_are_and_nothing_twice(tmp_path: Path) -> None:
+    for name, text in {"docs/a.md": "words", "docs/b.md": " ", "docs/c.docx": "x"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    told: list[object] = []
+    corpus = OpenCorpus(FolderConfig(path=tmp_path / "docs"), Places.of(tmp_path / "runs"), told.append)
+    assert len(list(corpus.documents())) == 2
+    assert len(corpus.store) == 1
+    corpus.close()
+    assert len([each for each in told if isinstance(each, Notice)]) == 2
