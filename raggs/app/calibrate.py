@@ -15,7 +15,7 @@ from raggs.app.beside import beside, in_loop
 from raggs.arrays import Floats
 from raggs.artifacts import Query
 from raggs.asking.calibration import Search, furthest_excerpt, histogram, nearest_earlier
-from raggs.asking.filters import Thresholds, duplicates, excerpt_cosines, irrelevant
+from raggs.asking.filters import Thresholds, duplicates, excerpt_cosines, irrelevant, thresholds_for
 from raggs.chunking.specs import parse_spec
 from raggs.embedders.base import Embedder, EmbedderConfig
 from raggs.errors import DataError, UsageError
@@ -77,11 +77,13 @@ class Calibration:
     Attributes:
         questions: how many there are.
         embedder: identity of what embedded them: cosines of another are on another scale.
+        usual: thresholds of that embedder, or of the report's corpus of that name.
         pairs: by kind.
     """
 
     questions: int
     embedder: str
+    usual: Thresholds
     pairs: Mapping[Kind, Pairs]
     _vectors: tuple[np.ndarray[tuple[int, ...], np.dtype[np.float32]], ...]
     _owner: tuple[int, ...]
@@ -108,7 +110,7 @@ def calibrate(request: CalibrateRequest, listen: Listener = silent) -> Calibrati
     queries = _about(request, list(open_queries(reader, listen).values()))
     workshop = Workshop(request.workspace, budget=BudgetSettings(max_usd=request.max_usd), hear=listen)
     try:
-        return _paired(queries, workshop.embedder(specs))
+        return _paired(queries, workshop.embedder(specs), thresholds_for(request.corpus or "", specs.type))
     finally:
         workshop.close()
 
@@ -134,7 +136,7 @@ def _corpora(query: Query) -> set[str]:
     return {*spans, *([named] if isinstance(named, str) else [])}
 
 
-def _paired(queries: list[Query], embedder: Embedder) -> Calibration:
+def _paired(queries: list[Query], embedder: Embedder, usual: Thresholds) -> Calibration:
     texts = [query.text for query in queries]
     excerpts = [(number, each.text) for number, query in enumerate(queries) for each in query.references]
     owner = [number for number, _ in excerpts]
@@ -146,4 +148,4 @@ def _paired(queries: list[Query], embedder: Embedder) -> Calibration:
         "duplicate": Pairs("duplicate", tuple((texts[of], texts[row + 1]) for row, of in enumerate(nearest)), near),
         "excerpt": Pairs("excerpt", tuple((texts[owner[row]], excerpts[row][1]) for row in furthest), far),
     }
-    return Calibration(len(queries), embedder.identity, pairs, (vectors, held), tuple(owner))
+    return Calibration(len(queries), embedder.identity, usual, pairs, (vectors, held), tuple(owner))

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from raggs.asking.difficulty import DIFFICULTIES, Difficulty, difficulties
 from raggs.asking.filters import (
+    OF_EMBEDDERS,
     THRESHOLDS,
-    WORDLLAMA,
     Duplicate,
     Irrelevant,
     Thresholds,
@@ -26,9 +26,9 @@ from raggs.asking.windows import SIZE, Window, pair_windows, stratified_windows
 
 __all__ = [
     "DIFFICULTIES",
+    "OF_EMBEDDERS",
     "SIZE",
     "THRESHOLDS",
-    "WORDLLAMA",
     "Difficulty",
     "Duplicate",
     "Irrelevant",

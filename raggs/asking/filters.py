@@ -45,14 +45,14 @@ THRESHOLDS: Mapping[str, Thresholds] = {  # the report's table of corpora
     "finance": Thresholds(0.42, 0.70),
     "pubmed": Thresholds(0.40, 0.67),
 }
-# Where WordLlama's cosines stand otherwise: of the report's 472 questions, all of which passed there, the report's
-# thresholds would take out 63 as duplicates and 197 for an excerpt, these 1 and 20.
-WORDLLAMA = Thresholds(0.15, 0.85)
+# Of embedders whose cosines stand elsewhere. Of the report's 472 questions, which all passed there, the report's
+# thresholds would take out 63 as duplicates and 197 for an excerpt under WordLlama; these take 1 and 20.
+OF_EMBEDDERS: Mapping[str, Thresholds] = {"wordllama": Thresholds(excerpt=0.15, duplicate=0.85)}
 
 
-def thresholds_for(corpus: str, given: Mapping[str, Thresholds] | None = None) -> Thresholds:
-    """The thresholds of a corpus: those `given`, else the report's if it is one of its corpora, else the defaults."""
-    return (given or {}).get(corpus, THRESHOLDS.get(corpus, DEFAULT))
+def thresholds_for(corpus: str, embedder: str = "") -> Thresholds:
+    """The usual thresholds: an embedder's own by its type, else the report's of one of its corpora, else its usual."""
+    return OF_EMBEDDERS.get(embedder, THRESHOLDS.get(corpus, DEFAULT))
 
 
 @dataclass(frozen=True)

@@ -33,11 +33,13 @@ def calibrate(
         str | None, typer.Option("--corpus", metavar="NAME", help="Only questions about this document or corpus.")
     ] = None,
     duplicate: Annotated[
-        float, typer.Option("--duplicate", metavar="COSINE", min=-1, max=1, help="Above it: asked twice.")
-    ] = 0.70,
+        float | None,
+        typer.Option("--duplicate", metavar="COSINE", min=-1, max=1, help="Above it: asked twice; .70, wordllama .85."),
+    ] = None,
     excerpt: Annotated[
-        float, typer.Option("--excerpt", metavar="COSINE", min=-1, max=1, help="Below it: about something else.")
-    ] = 0.41,
+        float | None,
+        typer.Option("--excerpt", metavar="COSINE", min=-1, max=1, help="Below it: off the point; .41, wordllama .15."),
+    ] = None,
     ask: Annotated[
         bool | None, typer.Option("--ask/--no-ask", help="Judge pairs now; if left out, on a terminal.")
     ] = None,
@@ -65,7 +67,10 @@ def calibrate(
     display = listener(as_json)
     with display or nullcontext():
         found = calibrate(request, display or silent)
-    thresholds = Thresholds(excerpt, duplicate)
+    thresholds = Thresholds(
+        found.usual.excerpt if excerpt is None else excerpt,
+        found.usual.duplicate if duplicate is None else duplicate,
+    )
     if as_json:
         say_json(json.dumps(_as_json(found, thresholds), indent=2))
         return
@@ -75,7 +80,7 @@ def calibrate(
         if not interactive:
             _near(pairs, getattr(thresholds, pairs.kind))
     if interactive:
-        thresholds = _searched(found)
+        thresholds = _searched(found, thresholds)
     _end(found, thresholds)
 
 
@@ -124,12 +129,11 @@ def _pair(pairs: Pairs, row: int) -> None:
     say(f"  {pairs.cosines[row]:.3f}  {one}\n         {other}")
 
 
-def _searched(found: Calibration) -> Thresholds:
-    """Both thresholds, as the answers say."""
+def _searched(found: Calibration, usual: Thresholds) -> Thresholds:
+    """Both thresholds, as the answers say; the usual one where there is nothing to look at."""
     from raggs.app.calibrate import Thresholds
 
     values = {kind: _search(kind, pairs) for kind, pairs in found.pairs.items()}
-    usual = Thresholds()
     return Thresholds(
         usual.excerpt if values["excerpt"] is None else values["excerpt"],
         usual.duplicate if values["duplicate"] is None else values["duplicate"],
@@ -171,3 +175,5 @@ def _end(found: Calibration, thresholds: Thresholds) -> None:
         f"excerpt {thresholds.excerpt:g}: {gone['excerpt']:,} go"
     )
     say(f"embedder: {found.embedder} (thresholds of another are on another scale)")
+    place, values = "questions.filter", thresholds
+    say(f"to use them: {place}.duplicate={values.duplicate:g} {place}.excerpt={values.excerpt:g}")

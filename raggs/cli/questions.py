@@ -68,6 +68,7 @@ def make(
     Windows are drawn from all parts of the documents, the asker makes a question of each, excerpts that do not stand
     there word for word take their question with them, and so do duplicates. Without --asker questions are made by
     rule, offline, to try the tool. With DOCS a configuration is written beside the questions: raggs run goes on.
+    Logs of users become questions by raggs questions import; raggs questions calibrate finds thresholds.
 
     \b
     Examples:

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from raggs.arrays import Vectors, shortest_float
 from raggs.asking import Thresholds, duplicates, irrelevant, part_of
-from raggs.asking.filters import DEFAULT, excerpt_cosines
+from raggs.asking.filters import DEFAULT, OF_EMBEDDERS, excerpt_cosines
 from raggs.embedders.base import Embedder
 from raggs.errors import PrerequisiteError
 from raggs.questions.base import QuestionServices
@@ -23,10 +23,6 @@ from raggs.questions.measuring import finders, leakages
 from raggs.questions.records import FilterRecord, SampleRecord, VerifyRecord
 from raggs.settings import Causes, Settings
 from raggs.stages.base import StageOf, Work
-
-# What takes 20 and 1 of the 472 questions that the report kept (benchmarks/thresholds.py); others have the report's.
-OF_EMBEDDERS: Mapping[str, Thresholds] = {"wordllama": Thresholds(excerpt=0.15, duplicate=0.85)}
-
 
 Cosine = Annotated[float, Field(ge=-1, le=1)]
 

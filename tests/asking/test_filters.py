@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.asking import (
+    OF_EMBEDDERS,
     THRESHOLDS,
-    WORDLLAMA,
     Duplicate,
     Irrelevant,
     Thresholds,
@@ -97,10 +97,10 @@ def test_reasons_are_said_with_their_numbers() -> None:
     assert str(Duplicate(3, 0, 0.9, 0.67)) == "cosine 0.900 with question 1, above 0.67"
 
 
-def test_thresholds_are_those_given_then_the_reports_then_the_defaults() -> None:
+def test_thresholds_are_the_embedders_then_the_reports_then_the_usual_ones() -> None:
     assert thresholds_for("pubmed") == THRESHOLDS["pubmed"] == Thresholds(0.40, 0.67)
-    assert thresholds_for("mine") == Thresholds(0.41, 0.70)
-    assert thresholds_for("pubmed", {"pubmed": Thresholds(0.1, 0.2)}) == Thresholds(0.1, 0.2)
+    assert thresholds_for("mine", "onnx") == Thresholds(0.41, 0.70)
+    assert thresholds_for("pubmed", "wordllama") == OF_EMBEDDERS["wordllama"]
 
 
 def test_a_threshold_that_no_cosine_can_have_is_refused() -> None:
@@ -109,4 +109,5 @@ def test_a_threshold_that_no_cosine_can_have_is_refused() -> None:
 
 
 def test_the_thresholds_of_wordllama_keep_what_the_reports_would_take_out() -> None:
-    assert WORDLLAMA.excerpt < Thresholds().excerpt and WORDLLAMA.duplicate > Thresholds().duplicate
+    found = OF_EMBEDDERS["wordllama"]
+    assert found.excerpt < Thresholds().excerpt and found.duplicate > Thresholds().duplicate

@@ -31,7 +31,7 @@ def run(questions: Path, *words: str, given: str = "") -> Result:
 
 
 def test_histograms_and_the_pairs_next_to_the_thresholds_are_shown(questions: Path) -> None:
-    result = run(questions)
+    result = run(questions, "--duplicate", "0.7", "--excerpt", "0.41")
     assert result.exit_code == 0, result.output
     assert "cosines of questions and the nearest before them: 3" in result.stdout
     assert "---- duplicate 0.7 ----" in result.stdout
@@ -56,6 +56,12 @@ def test_answers_move_the_threshold_and_can_be_taken_back(questions: Path) -> No
     back = run(questions, "--ask", given="x\n\ny\nu\nq\nq\n")
     assert back.exit_code == 0
     assert back.stderr.count("the same question? [y/n/u/q]") == 5
+
+
+def test_the_usual_thresholds_are_the_embedders(questions: Path) -> None:
+    found = json.loads(run(questions, "--json").stdout)
+    assert (found["duplicate"]["threshold"], found["excerpt"]["threshold"]) == (0.85, 0.15)
+    assert "questions.filter.duplicate=0.85 questions.filter.excerpt=0.15" in run(questions).stdout
 
 
 def test_one_corpus_at_a_time(questions: Path) -> None:
