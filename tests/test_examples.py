@@ -23,7 +23,7 @@ from raggs.manifests.opened import OpenedRun, open_run
 from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("elasticsearch", "openai", "quickstart", "runs")
+NAMES = ("elasticsearch", "openai", "quickstart", "runs", "sweep-chunks")
 QUESTIONS = {
     query.qid: query
     for _, query in YamlQueries(YamlQueriesConfig(path=EXAMPLES / "quickstart" / "questions.yaml")).queries()
@@ -131,6 +131,22 @@ def test_the_ways_of_cutting_a_manual_are_told_apart(tmp_path: Path) -> None:
     assert verdicts["recursive:400:overlap=200", "5", "iou"] == "loss"
     page = (tmp_path / "out" / "chunks.md").read_text(encoding="utf-8")
     assert "(recall-over-length.svg)" in page and (tmp_path / "out" / "iou.svg").is_file()
+
+
+def test_a_sweep_over_cuts_finds_that_a_manual_is_best_cut_by_its_headings(tmp_path: Path) -> None:
+    shutil.copytree(EXAMPLES / "chunks", tmp_path / "chunks", ignore=shutil.ignore_patterns("runs"))
+    built(copied("sweep-chunks", tmp_path))
+    config = tmp_path / "sweep-chunks" / "sweep.yaml"
+    result = CliRunner().invoke(app, ["sweep", "--config", str(config)])
+    assert result.exit_code == 0, result.output
+    assert "10 systems on 47 questions, best reference_recall@5 first" in result.stdout
+    folder = config.parent / "sweeps" / "sweep-chunks"
+    report = json.loads((folder / "sweep.json").read_text(encoding="utf-8"))
+    assert report["choice"]["winner"] == "lexical+markdown"
+    assert [cut["label"] for cut in report["cuts"] if cut["golden"]] == ["markdown"]
+    precision = {row["name"]: row["scores"]["reference_precision@5"]["mean"] for row in report["systems"]}
+    assert precision["lexical+markdown"] > precision["lexical+recursive-size100"] > precision["lexical+sentence"]
+    assert CliRunner().invoke(app, ["audit", str(folder)]).exit_code == 0
 
 
 # --- runs of other systems ------------------------------------------------------------------------------------
