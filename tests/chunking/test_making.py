@@ -1,0 +1,114 @@
+"""Documents cut by a paid chunker: many at once, whatever goes wrong on the way, and what it would take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.llm_bench import KEY, MODEL, PRICE
+from support.llm_server import LLMServer
+
+from raggs.chunkers.base import Document
+from raggs.chunkers.llm import LlmChunker
+from raggs.chunkers.paid import PaidChunker
+from raggs.chunking.making import Made, foresee, make_cuts
+from raggs.errors import AuthenticationError, ProviderError
+from raggs.llm import BudgetSettings, LLMSettings
+from raggs.workshop import Workshop
+
+LINE = "In letter number {number} of volume {name} the keeper speaks of fog, of ships and of his cat."
+NAMES = "abcdefgh"
+DOCUMENTS = [
+    Document("\n".join(LINE.format(name=name, number=number) for number in range(20)), f"{name}.md") for name in NAMES
+]
+FAULTS = ("429:0", "500", "reset", "truncated", "split below", "split text", "prose", "cut body", None)
+Open = Callable[..., tuple[Workshop, PaidChunker]]
+
+
+@pytest.fixture
+def server() -> Iterator[LLMServer]:
+    with LLMServer() as running:
+        yield running
+
+
+@pytest.fixture
+def opened(server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Open:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def make(**settings: Any) -> tuple[Workshop, PaidChunker]:
+        given = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, "backoff_s": 0.001, **settings}
+        workshop = Workshop(tmp_path / "runs", LLMSettings(**given), BudgetSettings(max_usd=5.0))
+        request.addfinalizer(workshop.close)
+        chunker = workshop.chunker(LlmChunker.Config(model=MODEL, piece=30, window=120))
+        assert isinstance(chunker, PaidChunker)
+        return workshop, chunker
+
+    return make
+
+
+def test_documents_are_cut_side_by_side(server: LLMServer, opened: Open) -> None:
+    server.delay_s = 0.02
+    workshop, chunker = opened(concurrency=4)
+    told: list[int] = []
+    made = make_cuts(chunker, DOCUMENTS, workshop, told.append)
+    assert (made.cut, made.before, made.lost, made.failed) == (8, 0, 0, ())
+    assert made.asked == server.count and told == list(range(1, 9))
+    assert 1 < server.peak <= 4
+
+
+def test_whatever_goes_wrong_the_cuts_are_those_of_an_undisturbed_hour(server: LLMServer, opened: Open) -> None:
+    server.faults = list(FAULTS) * 5
+    workshop, chunker = opened(concurrency=2, max_repairs=8, max_attempts=20)
+    made = make_cuts(chunker, DOCUMENTS, workshop)
+    assert (made.cut, made.lost, made.failed) == (8, 0, ())
+    found = [[chunk.text.count("letter") for chunk in chunker.chunk(document)] for document in DOCUMENTS]
+    assert all(sizes == found[0] and set(sizes[:-1]) == {3} for sizes in found)
+    assert not server.paid_twice
+
+
+def test_a_refused_key_stops_at_once(server: LLMServer, opened: Open) -> None:
+    server.fault_for = lambda *_: "401"
+    workshop, chunker = opened(concurrency=1)
+    with pytest.raises(AuthenticationError):
+        make_cuts(chunker, DOCUMENTS, workshop)
+    assert server.count <= 4, "those that were begun before the first answer was looked at"
+
+
+def test_a_provider_that_is_gone_stops_and_what_was_answered_is_kept(server: LLMServer, opened: Open) -> None:
+    server.fault_for = lambda number, _: "500" if number > 6 else None
+    workshop, chunker = opened(concurrency=1, max_attempts=1, outage_after=3)
+    with pytest.raises(ProviderError):
+        make_cuts(chunker, DOCUMENTS, workshop)
+    assert server.count <= 6 + 2 * 3
+    server.fault_for = None
+    workshop, chunker = opened()
+    made = make_cuts(chunker, DOCUMENTS, workshop)
+    assert made.cut + made.before == 8
+    assert not server.paid_twice
+
+
+def test_a_forecast_asks_nobody_and_knows_what_is_paid(server: LLMServer, opened: Open) -> None:
+    workshop, chunker = opened()
+    before = foresee(chunker, DOCUMENTS, workshop)
+    assert (server.count, before.cut, before.before, before.guessed) == (0, 8, 0, True)
+    make_cuts(chunker, DOCUMENTS[:3], workshop)
+    later = foresee(chunker, DOCUMENTS, workshop)
+    assert (later.cut, later.before) == (5, 3)
+    assert 0 < later.asked[MODEL].calls < before.asked[MODEL].calls
+    assert abs(before.asked[MODEL].calls - 8 * server.count / 3) <= 0.25 * 8 * server.count / 3
+
+
+def test_documents_without_text_are_cut_already(server: LLMServer, opened: Open) -> None:
+    workshop, chunker = opened()
+    assert make_cuts(chunker, [Document(" \n"), Document("")], workshop).before == 2
+    assert server.count == 0
+
+
+def test_what_came_of_it_is_one_sentence() -> None:
+    made = Made(cut=2, before=1, asked=9, lost=1, failed=("b.md could not be cut",))
+    assert str(made) == (
+        "2 documents cut, 1 cut before; 9 windows shown to the model, of which 1 gave no answer of use and were cut at "
+        "their ends; 1 document could not be cut"
+    )
