@@ -144,7 +144,7 @@ def choose_again(config: SweepConfig, listen: Listener = silent) -> SweepResult:
         store = SweepStore(world.folder)
         asked, report = store.manifest().questions, store.report()
         labels = with_holes(of_queries(world.judgments, asked), store.folder)
-        atlas = store.atlas(config, world.golden, world.judgments, labels)
+        atlas = store.atlas(world.golden, world.judgments, labels)
         fresh = derive(config, labels, store.systems(), store.run, report.left_out, listen, atlas)
         return SweepResult(fresh, store.folder, unchanged=True)
 

@@ -76,7 +76,7 @@ def _derived(store: SweepStore, manifest: SweepManifest, rows: list[SystemRow]) 
         yield None
         return
     labels = with_holes(given, store.folder)
-    atlas = store.atlas(config, golden, whole, labels)
+    atlas = store.atlas(golden, whole, labels)
     fresh = derive(config, labels, rows, store.run, stored.left_out, atlas=atlas)
     for line, (row, again) in enumerate(zip(rows, fresh.systems, strict=True), start=1):
         if row != again:

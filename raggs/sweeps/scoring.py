@@ -104,9 +104,10 @@ class Scorer:
             for name in self.ceilings
             for form in ("proc", "pct_proc")
         ]
-        named = [name for name in self._config.measures if not is_reference(name)]
+        named = [name for name in self._config.measures if not (self._marked and is_reference(name))]
         more = [one.name for name in named for one in at_cutoffs(name, self._config.cutoffs)]
-        marked = [f"{name}@{k}" for k in self._config.cutoffs for name in (TERMS if self._marked else ())]
+        marked = [f"{name}@{k}" for k in self._config.cutoffs for name in TERMS]
+        marked = [*marked, *filter(is_reference, self._config.measures)] if self._marked else []
         return tuple(dict.fromkeys((*self.quality, *plain, *marked, *more, *ceilings)))
 
     def score(self, name: str, run: Run, k: int) -> Scored:

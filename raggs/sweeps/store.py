@@ -33,7 +33,6 @@ from raggs.jsonl import read_records, read_torn, write_records
 from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Run
 from raggs.readers.runs import read_run
-from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.excerpts import references_of
 from raggs.sweeps.foreign import read_foreign
 from raggs.sweeps.holes import HOLES
@@ -198,18 +197,17 @@ class SweepStore:
                 write_records(self.folder / PLACES, atlas.rows(shown))
                 write_records(self.folder / CUTS, atlas.parts)
 
-    def atlas(self, config: SweepConfig, golden: GoldenSet, whole: Judgments, labels: Judgments) -> Atlas | None:
+    def atlas(self, golden: GoldenSet, whole: Judgments, labels: Judgments) -> Atlas | None:
         """What systems of each cut are scored by, as far as lists and grades reach; None where there is one cut.
 
         Args:
-            config: of the sweep.
             golden: the golden set; `whole` are all of its grades.
             labels: the grades that are scored by.
 
         Raises:
             DataError: a file is missing or damaged; the judged passages have no places.
         """
-        if not config.recuts:
+        if not (self.folder / CUTS).is_file():
             return None
         places: dict[str, list[PlaceRow]] = {}
         for row in read_records(self.folder / PLACES, PlaceRow):

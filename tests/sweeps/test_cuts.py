@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import yaml
 from support.cutting import GOLDEN, SIZES, make_cut_sweep
+from support.llm_server import LLMServer
+from support.paidsweeps import EMBEDDER, KEY
 from support.project import environment, raggs
 from support.sweeping import SweepProject, make_sweep
 from typer.testing import CliRunner
@@ -179,9 +181,10 @@ def test_references_are_counted_as_characters_one_by_one_are(made: SweepProject)
 
 
 def test_references_may_decide_and_then_no_hole_matters(project: SweepProject) -> None:
-    project.change(quality=["reference_precision@5", "reference_recall@5"])
+    project.change(quality=["reference_precision@5", "reference_recall@5"], measures=["reference_recall@3", "mrr"])
     report = project.sweep().report
     assert report.quality == ("reference_precision@5", "reference_recall@5")
+    assert {"reference_recall@3", "mrr@5"} <= set(report.measures)
     assert report.system(str(report.choice.winner)).levels["chunker"] == OWN
     assert not any("may be due to" in note for note in report.notes)
     assert report.loyalty == ()
@@ -356,6 +359,28 @@ def test_documents_that_changed_since_are_told(project: SweepProject) -> None:
     project.change(corpus={"type": "folder", "path": "docs"})
     told = call(project, 5)
     assert "is not what" in told and "was judged on" in told
+
+
+def test_a_paid_embedder_reads_no_text_twice_and_each_question_once_for_all_cuts(
+    project: SweepProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as server:
+        embedder = {"type": "litellm", "model": EMBEDDER, "dims": 8}
+        axes = {"chunker": [{"type": "recursive", "size": [40, 80]}], "embedder": embedder, "mode": "dense", "k": [10]}
+        llm = {"api_base": server.url, "backoff_s": 0.001}
+        project.change(axes=axes, llm=llm, prices={EMBEDDER: {"input": 1.0}})
+        plan = plan_sweep(load_sweep(project.config))
+        assert server.count == 0
+        first = project.sweep().report
+        assert sum(line.calls for line in plan.paid) >= server.count > 0
+        texts = [text for body in server.requests for text in body["input"]]
+        assert len(texts) == len(set(texts)) == sum(cut.passages for cut in first.cuts) + 6
+        before = server.count
+        project.change(axes={**axes, "chunker": [{"type": "recursive", "size": [40, 80]}, "corpus"]})
+        project.sweep()
+        assert server.count == before, "`corpus` is the cut of the golden set, which was embedded"
+        assert server.paid_twice == []
 
 
 def test_kills_change_nothing(project: SweepProject, tmp_path: Path) -> None:
