@@ -23,6 +23,8 @@ from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankH
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.models import LedgerMark, Output, RunManifest, Seal, StageLock
+from raggs.questions.records import ARTIFACTS as QUESTION_ARTIFACTS
+from raggs.questions.records import Window
 from raggs.spending import Spending
 
 PAGE = Path(__file__).parent / "artifacts.md"
@@ -39,6 +41,11 @@ ranking, and the manifest. Each JSONL file has one record a line, UTF-8, sorted 
 bytes. `raggs schema NAME` prints the JSON Schema.
 """
 
+QUESTIONS_HEAD = """# Of `raggs questions`
+
+The directory of a run that makes questions holds these, a manifest and a ledger of the same forms, and `written.json`:
+by path, the sha256 of each file of questions that it wrote."""
+
 ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
 
 
@@ -47,7 +54,10 @@ def page() -> str:
     parts = [HEAD]
     for name, model in ARTIFACTS.items():
         parts += [f"## {artifact_file(name)}", _text(model), _table(model)]
-    for part in (Reference, Nugget, Placement, Span):
+    parts.append(QUESTIONS_HEAD)
+    for name, model in QUESTION_ARTIFACTS.items():
+        parts += [f"## {artifact_file(name)}", _text(model), _table(model)]
+    for part in (Reference, Nugget, Placement, Span, Window):
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += ["## manifest.json", _text(RunManifest), _table(RunManifest)]
     health = (JudgeHealth, Depth, Samples, Panel, Member, PairAgreement, RankHealth, Rate)

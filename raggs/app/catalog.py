@@ -35,7 +35,7 @@ from raggs.metrics.measure import Measure
 from raggs.metrics.measures import REGISTRY as MEASURES
 from raggs.prompts import known_prompts
 from raggs.registry import RAGGS, Registry
-from raggs.stages import GOLDEN
+from raggs.stages.pipeline import pipelines
 from raggs.text import did_you_mean
 
 REGISTRIES: dict[str, Registry[object]] = {
@@ -163,8 +163,10 @@ def _entry(registry: Registry[object], name: str) -> Entry:
 
 OTHERS: dict[str, Callable[[], dict[str, str]]] = {
     "prompts": known_prompts,
-    "stages": lambda: {name: _first_line(inspect.getmodule(type(GOLDEN.stage(name)))) for name in GOLDEN.order},
-    "artifacts": lambda: {name: _first_line(model) for name, model in GOLDEN.artifacts.items()},
+    "stages": lambda: {
+        name: _first_line(inspect.getmodule(type(each.stage(name)))) for each in pipelines() for name in each.order
+    },
+    "artifacts": lambda: {name: _first_line(model) for each in pipelines() for name, model in each.artifacts.items()},
 }
 
 
@@ -189,7 +191,10 @@ def json_schema(name: str) -> dict[str, Any]:
         from raggs.chunking.models import ChunkReport
 
         return ChunkReport.model_json_schema(mode="serialization")
-    return GOLDEN.record(name).model_json_schema()
+    artifacts = {artifact: model for pipeline in pipelines() for artifact, model in pipeline.artifacts.items()}
+    if name not in artifacts:
+        raise UsageError(f"there is no artifact {name!r}", remedy=did_you_mean(name, artifacts))
+    return artifacts[name].model_json_schema()
 
 
 def _first_line(thing: object) -> str:

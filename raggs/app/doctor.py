@@ -78,15 +78,17 @@ def _configuration(path: Path) -> Iterator[Check]:
     try:
         yield from _disk(config.workspace)
         permit(config, ())
-        for model in services.models():
+        asker = services.workshop.asker(config.questions.ask.asker)
+        models = tuple(dict.fromkeys((*services.models(), *asker.models)))
+        for model in models:
             yield from _key(model, config)
         services.check_inputs()
         yield Check(
             "inputs", True, f"{plural(len(services.queries), 'query')}, {plural(len(services.passages), 'passage')}"
         )
-        for model in services.models():
+        for model in models:
             yield from _model(model, config, services)
-        bases = (config.llm.base_of(model) or os.environ.get("OPENAI_BASE_URL") for model in services.models())
+        bases = (config.llm.base_of(model) or os.environ.get("OPENAI_BASE_URL") for model in models)
         for base in dict.fromkeys(filter(None, bases)):
             yield _server(base)
         if address := getattr(config.execution, "address", None):

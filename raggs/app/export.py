@@ -12,7 +12,7 @@ from raggs.errors import DataError, NotFoundError
 from raggs.exporters.base import Exporter, ExportOptions
 from raggs.golden.base import RUNS
 from raggs.golden.origin import edited
-from raggs.golden.runs import RunGolden
+from raggs.golden.runs import RunGolden, check_golden
 from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.places import Places
@@ -80,6 +80,7 @@ def _strange_lists(files: Sequence[Path]) -> list[Path]:
 
 
 def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
+    check_golden(run)
     unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
     begun = {part.stage for part in run.parts}
     if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):

@@ -19,6 +19,7 @@ from raggs.health import JudgeHealth
 from raggs.jsontypes import as_object
 from raggs.manifests.opened import OpenedRun
 from raggs.queries.made import MADE, made_notes
+from raggs.stages import GOLDEN
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -28,10 +29,22 @@ R = TypeVar("R", bound=Record)
 MARK = f'"{MADE}":'.encode()
 
 
+def check_golden(run: OpenedRun) -> None:
+    """Find out that a run is of a pipeline that makes something else.
+
+    Raises:
+        DataError: it is.
+    """
+    if (made := run.manifest.pipeline) != GOLDEN.name:
+        remedy = "raggs run --config CONFIG makes a golden set over its questions"
+        raise DataError(f"a run of raggs {made}, not a golden set", where=run.folder, remedy=remedy)
+
+
 class RunGolden(GoldenSet):
     """The golden set of a run."""
 
     def __init__(self, run: OpenedRun) -> None:
+        check_golden(run)
         self._run = run
         self.name = run.manifest.name
         self.source = str(run.folder)

@@ -93,16 +93,20 @@ def load_pipeline(name: str) -> Pipeline:
     return found
 
 
+def pipelines() -> tuple[Pipeline, ...]:
+    """All that this raggs has; no two have a stage or an artifact of the same name."""
+    return tuple(load_pipeline(name) for name in PIPELINES)
+
+
 def pipeline_of(stage: str) -> Pipeline:
-    """The pipeline that has a stage of this name; no two have one of the same.
+    """The pipeline that has a stage of this name.
 
     Raises:
         UsageError: none has; the message lists all stages.
     """
-    pipelines = [load_pipeline(name) for name in PIPELINES]
-    found = next((pipeline for pipeline in pipelines if stage in pipeline.order), None)
+    found = next((pipeline for pipeline in pipelines() if stage in pipeline.order), None)
     if found is None:
-        stages = [name for pipeline in pipelines for name in pipeline.order]
+        stages = [name for pipeline in pipelines() for name in pipeline.order]
         raise UsageError(f"there is no stage {stage!r}", remedy=did_you_mean(stage, stages))
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -210,3 +211,28 @@ def test_no_file_holds_the_key(tmp_path: Path) -> None:
 
 def test_the_environment_is_as_it_was() -> None:
     assert os.environ.get("OPENAI_API_KEY") != KEY
+
+
+def test_after_an_interrupt_what_was_asked_can_be_used_without_asking_more(tmp_path: Path) -> None:
+    def fault_for(number: int, body: dict[str, Any]) -> str | None:
+        return "slow:60" if number > 12 else None
+
+    with LLMServer(fault_for=fault_for) as server:
+        config = asking(tmp_path, server)
+        command = [sys.executable, "-m", "raggs", "questions", "--config", str(config)]
+        child = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY), stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while server.count <= 12 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        child.send_signal(signal.SIGINT)  # waits for no answer
+        _, told = child.communicate(timeout=60)
+        assert child.returncode == 130 and b"run again to go on" in told
+        asked = server.count
+        shown = run("--config", config, "--partial")
+        assert shown.returncode == 0, shown.stderr
+        assert server.count == asked
+    found = read_questions(tmp_path / "questions.jsonl")
+    assert found and not misplaced(found, tmp_path / "docs")

@@ -86,6 +86,9 @@ def test_status_why_cost_and_audit_read_the_run(tmp_path: Path) -> None:
     assert "filter would not run again" in raggs("why", run, "filter")
     assert "no stage 'judge'" in refused("why", run, "judge")
     assert "No language model was asked" in raggs("cost", run)
+    for command in (("export", run, "--out", tmp_path / "o"), ("eval", "--golden", run, "--run", run)):
+        assert "not a golden set" in refused(*command, code=5)
+    assert "kept" in json.loads(raggs("schema", "filter"))["properties"]
     assert "verify and filter (its cosines as recorded) derived again" in raggs("audit", run)
 
 
