@@ -89,8 +89,9 @@ def clipped(sections: Sequence[Section], start: int, end: int) -> tuple[Section,
 def _of_section(text: str, section: Section, wording: Wording, document: str) -> Iterator[Extracted]:
     paragraphs = list(_paragraphs(text, section))
     asked = _of_heading(section.path, wording, document)
-    if asked is not None and paragraphs:
-        start, end = _answer(text, paragraphs)
+    told = paragraphs if asked is None or asked[1] == "procedure" else _from_prose(text, paragraphs)
+    if asked is not None and told:
+        start, end = _answer(text, told)
         if len(WORD.findall(text, start, end)) >= LEAST_WORDS:
             yield Extracted(asked[0], start, end, asked[1], "heading")
     for start, end in paragraphs:
@@ -147,16 +148,21 @@ def _of_heading(path: Sequence[str], wording: Wording, document: str) -> tuple[s
         return None
     root = titles[0] if len(titles) > 1 else document
     above = titles[-2] if len(titles) > 1 else ""
+    names = {"root": root, "within": f" ({above})" if above else ""}
     if above and wording.platforms.match(titles[-1]):
-        asked = _first(wording.headings, _small(above), wording, {"root": root})
+        asked = _first(wording.headings, _small(above), wording, names)
         if asked is not None:
             question = asked[0].removesuffix(wording.mark)
             return f"{question}{wording.on}{titles[-1]}{wording.mark}", "procedure"
-    asked = _first(wording.headings, _small(titles[-1]), wording, {"root": root})
+    asked = _first(wording.headings, _small(titles[-1]), wording, names)
     if asked is not None:
         return asked[0][:1].upper() + asked[0][1:], asked[1]
     template = wording.any_heading[0 if above else 1]
-    return _ended(template.format(x=titles[-1], above=above)[:-1], wording), "fact"
+    first, space, rest = titles[-1].partition(" ")
+    if first.lower() in wording.dangling:  # "What it costs"
+        return None
+    named = (first.lower() if first.lower() in wording.articles else first) + space + rest
+    return _ended(template.format(x=named, above=above), wording), "fact"
 
 
 def _small(title: str) -> str:
@@ -176,6 +182,12 @@ def _paragraphs(text: str, section: Section) -> Iterator[tuple[int, int]]:
             at = section.end if close is None else (text.find("\n", close.start(), section.end) + 1 or section.end)
             at = max(at, match.start() + 1)
         yield start, start + len(text[start:at].rstrip())
+
+
+def _from_prose(text: str, paragraphs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """Paragraphs from the first on that is neither code nor a table."""
+    first = next((place for place, (start, end) in enumerate(paragraphs) if not CODE.match(text[start:end])), None)
+    return paragraphs[first:] if first is not None else ()
 
 
 def _answer(text: str, paragraphs: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -22,7 +22,7 @@ class Asking:
 
     Attributes:
         pattern: finds the named groups that the template uses; matched at the beginning.
-        template: the question; `{root}` is the title of the document.
+        template: the question; `{root}` is the title of the document, `{within}` the heading above in brackets.
         kind: of the question.
     """
 
@@ -74,12 +74,12 @@ def _silent(titles: str) -> re.Pattern[str]:
 
 SUBJECT = r"(?P<x>[\w`*][^.!?;:,()\n\[\]|<>@\\]{1,80}?)"
 ASIDE = r"(?:\s*\([^()\n]{1,80}\))?"  # "raggs (a tool)" is asked about as raggs
-VERBS = """add ask build call change check choose clean compare compile configure connect convert copy create cut debug
-        define delete deploy disable download edit embed enable evaluate export find fix generate get handle
-        import improve index install join judge keep label load log make manage measure merge migrate monitor
-        move open parse pass plot prepare publish query rank read rebuild remove rename replace report reset
-        resolve restart restore run save score search select send set share show sort split start stop store
-        sweep test train tune update upgrade upload use validate verify view write"""
+# Without those that head sections as nouns, too: index, query, report ...
+VERBS = """add ask build call change check choose clean compare compile configure connect convert copy create
+    debug define delete deploy disable download edit embed enable evaluate export find fix generate get
+    handle import improve install join keep load make manage merge migrate monitor move open parse pass
+    prepare publish read rebuild remove rename replace reset resolve restart restore run save select
+    send share show sort split start stop train tune update upgrade upload use validate verify write"""
 IMPERATIVE = "|".join(VERBS.split())
 FRENCH = """activer afficher ajouter appeler charger changer choisir comparer compiler configurer connecter convertir
         copier corriger créer couper définir démarrer déployer désactiver envoyer évaluer exécuter exporter
@@ -103,10 +103,11 @@ ENGLISH = Wording(
     ),
     headings=(
         _asking(r"(?P<x>.+\?)$", "{x}"),
-        _asking(r"(?P<x>(?:what|which|why|when|where|who|how(?! to\b))\b.+)", "{x}?"),
+        _asking(r"(?!.*\b(?:it|they|this|that|these|there)\b)(?P<x>(?:what|which|why|when|where|who|how(?! to\b))\b.+)",
+                "{x}{within}?"),
         _asking(r"how to (?P<x>.+)", "How do you {x}?", "procedure"),
-        _asking(rf"(?P<x>{IMPERATIVE})$", "How do you {x} {root}?", "procedure"),
-        _asking(rf"(?P<x>(?:{IMPERATIVE}) (?!and\b|or\b).+)", "How do you {x}?", "procedure"),
+        _asking(r"(?P<x>install|configure|deploy|upgrade|run|build|use)$", "How do you {x} {root}?", "procedure"),
+        _asking(rf"(?P<x>(?:{IMPERATIVE}) (?!and\b|or\b).*\w.*)", "How do you {x}?", "procedure"),
         _asking(r"set(?:ting)? ?up\b(?P<x>.*)", "How do you set up{x}?", "procedure"),
         _asking(r"(?:install(?:ing|ation))(?: of)? (?P<x>.+)", "How do you install {x}?", "procedure"),
         _asking(r"install(?:ing|ation)$", "How do you install {root}?", "procedure"),
@@ -119,11 +120,11 @@ ENGLISH = Wording(
     ),
     platforms=PLATFORMS,
     on=" on ",
-    any_heading=("What should you know about {x} ({above})?", "What should you know about {x}?"),
+    any_heading=("What is said about {x} in {above}?", "What is said about {x}?"),
     mark="?",
     dangling=_words("""
-        this that it these those which who whom they he she we you i my his her their its our your such here there
-        what when where why how whose as but and so if however thus then also yes no
+        below above this that it these those which who whom they he she we you i my his her their its our your such here
+        there what when where why how whose as but and so if however thus then also yes no
     """),
     bare=_words("""
         of in on at by for from with since below above although because while before after among within under over
@@ -149,7 +150,8 @@ FRENCH_WORDING = Wording(
     ),
     headings=(
         _asking(r"(?P<x>.+\?)$", "{x}"),
-        _asking(r"(?P<x>(?:quel|quelle|quels|quelles|pourquoi|quand|où|qui|combien)\b.+)", "{x} ?"),
+        _asking(r"(?!.*\b(?:il|elle|ils|elles|cela|ceci|y|en)\b)"
+                r"(?P<x>(?:quel|quelle|quels|quelles|pourquoi|quand|où|qui|combien)\b.+)", "{x}{within} ?"),
         _asking(r"comment (?P<x>.+)", "Comment {x} ?", "procedure"),
         _asking(rf"(?P<x>{INFINITIVE})$", "Comment {x} {root} ?", "procedure"),
         _asking(rf"(?P<x>(?:{INFINITIVE}) (?!et\b|ou\b).+)", "Comment {x} ?", "procedure"),
@@ -165,11 +167,12 @@ FRENCH_WORDING = Wording(
     ),
     platforms=PLATFORMS,
     on=" sous ",
-    any_heading=("Que faut-il savoir sur {x} ({above}) ?", "Que faut-il savoir sur {x} ?"),
+    any_heading=("Que dit {above} sur {x} ?", "Que dit-on sur {x} ?"),
     mark=" ?",
     dangling=_words("""
-        ce cela ça ceci il elle ils elles on nous vous je tu cet cette ces celui celle ceux celles qui que quoi mon
-        ma mes son sa ses notre nos votre vos leur leurs y en ici où quand comment si mais et donc ainsi comme
+        dessous dessus ce cela ça ceci il elle ils elles on nous vous je tu cet cette ces celui celle ceux celles qui
+        que quoi mon ma mes son sa ses notre nos votre vos leur leurs y en ici où quand comment
+        si mais et donc ainsi comme
     """),
     bare=_words("""
         de en sur par pour avec sans depuis avant après parmi selon dès plus premier première second seconde dernier

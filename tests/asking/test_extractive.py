@@ -65,12 +65,12 @@ def asked(text: str, language: str = "en", document: str = "") -> dict[str, Extr
 
 def test_headings_and_definitions_become_questions() -> None:
     assert list(asked(GUIDE)) == [
-        "What should you know about Raggs?",
+        "What is said about Raggs?",
         "What is raggs?",
         "What is a chunk?",
         "How do you install Raggs on Linux?",
         "How do you configure the judge?",
-        "Which stack to ship?",
+        "Which stack to ship (Raggs)?",
         "What are the limitations of Raggs?",
         "What are Nuggets?",
     ]
@@ -113,9 +113,29 @@ def test_what_points_elsewhere_asks_nothing(sentence: str) -> None:
     assert not any(each.rule == "sentence" for each in asked(sentence).values())
 
 
+def test_headings_that_point_elsewhere_ask_nothing() -> None:
+    body = "Ten words that say what there is to say here."
+    text = f"# Guide\n\n## What it costs\n\n{body}\n\n## Add …\n\n{body}\n\n## Index\n\n{body}\n"
+    assert list(asked(text)) == [
+        "What is said about Add … in Guide?",
+        "What is said about Index in Guide?",
+    ]
+
+
 def test_a_first_word_that_is_no_name_is_small() -> None:
     assert "What are cities?" in asked("Cities are places of work. Many cities grow.")
     assert "What is Virginia?" in asked("Virginia is a state. Write to virginia@example.org.")
+
+
+def test_a_fact_is_told_in_prose_and_a_procedure_also_in_code() -> None:
+    text = "# Guide\n\n## A seal\n\n| a | b |\n|---|---|\n\nHashes that find edits, not forgers.\n\n"
+    text += "## Install\n\n```\npip install raggs now\n```\n\n## Code\n\n```\nonly code in here\n```\n"
+    found = asked(text)
+    answers = {question: text[each.start : each.end] for question, each in found.items()}
+    assert answers == {
+        "What is said about a seal in Guide?": "Hashes that find edits, not forgers.",
+        "How do you install Guide?": "```\npip install raggs now\n```",
+    }
 
 
 def test_code_and_tables_define_nothing() -> None:
