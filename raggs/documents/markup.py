@@ -38,7 +38,7 @@ ALONE = frozenset(
     )
 )  # elements without content, and those that end by themselves
 MOST_OPEN = 300_000_000  # open elements, summed over all tags: a second or two of a parser
-MOST_FORMATTING = 10_000_000  # the same of open formatting, of which copies are made
+MOST_FORMATTING = 2_000_000  # the same of open formatting, of which copies are made
 
 
 def page_text(data: bytes, path: Path) -> str:

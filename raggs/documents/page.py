@@ -84,7 +84,7 @@ class Page:
         if tag == "br" and self._in["code"]:
             self._words("\n")
         if tag in HEADINGS or tag in WHOLE or tag in ("li", "dt"):
-            element = _Element(tag, _kind(node, tag))
+            element = _Element(tag, _kind(node, tag, within=any(self._in.values())))
             self._opened.append(element)
             self._waiting.append(element)
             if element.kind in self._in:
@@ -174,13 +174,21 @@ class Page:
             yield Block(start, end)
 
 
-def _kind(node: LexborNode, tag: str) -> Kind | None:
-    """What an element is; None of one that is no block by itself, or is mere layout."""
+def _kind(node: LexborNode, tag: str, *, within: bool) -> Kind | None:
+    """What an element is; None of one that is no block by itself, or is mere layout.
+
+    Args:
+        within: whether it stands in one that is not layout, and so is none itself.
+    """
     if tag in HEADINGS:
         return "heading"
+    if within:
+        return WHOLE.get(tag)
     layout = ANY_HEADING + (", table" if tag == "table" else "")
-    inner = node.css(layout) if tag in WHOLE else []
-    return None if any(each.mem_id != node.mem_id for each in inner) else WHOLE.get(tag)
+    mere = tag in WHOLE and any(
+        child.css_first(layout) is not None for child in _children(node) if child.tag != "-text"
+    )
+    return None if mere else WHOLE.get(tag)
 
 
 def _walk(start: LexborNode) -> Iterator[tuple[LexborNode, str, bool]]:

@@ -72,12 +72,14 @@ def _headings(text: str) -> Iterator[Block]:
     """The sections' titles with their lines above and below, in order."""
     lines = VERTICAL.sub(" ", text).splitlines(keepends=True)  # as docutils counts them
     starts = [0, *accumulate(map(len, lines))]
+    reached = 0
     for words, level, below in _titles(text):
-        if 0 < below < len(lines):
+        if reached < below < len(lines):
             rule = lines[below].strip()
-            above = below >= 2 and lines[below - 2].strip() == rule
+            above = below >= reached + 2 and lines[below - 2].strip() == rule
             first = below - 2 if above else below - 1
             yield Block(starts[first], starts[below + 1], "heading", level, words or lines[below - 1].strip())
+            reached = below + 1
 
 
 def _titles(text: str) -> Iterator[tuple[str, int, int]]:

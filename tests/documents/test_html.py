@@ -130,7 +130,7 @@ def test_a_page_that_no_parser_could_take_is_refused_before(source: str) -> None
 
 
 @pytest.mark.parametrize(
-    "source", ["<p>x" * 30_000, "<li>x" * 30_000, "<div>" * 3_000 + "x", "<!--" * 9_000, "<a " * 3_000, "<pre>" * 3_000]
+    "source", ["<p>x" * 30_000, "<li>x" * 30_000, "<div>" * 3_000 + "x", "<!--" * 9_000, "<a " * 1_500, "<pre>" * 3_000]
 )
 def test_careless_pages_are_read(source: str) -> None:
     assert isinstance(read(source).text, str)

@@ -75,6 +75,10 @@ def test_code_and_tables_are_known_as_such() -> None:
     assert kinds["Words."] == "text"
 
 
+def test_the_line_below_a_title_is_not_above_the_next() -> None:
+    assert headings("One\n===\nTwo\n===") == [(1, "One", "One\n===\n"), (1, "Two", "Two\n===")]
+
+
 def test_lines_that_only_python_ends_count_as_docutils_counts_them() -> None:
     text = "a\x0cb\x85c\u2028d\r\n\r\nTitle\r\n=====\r\n\r\nwords\u2029more\n\nNext\n====\n"
     assert [(title, part.strip()) for _, title, part in headings(text)] == [
