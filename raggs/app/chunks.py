@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -124,7 +124,8 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
     cuts = {}
     for name, chunker in cutters.items():
         before = workshop.pieces_found
-        cuts[name] = _cut(chunker, documents, made.get(name), request)
+        tell = partial(_told, listen, f"documents cut by {name}", len(documents.names))
+        cuts[name] = _cut(chunker, documents, made.get(name), request.compat, tell)
         if found := workshop.pieces_found - before:
             notes.append(f"{name}: vectors of {plural(found, 'piece')} were kept; its seconds leave their making out")
     return Study(
@@ -174,9 +175,9 @@ def _told(listen: Listener, what: str, total: int, done: int) -> None:
     listen(Building(what, done, total))
 
 
-def _cut(chunker: Chunker, documents: Documents, made: Made | None, request: ChunkRequest) -> Cut:
+def _cut(chunker: Chunker, documents: Documents, made: Made | None, compat: bool, tell: Callable[[int], None]) -> Cut:
     """The chunks; what a model took for cutting is of the chunker's time."""
-    found = cut(chunker, documents, compat=request.compat)
+    found = cut(chunker, documents, compat=compat, tell=tell)
     return found if made is None else replace(found, seconds=found.seconds + made.seconds)
 
 

@@ -6,7 +6,7 @@ A chunk's place is where it was cut. With `compat` it is where its text is found
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from raggs.chunkers.base import Chunk, Chunker
@@ -31,15 +31,23 @@ class Cut:
     seconds: float
 
 
-def cut(chunker: Chunker, documents: Documents, *, compat: bool = False) -> Cut:
+def cut(
+    chunker: Chunker, documents: Documents, *, compat: bool = False, tell: Callable[[int], None] = lambda _: None
+) -> Cut:
     """Cut all documents.
+
+    Args:
+        tell: hears how many are cut.
 
     Raises:
         RaggsError: as the chunker.
         DataError: no chunk came of them.
     """
     began = time.perf_counter()
-    found = [(number, chunk) for number, document in enumerate(documents.whole) for chunk in chunker.chunk(document)]
+    found: list[tuple[int, Chunk]] = []
+    for number, document in enumerate(documents.whole):
+        found += ((number, chunk) for chunk in chunker.chunk(document))
+        tell(number + 1)
     seconds = time.perf_counter() - began
     if not found:
         raise DataError("no chunk came of the documents", where=documents.folder, remedy="choose another chunker")

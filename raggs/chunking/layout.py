@@ -46,6 +46,9 @@ def _scores(report: ChunkReport, full: bool) -> Section:
     )
     legend = (
         Legend("k", "chunks retrieved; min: as many as hold something of an excerpt"),
+        Legend("recall", "how much of what answers was retrieved"),
+        Legend("precision", "how much of what was retrieved answers"),
+        Legend("IoU", "what both share, of both together"),
         Legend("±", "standard deviation over the questions"),
         Legend(
             "precision_Ω", "precision if all chunks that hold something of an excerpt, and no others, were retrieved"
@@ -117,6 +120,8 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
         if part.measure not in COMPARED:
             continue
         grouped.setdefault((part.system, part.cutoff), []).append(part)
+    if any(part.verdict == "unresolvable" for parts in grouped.values() for part in parts):
+        yield "win and loss are sure to 95 %; unresolvable: so many questions cannot tell"
     for (system, cutoff), parts in grouped.items():
         told = ", ".join(f"{TITLES[part.measure]} {_points(part.difference)} ({part.verdict})" for part in parts)
         yield f"{system} against {report.baseline}, k {cutoff}, in points: {told}"

@@ -25,7 +25,7 @@ def eval_(
     chunkers: Annotated[
         list[str],
         typer.Option(
-            "--chunkers", metavar="LIST", help="type:size:key=value, separated by commas; raggs list chunkers."
+            "--chunkers", metavar="LIST", help="type:size:key=value, separated by commas; see: raggs list chunkers."
         ),
     ],
     embedders: Annotated[
@@ -35,7 +35,9 @@ def eval_(
     cutoffs: Annotated[
         list[str] | None,
         typer.Option(
-            "-k", metavar="K", help="Chunks that are retrieved: 5, or several: min,5,10. min: as many as hold."
+            "-k",
+            metavar="K",
+            help="Chunks that are retrieved: 5, or several: min,5,10. min: as many as hold something that answers.",
         ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Where the report goes.")] = Path("chunks"),
@@ -64,6 +66,13 @@ def eval_(
 
     Each chunker cuts all documents, their chunks are searched together, and what is retrieved is scored against the
     excerpts: recall, precision, IoU, F1 and precision_omega.
+
+    \b
+    A question in JSON lines, with an excerpt that is searched for, and with its
+    place (a table has question, references and corpus_id; docs/chunk-eval.md):
+      {"text": "Who barks?", "references": ["Dogs bark"]}
+      {"text": "Who barks?", "corpus_id": "pets", "references":
+        [{"content": "Dogs bark", "start_index": 0, "end_index": 9}]}
 
     \b
     Examples:

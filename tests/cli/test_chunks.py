@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -249,3 +250,20 @@ def test_cuts_are_shown_as_a_page(folder: Path) -> None:
     )
     assert result.exit_code == 6
     assert "choose another --html" in result.stderr
+
+
+def test_words_are_explained_where_they_are_met(folder: Path) -> None:
+    shown = " ".join(run(folder, "-k", "1").stdout.split())
+    assert "recall how much of what answers was retrieved" in shown
+    assert "unresolvable: so many questions cannot tell" in shown
+
+
+def test_the_questions_of_the_help_can_be_asked(folder: Path) -> None:
+    shown = " ".join(CliRunner().invoke(app, ["chunks", "eval", "--help"]).stdout.split())
+    lines = re.findall(r'{"text".*?\]}', shown)
+    assert len(lines) == 2
+    (folder / "docs" / "pets.md").write_text("Dogs bark. Cats do not.")
+    (folder / "questions.jsonl").write_text("\n".join(lines).replace("Who barks?", "Who?", 1))
+    given = ["--corpus", str(folder / "docs"), "--questions", str(folder / "questions.jsonl")]
+    done = CliRunner().invoke(app, ["chunks", "eval", *given, "--chunkers", "recursive", "--out", str(folder / "out")])
+    assert done.exit_code == 0, done.output
