@@ -41,7 +41,7 @@ def forecast_chunks(request: ChunkRequest, out: Path) -> tuple[Estimate, ...]:
 
 
 def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: Rehearsal) -> Iterator[Estimate]:
-    documents, asked = read_documents(request.corpus), open_questions(request)
+    documents, asked = read_documents(request.corpus), open_questions(request.questions)
     embedders = [workshop.embedder(spec, rehearsal) for spec in request.embedder_specs().values()]
     paid, guessed = [each for each in embedders if each.models], False
     models = [model for each in paid for model in each.models]

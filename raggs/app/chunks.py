@@ -100,6 +100,8 @@ def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent) -> 
     """
     if in_loop():
         return beside(lambda hear: eval_chunks(request, out, hear), listen)
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file, not a folder", remedy="name the report's folder by --out")
     workshop = request.workshop(out, listen)
     workshop.ledger.turn_to(out / LEDGER, STAGE)
     try:
@@ -116,7 +118,7 @@ def _study(request: ChunkRequest, workshop: Workshop, listen: Listener) -> Study
     if request.baseline is not None and request.baseline not in names:
         raise UsageError(f"no system is called {request.baseline!r}", remedy=did_you_mean(request.baseline, names))
     documents = read_documents(request.corpus)
-    numbered = open_questions(request, listen)
+    numbered = open_questions(request.questions, listen)
     lines, asked_for = {qid: line for qid, (line, _) in numbered.items()}, {qid: q for qid, (_, q) in numbered.items()}
     asked = place_questions(asked_for, documents, request.questions, lines)
     made = _make(cutters, documents, workshop, listen)
@@ -193,14 +195,13 @@ def _embedding(name: str, embedder: Embedder, workshop: Workshop, listen: Listen
     return Embedding(KeptVectors(embedder, workshop.places.vectors, tell).of, embedder.embed_queries)
 
 
-def open_questions(request: ChunkRequest, listen: Listener = silent) -> Mapping[str, tuple[int, Query]]:
+def open_questions(path: Path, listen: Listener = silent) -> Mapping[str, tuple[int, Query]]:
     """The questions by id, each after its line.
 
     Raises:
         UsageError: the file's name has no ending that tells its format.
         RaggsError: it is missing or malformed.
     """
-    path = request.questions
     return open_numbered(queries.REGISTRY.load(format_of(path)).Config.model_validate({"path": path}), listen)
 
 

@@ -44,7 +44,7 @@ COMMANDS: dict[str, str | Group] = {
     "prompts": Group("Read the prompts that come with raggs.", {"list": "prompts:list_", "show": "prompts:show"}),
     "chunks": Group(
         "Compare ways of cutting documents, look at one, or make one.",
-        {"eval": "chunks:eval_", "make": "cutting:make", "show": "chunks:show"},
+        {"eval": "chunks:eval_", "make": "cutting:make", "place": "chunks:place", "show": "chunks:show"},
     ),
     "review": Group(
         "People's word on passages: give it, and see where it stands.",

@@ -1,4 +1,4 @@
-"""`raggs chunks`: ways of cutting documents, compared and looked at."""
+"""`raggs chunks`: ways of cutting documents, compared and looked at; questions with the places of their excerpts."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from raggs.cli.boundary import Debug
 from raggs.cli.cutting import show_costs
 from raggs.cli.options import ConfigFile, Json, Overrides
 from raggs.cli.plain import say, say_json
+from raggs.text import plural
 
 
 def eval_(
@@ -112,6 +113,40 @@ def eval_(
     elif not quiet:
         show_document(lay_out(result.report), open_console())
         say("\n".join(map(str, result.files)))
+
+
+def place(
+    corpus: Annotated[Path, typer.Option("--corpus", metavar="DIR", help="The folder of the documents.")],
+    questions: Annotated[
+        Path,
+        typer.Option(
+            "--questions", metavar="FILE", help="Questions with the excerpts that answer them: CSV, JSONL or YAML."
+        ),
+    ],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="FILE", help="The file that is written: .csv, .jsonl, .yaml or .yml.")
+    ],
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write questions with the places of their excerpts, in any format.
+
+    Each excerpt is checked against the documents, and searched for where it has
+    no offsets. A .csv is the table of chunking benchmarks (question, references,
+    corpus_id).
+
+    \b
+    Examples:
+      raggs chunks place --corpus docs --questions q.jsonl --to questions.csv
+      raggs chunks place --corpus docs --questions questions.csv --to placed.yaml
+    """
+    from raggs.app.places import place_excerpts
+
+    placed = place_excerpts(corpus, questions, to)
+    if not quiet:
+        for note in placed.notes:
+            say(f"note: {note}")
+        say(f"{placed.file}: {plural(placed.questions, 'question')}, {plural(placed.excerpts, 'excerpt')} with places")
 
 
 def show(

@@ -17,6 +17,7 @@ COMMANDS = [
     *([name] for name in ROOT.commands),
     *(
         ["chunks", "eval"],
+        ["chunks", "place"],
         ["chunks", "show"],
         ["config", "show"],
         ["cache", "stats"],
