@@ -22,7 +22,7 @@ from raggs.asking.filters import (
 )
 from raggs.asking.leakage import LeakageSummary, WordWeights, leakage, summarise_leakage
 from raggs.asking.split import Part, part_of
-from raggs.asking.windows import SIZE, Window, pair_windows, stratified_windows
+from raggs.asking.windows import SIZE, Window, stratified_windows
 
 __all__ = [
     "DIFFICULTIES",
@@ -42,7 +42,6 @@ __all__ = [
     "excerpt_cosines",
     "irrelevant",
     "leakage",
-    "pair_windows",
     "part_of",
     "stratified_windows",
     "summarise_leakage",

@@ -1,9 +1,9 @@
 """Which parts of the documents are shown to whoever asks questions about them.
 
 The documents are tiled into windows of about one size, and the windows are put in an order in which every part has its
-turn. In each beginning of that order a document has as many windows as its share of all characters says, to within
-one; those of one document lie evenly over it; and no character is shown again before all have been shown. A longer
-order begins with the shorter one, so asking for more changes nothing that was asked.
+turn. In each beginning of that order a document has as many windows as its share of all characters says, give or take
+one or two; those of one document lie evenly over it; and no character is shown again before all have been shown. A
+longer order begins with the shorter one, so asking for more changes nothing that was asked.
 
 A document of `n` windows and `L` characters gets the places (i + u) / L, i = 0..n-1, with one random u in [0, 1): the
 divisor method of apportionment with a random offset. Which of its windows comes i-th follows the golden ratio.
@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from itertools import count as count_up
 from itertools import islice
 
-from raggs.arrays import Vectors
 from raggs.seeds import generator
 
 SIZE = 4000  # characters, as in the report
@@ -25,7 +24,6 @@ GOLDEN = (5**0.5 - 1) / 2
 # Where a cut may stand, and how far it moves for that, as a share of a window.
 BREAKS = ((re.compile(r"\n\s*\n"), 0.1), (re.compile(r"\s+"), 1.0))
 WORD = re.compile(r"\w")
-ALIKE = 0.95  # cosine from which two windows say the same
 
 
 @dataclass(frozen=True, order=True)
@@ -121,44 +119,3 @@ def _trim(text: str, window: Window) -> Window:
     held = text[window.start : window.end]
     start = window.start + len(held) - len(held.lstrip())
     return Window(window.document, start, start + len(held.strip()))
-
-
-def pair_windows(
-    windows: Sequence[Window], count: int, vectors: Vectors | None = None, *, alike: float = ALIKE
-) -> tuple[tuple[Window, Window], ...]:
-    """Windows two and two, for questions that compare: each with its nearest in meaning from elsewhere.
-
-    Elsewhere is another document; in the only document, at least half a window away. Each window comes first in its
-    order, and none is a partner twice before all were that could be.
-
-    Args:
-        windows: from `stratified_windows`.
-        count: of the pairs.
-        vectors: shape (windows, dims), of unit length; without them the partner is the next window from elsewhere.
-        alike: cosine from which two windows say the same and are no pair.
-
-    Returns:
-        At most `count` pairs, and at most one for each window; none where there is no elsewhere.
-    """
-    lonely = len({window.document for window in windows}) < 2
-    used = [0] * len(windows)
-    pairs: list[tuple[Window, Window]] = []
-    for first, window in enumerate(windows):
-        if len(pairs) == count:
-            break
-        cosines = [0.0] * len(windows) if vectors is None else (vectors @ vectors[first]).tolist()
-        able = [row for row, each in enumerate(windows) if cosines[row] < alike and _apart(window, each, lonely)]
-        if able:
-            order = [(used[row], -cosines[row], (row - first) % len(windows), row) for row in able]
-            partner = min(order)[-1]
-            used[partner] += 1
-            pairs.append((window, windows[partner]))
-    return tuple(pairs)
-
-
-def _apart(one: Window, other: Window, lonely: bool) -> bool:
-    """Whether two windows may be compared."""
-    if one.document != other.document:
-        return True
-    gap = max(one.start, other.start) - min(one.end, other.end)
-    return lonely and 2 * gap >= one.end - one.start

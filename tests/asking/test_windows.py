@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.asking import Window, pair_windows, stratified_windows
+from raggs.asking import Window, stratified_windows
 
 TEXTS = st.lists(st.text(alphabet="ab \n", max_size=120), min_size=1, max_size=6)
 
@@ -98,36 +98,3 @@ def test_another_seed_asks_about_other_parts_first() -> None:
 def test_what_is_no_window_is_refused(count: int, size: int) -> None:
     with pytest.raises(ValueError, match="must be positive"):
         stratified_windows(["a"], count, 0, size=size)
-
-
-# --- pairs --------------------------------------------------------------------------------------------------------
-
-
-def test_a_pair_is_a_window_and_its_nearest_from_another_document() -> None:
-    windows = [Window(0, 0, 9), Window(0, 10, 19), Window(1, 0, 9), Window(2, 0, 9)]
-    vectors = np.array([[1, 0], [1, 0], [0.6, 0.8], [0.8, 0.6]], dtype=np.float32)
-    pairs = pair_windows(windows, 2, vectors)
-    assert pairs == ((windows[0], windows[3]), (windows[1], windows[2]))  # nobody is a partner twice
-
-
-def test_windows_that_say_the_same_are_no_pair() -> None:
-    windows = [Window(0, 0, 9), Window(1, 0, 9)]
-    assert pair_windows(windows, 2, np.ones((2, 1), dtype=np.float32)) == ()
-
-
-def test_the_only_document_is_compared_with_itself_from_afar() -> None:
-    windows = [Window(0, 0, 10), Window(0, 11, 20), Window(0, 21, 30)]
-    assert pair_windows(windows, 9) == ((windows[0], windows[2]), (windows[2], windows[0]))
-    assert pair_windows(windows[:1], 1) == ()
-
-
-@given(st.lists(st.integers(0, 3), max_size=12), st.integers(0, 14), st.integers(0, 5))
-def test_pairs_come_from_different_documents(documents: list[int], count: int, seed: int) -> None:
-    windows = [Window(number, 10 * place, 10 * place + 9) for place, number in enumerate(documents)]
-    vectors = np.random.default_rng(seed).normal(size=(len(windows), 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    pairs = pair_windows(windows, count, vectors)
-    assert len(pairs) <= count
-    if len(set(documents)) > 1:
-        assert len(pairs) == min(count, len(windows))
-        assert all(first.document != second.document for first, second in pairs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,29 @@ def test_what_cannot_be_is_one_sentence(folder: Path, words: tuple[str, ...], co
     result = run(*words)
     assert result.exit_code == code, result.output
     assert told in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "told"),
+    [
+        ("a.txt", b"fine line here\n\xff\xfe\n", "a.txt:2: not UTF-8"),
+        ("a.csv", b"who,what\nme,what is it\n", "name it by --column: who, what"),
+        ("a.jsonl", b'{"text": "what is it"}\n{"text"\n', "a.jsonl:2: not valid JSON"),
+        ("a.txt.gz", b"no archive", "a.txt.gz: cannot be read"),
+    ],
+)
+def test_a_log_that_cannot_be_is_told_and_nothing_is_written(folder: Path, name: str, data: bytes, told: str) -> None:
+    (folder / name).write_bytes(data)
+    result = run("users.txt", name)
+    assert result.exit_code in (4, 5), result.output
+    assert told in result.stderr
+    assert not (folder / "questions.jsonl").exists()
+
+
+def test_a_pipe_is_no_log(folder: Path) -> None:
+    os.mkfifo(folder / "p.txt")
+    result = run("p.txt")
+    assert result.exit_code == 5 and "is a pipe" in result.stderr
 
 
 def test_files_that_exist_stay_unless_forced(folder: Path) -> None:
