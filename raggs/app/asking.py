@@ -10,7 +10,7 @@ from raggs.app.estimate import Answers, learned
 from raggs.app.services import RunServices
 from raggs.artifacts import Passage
 from raggs.errors import UsageError
-from raggs.hashing import hash_value
+from raggs.hashing import hash_bytes, hash_value
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
 from raggs.questions import QUESTIONS
@@ -61,7 +61,8 @@ class QuestionWorld(RunServices):
         if part == "systems":
             return {name: system.causes() for name, system in self.systems.items()}
         if part == "documents":
-            return hash_value([[each.source, each.start, each.doc_id, each.text] for each in self.documents])
+            rows = ((each.source, each.start, each.doc_id, hash_bytes(each.text.encode())) for each in self.documents)
+            return hash_value([list(row) for row in rows])
         return self.asker.causes() if part == "asker" else super().causes(part, task)
 
     def check_inputs(self, stages: Collection[str] = QUESTIONS.order) -> None:

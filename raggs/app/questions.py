@@ -150,7 +150,10 @@ def _write(made: Made, out: Path) -> Made:
     for path, queries in places.items():
         write_queries(queries, path)
     store = made.run.store
-    noted = {**_written(store), **{str(path.resolve()): hash_file(path) for path in places}}
+    before, spare = _written(store), _unanswerable(out)
+    if not none and spare.is_file() and before.pop(str(spare.resolve()), None) == hash_file(spare):
+        spare.unlink()  # of questions that are gone
+    noted = {**before, **{str(path.resolve()): hash_file(path) for path in places}}
     with disk(store.folder, "choose another workspace"):
         write_atomic(store.folder / WRITTEN, json.dumps(noted, indent=2).encode() + b"\n")
     return Made(**{**made.__dict__, "files": tuple(places)})

@@ -33,6 +33,7 @@ def init(
     for file in make_starter(folder, force=force):
         say(str(file))
     say(f"next: raggs run --config {shlex.quote(str(folder / 'raggs.yaml'))}")
+    say("documents of your own, and no questions yet: raggs questions DOCS")
 
 
 def doctor(config: CheckedConfig = None, as_json: Json = False, debug: Debug = False) -> None:

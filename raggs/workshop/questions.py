@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from raggs import queries
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
+from raggs.errors import NotFoundError
 from raggs.progress import Hear, deaf
 from raggs.queries.load import load_numbered
 from raggs.text import REPLACED
@@ -27,7 +28,11 @@ def open_numbered(spec: AdapterConfig, hear: Hear = deaf) -> Mapping[str, tuple[
     Raises:
         NotFoundError, DataError: the file is missing or malformed (see `load_numbered`).
     """
-    found = load_numbered(queries.REGISTRY.of(spec)(spec), place_of(spec))
+    try:
+        found = load_numbered(queries.REGISTRY.of(spec)(spec), place_of(spec))
+    except NotFoundError as error:
+        error.remedy = f"{error.remedy or 'check queries.path'}; raggs questions makes some of the documents"
+        raise
     if broken := [qid for qid, (_, query) in found.items() if REPLACED in query.model_dump_json()]:
         hear(replaced("question", broken))
     return found
