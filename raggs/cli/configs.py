@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ConfigFile, Json, Overrides
+from raggs.cli.options import ConfigFile, Json, Overrides, meant
 from raggs.cli.plain import say, say_json
 
 
-def validate(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
+def validate(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The run's YAML file; raggs.yaml, if it is here.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
+    ] = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Check a configuration and its inputs.
 
     Nothing is run.
 
     \b
     Example:
-      raggs validate --config raggs.yaml
+      raggs validate raggs.yaml
     """
     from raggs.app.validate import validate as inputs_of
     from raggs.cli.again import Asked
     from raggs.manifests.store import dump_json
     from raggs.text import plural
 
+    config = meant(file, config, "raggs.yaml", "name one: raggs validate raggs.yaml; raggs init DIR makes one")
     found = inputs_of(config, overrides or ())
     if as_json:
         say_json(dump_json({"valid": True, **asdict(found)}))
