@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 from raggs.artifacts import Passage
 from raggs.elastic.index import LOADING, META, Index
-from raggs.elastic.passages import SPAN, IndexPassages
+from raggs.elastic.passages import RAW, SPAN, IndexPassages
 from raggs.elastic.server import Server
 from raggs.elastic.settings import IndexPlace, IndexSettings
 from raggs.errors import DataError, ProviderError
-from raggs.text import plural, shorten
+from raggs.text import clean_passage, plural, shorten
 
 REPLACE = "pass --yes to delete it and load it anew, or name another index"
 
@@ -90,6 +90,7 @@ class Loader:
             place.text_field: words,
             place.metadata_field: {"type": "object", "enabled": False},
             SPAN: {"type": "object", "enabled": False},
+            RAW: {"type": "object", "enabled": False},
         }
         if place.id_field != "_id":
             properties[place.id_field] = {"type": "keyword"}
@@ -221,7 +222,10 @@ class Loader:
     def _lines(self, documents: Sequence[Document]) -> Iterator[Mapping[str, Any]]:
         place = self.place
         for passage, vector in documents:
-            source: dict[str, Any] = {place.title_field: passage.title, place.text_field: passage.text}
+            title, text = clean_passage(passage.title), clean_passage(passage.text)
+            source: dict[str, Any] = {place.title_field: title, place.text_field: text}
+            if (title, text) != (passage.title, passage.text):
+                source[RAW] = {"title": passage.title, "text": passage.text}
             if passage.metadata:
                 source[place.metadata_field] = dict(passage.metadata)
             if passage.span is not None:

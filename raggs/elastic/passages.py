@@ -20,6 +20,7 @@ from raggs.jsonl import first_fault
 from raggs.text import REPLACED, sound, sound_value
 
 SPAN = "span"  # the field where `raggs index` puts a passage's place: an object of source, start and end
+RAW = "raggs_raw"  # the field where it puts title and text where those that are searched are not as the corpus has them
 KEEP = "5m"  # between two pages of a point in time
 
 
@@ -119,7 +120,12 @@ class IndexPassages:
             DataError: its id or a field is not what a passage needs.
         """
         source, place = hit.get("_source", {}), self._place
-        title, text = (self._words(hit, pick(source, name)) for name in (place.title_field, place.text_field))
+        raw = source.get(RAW)
+        given = (pick(source, name) for name in (place.title_field, place.text_field))
+        title, text = (
+            self._words(hit, each)
+            for each in ((raw.get("title"), raw.get("text")) if isinstance(raw, Mapping) else given)
+        )
         if not title and not text:
             return None
         rest = pick(source, place.metadata_field)
@@ -180,7 +186,7 @@ class IndexPassages:
             yield from hits
 
     def _source(self) -> dict[str, Any]:
-        names = (self._place.title_field, self._place.text_field, self._place.metadata_field, SPAN)
+        names = (self._place.title_field, self._place.text_field, self._place.metadata_field, SPAN, RAW)
         return {"_source": list(names), **self._index.id_part}
 
     def _words(self, hit: Mapping[str, Any], value: Any) -> str:

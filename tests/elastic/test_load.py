@@ -224,3 +224,18 @@ def test_an_index_loaded_in_part_is_searched_by_nobody(elastic_url):
     state = Index(place).state
     load(loader(elastic_url, name))
     assert Index(place).state == state, "what is complete is left as it is"
+
+
+def test_what_is_searched_is_clean_and_what_comes_back_is_raw(elastic_url):
+    raw = Passage(doc_id="p0", title="Cafe\u0301", text="Tre\u0300s bon\u202f! 10² fois", span=span(1))
+    plain = Passage(doc_id="p1", title="T", text="Nothing of it.")
+    given = [Document(raw, None), Document(plain, None)]
+    made = loader(elastic_url, fresh_name(), Contents(2, "hash-2"))
+    load(made, given=lambda start, stop: given[start:stop])
+    index = Index(made.place)
+    assert IndexPassages(index).get(["p0", "p1"]) == {"p0": raw, "p1": plain}
+    assert [passage for _, passage in IndexPassages(index).scan()] == [raw, plain]
+    (hits,) = index.search([{"query": {"match": {"text": "très"}}, "size": 5}])
+    assert [hit["_id"] for hit in hits] == ["p0"]
+    assert hits[0]["_source"]["text"] == "Très bon ! 10² fois"
+    assert index.count({"match": {"title": "café"}}) == 1
