@@ -178,3 +178,8 @@ def test_a_run_refuses_the_same_references(folder: Path) -> None:
     assert done.returncode == 5
     assert "q.csv:3: " in done.stdout + done.stderr
     assert "its start_index is -3, which is no whole number from 0 up" in " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_report_needs_a_folder(folder: Path) -> None:
+    assert "q.csv is a file, not a folder — name the report's folder by --out" in told(call("--out", "q.csv"), 2)
+    assert (folder / "q.csv").read_text() == table([place()])
