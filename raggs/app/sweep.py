@@ -102,8 +102,7 @@ def _sweep(config: SweepConfig, stored: Mapping[str, object], world: World, grid
             "raggs": __version__,  # the packages of parts stand among the causes of these
         }
     )
-    told = {"limits": config.limits, "latency": config.latency, "prices": config.prices}
-    settings = hash_value({name: stored[name] for name in told})
+    settings = hash_value({name: stored[name] for name in ("limits", "latency", "prices", "cost_jitter")})
     if store.whole:
         manifest = store.manifest()
         if (manifest.causes, manifest.settings) == (causes, settings) and not _unfinished(store):

@@ -4,9 +4,11 @@ Dallaire, "Practical RAG Evaluation", 2025, section 3.3, with ordinary dominance
 somewhere) in place of its "strictly better in all three", which keeps nearly everything. Two latencies closer than
 the jitter count as equal (section 3.2.2). That is no equivalence: 300 equals 360 and 360 equals 420, but 300 is faster
 than 420. So the front is defined as the one set in which no member dominates another and in which each system left out
-is dominated by a member. Dominance under jitter has no circles: all costs and qualities of a circle would be equal,
-and each member be faster than the next. A relation without circles has exactly one such set (its kernel; von Neumann
-and Morgenstern, 1944), and without jitter it is the ordinary front.
+is dominated by a member. Dominance under jitter has no circles. All qualities of a circle would be equal, so each step
+would win the jitter of an axis, in latency or in cost, and lose less than that in the other; but an axis is back where
+it was only if fewer steps win it than lose it, and so there would be more steps than there are. A relation without
+circles has exactly one such set (its kernel; von Neumann and Morgenstern, 1944), and without jitter it is the ordinary
+front. Costs may have a jitter too, as a share of the smaller one: cents decide nothing.
 
 Must not choose among the members: that is what `choice` is for.
 """
@@ -15,8 +17,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +80,7 @@ class Front:
     left_out: tuple[str, ...]
 
 
-def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS) -> bool:
+def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> bool:
     """Is `one` surely no worse than `other` in cost, latency and each quality, and surely better in one of them?
 
     An unknown cost or latency may be any number from 0 up: a system that has one dominates nobody, and is dominated
@@ -86,33 +89,35 @@ def dominates(one: Candidate, other: Candidate, jitter_ms: float = JITTER_MS) ->
     Raises:
         ValueError: different numbers of measures, or a jitter below 0.
     """
-    table = _tabulate([one, other], jitter_ms)
+    table = _tabulate([one, other], jitter_ms, cost_jitter)
     return bool(_dominated(table, 0)[1])
 
 
-def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Front:
+def find_front(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS, cost_jitter: float = 0.0) -> Front:
     """The front over (cost, latency, all qualities).
 
     Args:
         candidates: in any order; an axis that is known of none of them is left out.
         jitter_ms: latencies closer than that are equal; 0 compares them as they are.
+        cost_jitter: costs of which the greater is less than this share above the smaller are equal.
 
     Raises:
         ValueError: as `dominates`, or a name that stands twice.
     """
     checked(candidates)
-    table, left_out = _without_unknown_axes(_tabulate(candidates, jitter_ms))
-    members: list[str] = []
+    table, left_out = _without_unknown_axes(_tabulate(candidates, jitter_ms, cost_jitter))
+    members: list[int] = []
     dominated: dict[str, str] = {}
     out = np.zeros(len(candidates), dtype=np.bool_)
-    for row in _order(table, candidates).tolist():
+    order = _order(table, candidates).tolist()
+    for row in order if cost_jitter == 0 else _beaten_last(table, order):
         if out[row]:
             continue
-        members.append(candidates[row].name)
+        members.append(row)
         beaten = _dominated(table, row) & ~out
         out |= beaten
         dominated.update((candidates[each].name, candidates[row].name) for each in np.flatnonzero(beaten).tolist())
-    return Front(tuple(members), dominated, left_out)
+    return Front(tuple(candidates[row].name for row in sorted(members, key=order.index)), dominated, left_out)
 
 
 def may_replace(candidates: Sequence[Candidate], jitter_ms: float = JITTER_MS) -> Flags:
@@ -156,9 +161,17 @@ class _Table(NamedTuple):
     slow: Floats
     quality: Floats
     jitter: float
+    share: float = 0.0
+
+    def cheaper(self, costs: Floats | np.float64, others: Floats | np.float64) -> Flags:
+        """Which costs are below others by the jitter?"""
+        below: Flags = np.asarray((costs * (1 + self.share) <= others) & (costs < others))
+        return below
 
 
-def _tabulate(candidates: Sequence[Candidate], jitter_ms: float) -> _Table:
+def _tabulate(candidates: Sequence[Candidate], jitter_ms: float, cost_jitter: float = 0.0) -> _Table:
+    if not (math.isfinite(cost_jitter) and cost_jitter >= 0):
+        raise ValueError(f"the jitter of costs is {cost_jitter}; it is a share from 0 up")
     if not (math.isfinite(jitter_ms) and jitter_ms >= 0):
         raise ValueError(f"the jitter is {jitter_ms} ms; it is a number from 0 up")
     if len({len(each.quality) for each in candidates}) > 1:
@@ -173,6 +186,7 @@ def _tabulate(candidates: Sequence[Candidate], jitter_ms: float) -> _Table:
         slow=_bound(latency, math.inf),
         quality=quality if candidates else quality.reshape(0, 1),
         jitter=jitter_ms,
+        share=cost_jitter,
     )
 
 
@@ -197,10 +211,25 @@ def _dominated(table: _Table, row: int) -> Flags:
     faster_by = table.fast - table.slow[row]
     no_slower = (slower_by < table.jitter) | (slower_by <= 0)
     faster = (faster_by >= table.jitter) & (faster_by > 0)
-    no_worse = (table.cost_high[row] <= table.cost_low) & no_slower & (table.quality[row] >= table.quality).all(axis=1)
-    better = (table.cost_high[row] < table.cost_low) | faster | (table.quality[row] > table.quality).any(axis=1)
+    no_dearer = ~table.cheaper(table.cost_low, table.cost_high[row])
+    cheaper = table.cheaper(table.cost_high[row], table.cost_low)
+    no_worse = no_dearer & no_slower & (table.quality[row] >= table.quality).all(axis=1)
+    better = cheaper | faster | (table.quality[row] > table.quality).any(axis=1)
     dominated: Flags = no_worse & better
     return dominated
+
+
+def _beaten_last(table: _Table, order: Sequence[int]) -> Iterator[int]:
+    """The rows so that whoever dominates another comes before it; those of other qualities stand so already."""
+    for _, rows in groupby(order, key=lambda row: table.quality[row].tolist()):
+        group = np.array(list(rows))
+        beats = np.array([_dominated(table, row)[group] for row in group])
+        beaten, left = beats.sum(axis=0), np.ones(len(group), dtype=np.bool_)
+        while left.any():
+            free = np.flatnonzero(left & (beaten == 0))
+            at = free[0] if len(free) else np.flatnonzero(left)[0]
+            yield int(group[at])
+            left[at], beaten = False, beaten - beats[at]
 
 
 def _order(table: _Table, candidates: Sequence[Candidate]) -> Ints:

@@ -94,4 +94,5 @@ def _differs(row: SystemRow, again: SystemRow) -> str:
 
 
 def _config(manifest: SweepManifest) -> SweepConfig:
-    return SweepConfig.model_validate(dict(manifest.config))
+    """Of the sweep; one from before costs had a jitter has none."""
+    return SweepConfig.model_validate({"cost_jitter": 0.0, **manifest.config})

@@ -244,6 +244,9 @@ class SweepConfig(Settings):
     baseline: str | None = Field(None, description="the system that the others are tested against; null: the cheapest")
     generator: int = Field(10, ge=1, description="passages that the generator reads")
     prices: Effort[dict[str, UnitPrice]] = Field(default_factory=dict, description="by model; `generator`: who answers")
+    cost_jitter: Effort[float] = Field(
+        0.01, ge=0, lt=1, description="on the front, costs of which the greater is less than this share above are equal"
+    )
     limits: Effort[Limits] = Limits()
     latency: Effort[Latency] = Latency()
     search: Search = Search()

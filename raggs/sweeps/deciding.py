@@ -54,7 +54,7 @@ def decide(
     """
     candidates = [found for row in rows if (found := candidate(row, quality))]
     jitter = config.latency.jitter_ms
-    front = find_front(candidates, jitter)
+    front = find_front(candidates, jitter, config.cost_jitter)
     asked = config.limits
     limits = Limits(asked.latency_ms, asked.usd_per_1k, asked.quality)
     chosen = choose(candidates, limits, jitter)

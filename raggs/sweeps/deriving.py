@@ -101,6 +101,7 @@ def derive(
         cutoffs=config.cutoffs,
         ceilings=scorer.ceilings,
         jitter_ms=config.latency.jitter_ms,
+        cost_jitter=config.cost_jitter,
         confidence=config.confidence,
         seed=config.seed,
         systems=tuple(scored),

@@ -218,6 +218,7 @@ class SweepReport(Part):
     cutoffs: tuple[int, ...]
     ceilings: tuple[str, ...] = Field(description="measures with a ceiling (PROC); none where grades are not 1 to 5")
     jitter_ms: float
+    cost_jitter: float = Field(0.0, description="share below which costs count as equal on the front")
     confidence: float
     seed: int
     systems: tuple[SystemRow, ...]

@@ -24,24 +24,24 @@ systems = st.lists(
     max_size=9,
 ).map(lambda rows: [Candidate(f"s{place}", **row) for place, row in enumerate(rows)])
 jitters = st.sampled_from([0.0, 75.0, 120.0])
+shares = st.sampled_from([0.0, 0.3, 0.6])
 
 
 def system(name, usd, ms, *quality, k=50, tokens=500.0):
     return Candidate(name, usd, ms, quality, k, tokens)
 
 
-@given(systems, jitters)
-def test_no_member_dominates_another_and_all_others_are_dominated_by_a_member(candidates, jitter):
-    front = find_front(candidates, jitter)
+@given(systems, jitters, shares)
+def test_no_member_dominates_another_and_all_others_are_dominated_by_a_member(candidates, jitter, share):
+    front = find_front(candidates, jitter, share)
     if front.left_out:
         return
     members = [each for each in candidates if each.name in front.names]
-    assert not any(dominates(one, other, jitter) for one, other in permutations(members, 2))
+    assert not any(dominates(one, other, jitter, share) for one, other in permutations(members, 2))
     by_name = {each.name: each for each in candidates}
     assert {*front.names, *front.dominated} == by_name.keys() and not front.dominated.keys() & {*front.names}
-    assert all(
-        dominates(by_name[by], by_name[name], jitter) and by in front.names for name, by in front.dominated.items()
-    )
+    assert set(front.dominated.values()) <= {*front.names}
+    assert all(dominates(by_name[by], by_name[name], jitter, share) for name, by in front.dominated.items())
 
 
 @given(systems)
@@ -53,19 +53,29 @@ def test_without_jitter_the_front_is_whatever_nobody_dominates(candidates):
     assert {*front.names} == {each.name for each in candidates} - beaten
 
 
-@given(systems, jitters)
-def test_dominance_has_no_circles(candidates, jitter):
+@given(systems, jitters, shares)
+def test_dominance_has_no_circles(candidates, jitter, share):
     left = list(candidates)
     while left:
-        top = [each for each in left if not any(dominates(other, each, jitter) for other in left)]
+        top = [each for each in left if not any(dominates(other, each, jitter, share) for other in left)]
         assert top, "somebody is dominated by nobody"
         left = [each for each in left if each not in top]
 
 
-@given(systems, jitters, st.randoms())
-def test_the_order_of_the_candidates_changes_nothing(candidates, jitter, random):
+@given(systems, jitters, shares, st.randoms())
+def test_the_order_of_the_candidates_changes_nothing(candidates, jitter, share, random):
     shuffled = random.sample(candidates, len(candidates))
-    assert find_front(shuffled, jitter) == find_front(candidates, jitter)
+    assert find_front(shuffled, jitter, share) == find_front(candidates, jitter, share)
+
+
+def test_a_system_that_is_cents_cheaper_and_worse_is_not_on_the_front():
+    best, poor, cheap = system("best", 1.0, 100, 0.9), system("poor", 0.995, 100, 0.5), system("cheap", 0.5, 100, 0.4)
+    assert find_front([best, poor, cheap]).names == ("best", "poor", "cheap")
+    assert find_front([best, poor, cheap], cost_jitter=0.01).names == ("best", "cheap")
+    as_good = system("as good", 1.005, 20, 0.9)
+    assert find_front([best, as_good], cost_jitter=0.01).dominated == {"best": "as good"}, "faster by the jitter"
+    with pytest.raises(ValueError, match="jitter of costs"):
+        find_front([best], cost_jitter=-0.1)
 
 
 @given(systems, jitters)

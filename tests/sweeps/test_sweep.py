@@ -9,11 +9,13 @@ import pytest
 from support.onnx_models import write_cross_encoder, write_embedder
 from support.sweeping import make_sweep
 
+from raggs.app.audit import audit
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
 from raggs.errors import ConfigError, DataError, NotFoundError, RaggsError
 from raggs.retrievers.bm25 import Bm25Retriever
 from raggs.retrievers.dense import DenseRetriever
+from raggs.sweeps.store import SweepManifest
 
 
 def test_every_system_has_lists_scores_times_and_costs(tmp_path: Path) -> None:
@@ -249,3 +251,24 @@ def test_an_index_is_held_against_the_exact_one(tmp_path: Path) -> None:
     assert {"recall@5", "recall@10", "map@5"} <= set(report.measures)
     assert hnsw.memory is not None
     assert hnsw.memory.kind.startswith("hnsw")
+
+
+def test_costs_that_hardly_differ_put_nobody_on_the_front(tmp_path: Path) -> None:
+    far = {"passes": 1, "warmup": 0, "queries": 3, "jitter_ms": 1e9}
+    project = make_sweep(tmp_path, prices={"generator": {"input": 1}}, latency=far, cost_jitter=0)
+    wide = project.sweep().report
+    assert wide.cost_jitter == 0
+    costs = {row.name: row.cost.total for row in wide.systems if row.cost}
+    assert len({costs[name] for name in wide.front}) > 1, "some are there for their price"
+    project.change(cost_jitter=0.99)
+    close = project.sweep()
+    assert not close.unchanged
+    assert set(close.report.front) < set(wide.front)
+    assert close.report.choice == wide.choice
+    assert [row.scores for row in close.report.systems] == [row.scores for row in wide.systems]
+    assert audit(project.out).ok
+    path = project.out / "manifest.json"
+    manifest = SweepManifest.model_validate_json(path.read_bytes())
+    before = {key: value for key, value in manifest.config.items() if key != "cost_jitter"}
+    path.write_text(manifest.model_copy(update={"config": before}).sealed().model_dump_json(indent=2))
+    assert "sweep.json" in {finding.file for finding in audit(project.out).findings}, "it had no jitter of costs"
