@@ -12,7 +12,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.options import Json
-from raggs.cli.plain import say, say_json
+from raggs.cli.plain import ask, say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.calibrate import Calibration, Kind, Pairs, Thresholds
@@ -162,7 +162,7 @@ def _search(kind: Kind, pairs: Pairs) -> float | None:
 
 def _answer(question: str) -> str:
     while True:
-        given = str(typer.prompt(question, default="", show_default=False, err=True)).strip().lower()[:1]
+        given = ask(question).strip().lower()[:1]
         if given and given in "ynuq":
             return given
 

@@ -25,3 +25,8 @@ def say_json(text: str) -> None:
 def agree(question: str, default: bool = False, err: bool = True) -> bool:
     """Ask for yes or no."""
     return typer.confirm(visible(question), default=default, err=err)
+
+
+def ask(question: str, err: bool = True) -> str:
+    """Ask for a word; what was typed, as it was typed, and nothing for the enter key alone."""
+    return str(typer.prompt(visible(question), default="", show_default=False, err=err))
