@@ -1,7 +1,7 @@
 """Stage 3: each excerpt looked for in its window, word for word. One that is not there takes its question with it.
 
-Nothing is mended: white space at an excerpt's ends is cut off, and that is all. Excerpts of one question that overlap
-become one. Where an excerpt stands twice in a window, the first place counts.
+Nothing is mended but white space, since models write a line break as a blank: what is kept is always the window's own
+text. Excerpts of one question that overlap become one. Where one stands twice in a window, the first place counts.
 """
 
 from __future__ import annotations
@@ -79,10 +79,13 @@ def _find(excerpt: str, windows: Sequence[Window]) -> _Found | None:
     """The first place at which an excerpt stands; None for one without a word, or that stands nowhere."""
     if not WORD.search(excerpt):
         return None
+    words = re.compile(r"\s+".join(map(re.escape, excerpt.split())))
     for number, window in enumerate(windows):
         start = window.text.find(excerpt)
         if start >= 0:
             return _Found(number, start, start + len(excerpt))
+        if found := words.search(window.text):
+            return _Found(number, *found.span())
     return None
 
 

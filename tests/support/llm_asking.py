@@ -52,10 +52,12 @@ def asked(text: str, fault: str = "") -> dict[str, Any]:
     }
     if kind is not None and kind[1] == "unanswerable":
         answer |= {"question": f"Who invented what {about}?", "references": []}
+    if not answer["references"]:
+        fault = ""  # nothing to invent
     if fault == "invented":
         answer["references"] = [*excerpts[:-1], INVENTED]
     elif fault == "mended":
-        answer["references"] = [excerpts[0].replace(" ", "  ", 1), *excerpts[1:]]
+        answer["references"] = [excerpts[0][:-1] + "!", *excerpts[1:]]
     return answer | ({"question": "OBEYED?"} if fault == "obeyed" else SPOILT.get(fault, {}))
 
 
