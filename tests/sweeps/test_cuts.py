@@ -339,6 +339,19 @@ def test_a_corpus_that_comes_in_passages_is_cut_by_nobody(tmp_path: Path) -> Non
     assert "{type: folder, path: ...}" in told
 
 
+def test_a_corpus_on_a_server_is_cut_by_nobody(project: SweepProject) -> None:
+    project.change(corpus={"type": "elasticsearch", "url": "http://localhost:1", "index": "x"})
+    assert "a corpus elasticsearch comes in passages, so no chunker can cut it" in call(project, 5)
+
+
+def test_a_chunker_that_asks_models_cuts_before_the_sweep(project: SweepProject) -> None:
+    project.change(axes={"chunker": {"type": "llm", "model": "openai/x"}, "mode": "lexical"})
+    assert "raggs chunks make" in call(project, 3)
+    semantic = {"type": "semantic", "embedder": {"type": "litellm", "model": "openai/x"}}
+    project.change(axes={"chunker": semantic, "mode": "lexical"})
+    assert "name an embedder of this machine" in call(project, 5)
+
+
 def test_labels_without_places_are_of_no_use_to_other_cuts(project: SweepProject) -> None:
     assert (
         raggs(

@@ -95,3 +95,49 @@ def test_names_are_unique_and_nothing_is_lost(
     dense = sum(mode != "lexical" for mode in modes)
     assert len(found) == len(ks) * len(rewrites) * (dense * len(dims) + ("lexical" in modes))
     assert len(set(found)) == len(found)
+
+
+def test_cuts_are_an_axis_of_their_own_and_none_is_named_where_there_is_none() -> None:
+    grid = make_grid(config(axes={"chunker": ["corpus", {"type": "recursive", "size": [200, 400]}], "mode": "dense"}))
+    assert [system.name for system in grid.systems] == [
+        "dense+corpus+wordllama",
+        "dense+recursive-size200+wordllama",
+        "dense+recursive-size400+wordllama",
+    ]
+    assert grid.labels["chunker"] == ("corpus", "recursive-size200", "recursive-size400")
+    assert [system.chunker is None for system in grid.systems] == [True, False, False]
+    plain = make_grid(config())
+    assert "chunker" not in plain.labels
+    assert "chunker" not in plain.systems[0].levels
+
+
+def test_a_chunker_with_a_list_of_its_own_is_one_level() -> None:
+    found = config(
+        axes={"chunker": {"type": "recursive", "separators": ["\n\n", " "], "size": [100, 200]}}
+    ).axes.chunker
+    assert [(level and level.model_dump()["size"], level and level.model_dump()["separators"]) for level in found] == [
+        (100, ("\n\n", " ")),
+        (200, ("\n\n", " ")),
+    ]
+
+
+def test_what_does_not_read_the_corpus_is_of_one_cut_unless_it_says_another() -> None:
+    cuts = {"chunker": [{"type": "recursive", "size": [200, 400]}]}
+    theirs = {"type": "runfile", "path": "theirs.trec"}
+    grid = make_grid(config(axes={**cuts, "mode": ["lexical", theirs]}))
+    assert [system.name for system in grid.systems] == [
+        "lexical+recursive-size200",
+        "runfile-theirs+corpus",
+        "lexical+recursive-size400",
+    ]
+    assert grid.left_out[0].startswith("1 combination left out: a retriever that does not read the corpus")
+    own = {"mode": theirs, "chunker": {"type": "recursive", "size": 400}}
+    named = make_grid(config(axes={**cuts, "mode": "lexical"}, systems={"today": own})).systems[-1]
+    assert named.levels["chunker"] == "recursive-size400"
+
+
+def test_cuts_are_left_out_by_label_type_and_setting() -> None:
+    axes = {"chunker": ["markdown", {"type": "recursive", "size": [200, 400]}], "mode": ["lexical", "dense"]}
+    assert len(names(axes=axes, **{"except": [{"chunker": "recursive"}]})) == 2
+    assert len(names(axes=axes, **{"except": [{"chunker": "recursive-size400", "mode": "dense"}]})) == 5
+    assert len(names(axes=axes, **{"except": [{"chunker": {"size": 400}}]})) == 4
