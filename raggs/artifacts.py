@@ -187,16 +187,16 @@ class JudgeRecord(Record):
     rank: Rank = Field(description="fused rank in the pool")
     doc_id: Identifier
     grade: Grade | None = Field(
-        description="1 (not relevant) to 5 (answers); null where the judge failed or was not asked"
+        description="1 (not relevant) to 5 (answers); null where the judge failed, abstained or was not asked"
     )
     grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the lower median of")
     votes: Mapping[str, tuple[Grade | None, ...]] = Field(
-        default_factory=dict, description="by member of a panel, its grade in each sample"
+        default_factory=dict, description="by member of a panel that did not abstain, its grade in each sample"
     )
     reason: str = Field("", description="the judge's words, where it gave any")
-    judge: str = Field(description="who judged: name and model; empty where nobody was asked")
+    judge: str = Field(description="who judged: name and model, people by name; empty where nobody spoke")
     duplicate_of: str | None = Field(None, description="the representative whose grade this is")
-    skipped: str | None = Field(None, description="why nobody was asked; no failure")
+    skipped: str | None = Field(None, description="why nobody was asked, or nobody spoke; no failure")
     error: str | None = Field(None, description="why the first of the missing grades is missing")
     raw: str | None = Field(None, description="the answer that could not be used")
 

@@ -75,6 +75,7 @@ class JudgeHealth(Frozen):
     depth: Depth | None = None
     samples: Samples | None = None
     panel: Panel | None = None
+    silent: int = Field(0, ge=0, description="passages on which the judge abstained")
     replaced: int = Field(0, ge=0, description="judgments in whose words U+FFFD stands for what is no character")
 
 

@@ -13,10 +13,8 @@ from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import MOST_NAME, GradeReview, Key, key_of, passage_digest, question_digest
-from raggs.reviews.store import ReviewStore
+from raggs.reviews.store import ReviewStore, beside
 from raggs.text import clean_unicode, did_you_mean, one_line
-
-FOLDER = "reviews"
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Standing:
 
 def reviews_of(run: Path, folder: Path | None) -> Path:
     """Where the reviews of a run are kept: in `folder`, or in `reviews` beside the folder that holds the run."""
-    return folder or run.resolve().parent.parent / FOLDER
+    return folder or beside(run.resolve().parent)
 
 
 def reviewer(name: str | None) -> str:

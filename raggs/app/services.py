@@ -87,7 +87,8 @@ class RunServices(ConfiguredParts):
     @cached_property
     def judge(self) -> Judge:
         """Who grades and orders."""
-        return self.workshop.judge(self.config.judge.judge, self.prompts["grade"], self.prompts["order"])
+        grade, order = self.prompts["grade"], self.prompts["order"]
+        return self.workshop.judge(self.config.judge.judge, grade, order, questions=lambda: self.queries.values())
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result (see `raggs.stages.base.Services`)."""

@@ -92,7 +92,7 @@ class DaskExecution(Execution):
             folder=folder,
             passages=passages.file,
             topic=f"raggs-questions-{uuid4().hex}",
-            asks=judge.name if judge.models else None,
+            asks=judge.name if judge.central else None,
             embedder="" if embedder is None else embedder.identity,
             dims=0 if embedder is None else embedder.dims,
             causes={part: services.causes(part) for part in STATED}

@@ -1,6 +1,6 @@
 """Judges by name: one file and one line each (see `base.Judge`).
 
-Imports: prompts, fusion, llm, leaves.
+Imports: prompts, reviews, fusion, llm, leaves.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ REGISTRY: Registry[Judge] = Registry(
     "judges",
     "raggs.judges.base:Judge",
     {
+        "human": "raggs.judges.human:HumanJudge",
         "litellm": "raggs.judges.litellm:LiteLLMJudge",
         "nuggets": "raggs.judges.nuggets:NuggetJudge",
         "panel": "raggs.judges.panel:PanelJudge",

@@ -1,6 +1,7 @@
 """What a judge is: someone who grades one passage, and orders a few.
 
-The same judge serves both stages. A judge that fails says so in its answer; it never invents a grade or an order.
+The same judge serves both stages. A judge that fails says so in its answer; it never invents a grade or an order. One
+that has nothing to say (people who have not read a passage) abstains, which is neither a failure nor a grade.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raggs.adapter import Adapter, AdapterConfig
@@ -25,28 +27,43 @@ Task = Literal["grade", "order"]
 
 @dataclass(frozen=True)
 class Judgment:
-    """One graded passage: `grade` in 1..5, or None with `error`. `votes`: what each member of a panel said."""
+    """One graded passage: `grade` in 1..5, or None with `error`, or None with `silent`.
+
+    Attributes:
+        votes: what each member of a panel said that was asked and did not abstain.
+        silent: why the judge abstains.
+        by: who gave the grade, where it was not the judge as a whole.
+    """
 
     grade: int | None
     reason: str = ""
     error: str | None = None
     raw: str | None = None
     votes: Mapping[str, Judgment] = field(default_factory=dict)
+    silent: str | None = None
+    by: str = ""
 
     def __post_init__(self) -> None:
-        _make_sound(self, reason=self.reason, error=self.error, raw=self.raw)
+        _make_sound(self, reason=self.reason, error=self.error, raw=self.raw, silent=self.silent, by=self.by)
 
 
 @dataclass(frozen=True)
 class Ordering:
-    """A batch, best first, as positions in the order of presentation; or None with `error`."""
+    """A batch, best first, as positions in the order of presentation; or None with `error`, or None with `silent`.
+
+    Attributes:
+        silent: why the judge abstains.
+        by: who gave the order, where it was not the judge as a whole.
+    """
 
     order: tuple[int, ...] | None
     error: str | None = None
     raw: str | None = None
+    silent: str | None = None
+    by: str = ""
 
     def __post_init__(self) -> None:
-        _make_sound(self, error=self.error, raw=self.raw)
+        _make_sound(self, error=self.error, raw=self.raw, silent=self.silent, by=self.by)
 
 
 def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
@@ -62,12 +79,19 @@ def _alone(_: AdapterConfig) -> Judge:
 
 @dataclass(frozen=True)
 class JudgeContext:
-    """What a judge may use. `llm` and the prompts are there for judges with `models`; `judge` makes another one."""
+    """What a judge may use. `llm` and the prompts are there for judges with `models`; `judge` makes another one.
+
+    Attributes:
+        reviews: where people's word is kept, if the settings name no folder.
+        questions: gives the questions that are judged; None where nobody knows them beforehand.
+    """
 
     llm: LLM
     grade_prompt: Prompt
     order_prompt: Prompt
     judge: Callable[[AdapterConfig], Judge] = _alone
+    reviews: Path = Path("reviews")
+    questions: Callable[[], Iterable[Query]] | None = None
 
 
 class Judge(Adapter, ABC):
@@ -95,6 +119,16 @@ class Judge(Adapter, ABC):
         With any, the settings of calls belong to the fingerprint, and the dry run and the doctor count them.
         """
         return ()
+
+    @property
+    def spares(self) -> bool:
+        """Whether some of `models` may not be asked, since others spoke: what is counted of them is at most asked."""
+        return False
+
+    @property
+    def central(self) -> bool:
+        """Whether one process answers for all of a cluster: somebody is paid, or what is read may change meanwhile."""
+        return bool(self.models)
 
     @property
     @abstractmethod

@@ -3,14 +3,18 @@
 Every member's grade is kept beside the panel's. Where members fail, the others decide as long as at least half of them
 answered; otherwise the panel fails, and says what each failure was. Orders are settled by Kemeny's rule, where the
 first member has the casting vote. A panel holds no panel.
+
+A member that abstains has no vote and is not counted; where all do, the panel abstains. Under rule `first` members are
+asked one after the other until one speaks, and that one decides: nobody later is asked, or paid.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated, Literal
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -24,14 +28,17 @@ from raggs.judges.consensus import lower_median, quorum, weighted_grade
 from raggs.judges.exactness import is_exact
 from raggs.settings import Causes
 
+Said = TypeVar("Said", Judgment, Ordering)
 MemberSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY, lambda judge: judge.IN_PANEL)]
 
 
 class PanelConfig(AdapterConfig):
     type: Literal["panel"] = "panel"
     judges: tuple[MemberSpec, ...] = Field(min_length=2, description="the members; the first has the casting vote")
-    rule: Literal["median", "weighted"] = Field(
-        "median", description="of the members' grades: the lower median, or the weighted mean, a half rounded down"
+    rule: Literal["median", "weighted", "first"] = Field(
+        "median",
+        description="of the members' grades: the lower median, or the weighted mean, a half rounded down; first: the"
+        " first member that speaks decides, later ones are asked only where those before them abstain or fail",
     )
     weights: tuple[Annotated[float, Field(gt=0)], ...] | None = Field(
         None, description="for rule weighted, one for each member; they count in orders too"
@@ -68,11 +75,23 @@ class PanelJudge(Judge):
 
     @property
     def name(self) -> str:
-        return f"panel {' + '.join(self.members)}"
+        return f"{'first of' if self._first else 'panel'} {' + '.join(self.members)}"
+
+    @property
+    def _first(self) -> bool:
+        return self.config.rule == "first"
 
     @property
     def models(self) -> tuple[str, ...]:
         return tuple(model for member in self.members.values() for model in member.models)
+
+    @property
+    def spares(self) -> bool:
+        return self._first or any(member.spares for member in self.members.values())
+
+    @property
+    def central(self) -> bool:
+        return any(member.central for member in self.members.values())
 
     def causes(self, task: Task) -> Causes:
         return {
@@ -93,37 +112,67 @@ class PanelJudge(Judge):
         return any(member.by_place for member in self.members.values())
 
     def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """See `Judge.apart`; where somebody is paid, near-duplicates are not asked about for the sake of the others."""
-        return not self.models and any(member.apart(query, one, other) for member in self.members.values())
+        """See `Judge.apart`; where one process answers for all, near-duplicates stay together whoever is asked."""
+        return not self.central and any(member.apart(query, one, other) for member in self.members.values())
 
     def remarks(self) -> Iterator[str]:
         for member in self.members.values():
             yield from member.remarks()
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        found = await asyncio.gather(*(member.grade(query, passage, sample=sample) for member in self.members.values()))
-        votes = dict(zip(self.members, found, strict=True))
-        grades = [vote.grade for vote in found]
-        weights = self.config.weights
-        grade = lower_median(grades) if weights is None else weighted_grade(grades, weights)
+        asked = {name: partial(member.grade, query, passage, sample=sample) for name, member in self.members.items()}
+        found = await (_until(asked, lambda said: said.grade is not None) if self._first else _all(asked))
+        votes = {name: said for name, said in found.items() if said.silent is None}
+        if not votes:
+            return Judgment(None, silent=_reasons({name: said.silent for name, said in found.items()}))
+        grade = self._settled({name: vote.grade for name, vote in votes.items()})
         if grade is None:
-            raw = next((vote.raw for vote in found if vote.grade is None), None)
-            return Judgment(
-                None, error=_failures({name: vote.error for name, vote in votes.items()}), raw=raw, votes=votes
-            )
-        nearest = min(
-            (vote for vote in found if vote.grade is not None), key=lambda vote: abs((vote.grade or 0) - grade)
-        )
-        return Judgment(grade, nearest.reason, votes=votes)
+            raw = next((vote.raw for vote in votes.values() if vote.grade is None), None)
+            errors = _reasons({name: vote.error for name, vote in votes.items()})
+            return Judgment(None, error=errors, raw=raw, votes=votes)
+        given = {name: vote for name, vote in votes.items() if vote.grade is not None}
+        name = min(given, key=lambda name: abs((given[name].grade or 0) - grade))
+        by = (given[name].by or name) if self._first else ""
+        return Judgment(grade, given[name].reason, votes=votes, by=by)
+
+    def _settled(self, grades: Mapping[str, int | None]) -> int | None:
+        """What the grades of those who did not abstain come to; None where too few gave one."""
+        if self._first:
+            return next((grade for grade in grades.values() if grade is not None), None)
+        given = list(grades.values())
+        return lower_median(given) if self.config.weights is None else weighted_grade(given, self._weights(grades))
+
+    def _weights(self, names: Iterable[str]) -> list[float]:
+        weights = dict(zip(self.members, self.config.weights or (1.0,) * len(self.members), strict=True))
+        return [weights[name] for name in names]
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        found = await asyncio.gather(*(member.order(query, passages) for member in self.members.values()))
-        weights = self.config.weights or (1.0,) * len(found)
-        given = [(each.order, weight) for each, weight in zip(found, weights, strict=True) if each.order is not None]
-        if not quorum(len(found), len(given)):
-            errors = {name: each.error for name, each in zip(self.members, found, strict=True)}
-            return Ordering(None, _failures(errors), next((each.raw for each in found if each.order is None), None))
-        return Ordering(consensus_order([order for order, _ in given], [weight for _, weight in given]))
+        asked = {name: partial(member.order, query, passages) for name, member in self.members.items()}
+        found = await (_until(asked, lambda said: said.order is not None) if self._first else _all(asked))
+        spoken = {name: said for name, said in found.items() if said.silent is None}
+        if not spoken:
+            return Ordering(None, silent=_reasons({name: said.silent for name, said in found.items()}))
+        given = {name: said.order for name, said in spoken.items() if said.order is not None}
+        if not (given if self._first else quorum(len(spoken), len(given))):
+            errors = _reasons({name: said.error for name, said in spoken.items()})
+            return Ordering(None, errors, next((said.raw for said in spoken.values() if said.order is None), None))
+        by = next((spoken[name].by or name for name in given), "") if self._first else ""
+        return Ordering(consensus_order(list(given.values()), self._weights(given)), by=by)
+
+
+async def _all(asked: Mapping[str, Callable[[], Awaitable[Said]]]) -> dict[str, Said]:
+    """Every member's answer, asked for at once."""
+    return dict(zip(asked, await asyncio.gather(*(ask() for ask in asked.values())), strict=True))
+
+
+async def _until(asked: Mapping[str, Callable[[], Awaitable[Said]]], speaks: Callable[[Said], bool]) -> dict[str, Said]:
+    """The answers up to the first that says something, one after the other."""
+    found: dict[str, Said] = {}
+    for name, ask in asked.items():
+        found[name] = await ask()
+        if speaks(found[name]):
+            break
+    return found
 
 
 def _names(members: Sequence[Judge]) -> list[str]:
@@ -136,5 +185,5 @@ def _names(members: Sequence[Judge]) -> list[str]:
     return found
 
 
-def _failures(errors: dict[str, str | None]) -> str:
-    return "; ".join(f"{name}: {error}" for name, error in errors.items() if error is not None)
+def _reasons(said: Mapping[str, str | None]) -> str:
+    return "; ".join(f"{name}: {reason}" for name, reason in said.items() if reason is not None)

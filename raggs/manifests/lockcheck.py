@@ -73,7 +73,7 @@ def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]
             yield _said(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")
-    if lock.judge is not None and (others := sorted(tally.judges - {lock.judge})):
+    if lock.judge is not None and (others := sorted(name for name in tally.judges if not _asked(name, lock.judge))):
         yield _said(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
 
 
@@ -112,6 +112,11 @@ def _differences(old: object, new: object) -> list[str]:
 
 def _is_hash(value: object) -> bool:
     return isinstance(value, str) and HASH.fullmatch(value) is not None
+
+
+def _asked(name: str, judge: str) -> bool:
+    """Whether who gave a grade was among those who were asked: a member of a panel, a person of the judge `human`."""
+    return name == judge or name.split(": ")[0] in judge
 
 
 def _figures(health: Frozen | None) -> object:

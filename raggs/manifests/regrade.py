@@ -14,6 +14,7 @@ from raggs.judges.base import Judgment
 from raggs.loops import open_loop
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
+from raggs.stages.judgehealth import BEYOND
 
 UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
 
@@ -30,11 +31,13 @@ class RecordedJudge:
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record = self._records.get(passage.doc_id)
+        if record is not None and record.skipped is not None and not record.skipped.startswith(BEYOND):
+            return Judgment(None, silent=record.skipped)
         if record is None or sample >= len(record.grades):
-            return UNKNOWN
+            return Judgment(None, silent="abstained") if record is not None and record.grades else UNKNOWN
         votes = {name: _said(grades[sample], record) for name, grades in record.votes.items()}
         said = _said(record.grades[sample], record)
-        return Judgment(said.grade, said.reason, said.error, said.raw, votes)
+        return Judgment(said.grade, said.reason, said.error, said.raw, votes, by=record.judge)
 
 
 def _said(grade: int | None, record: JudgeRecord) -> Judgment:

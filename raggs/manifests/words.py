@@ -68,6 +68,8 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _depth(health.depth)
         yield from _samples(health.samples)
         yield from _panel(health.panel)
+        if health.silent:
+            yield Line(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
         if health.replaced:
             yield Line(f"judge: {plural(health.replaced, 'answer')} with U+FFFD in place of what is no character")
     elif isinstance(health, RankHealth) and health.first.total:

@@ -3,7 +3,8 @@
 Only representatives are judged; their near-duplicates take the grade over, unless the judge tells them apart (by their
 places): such a one is judged for itself, and is nobody's duplicate from here on. A judge that fails leaves a record
 without a grade and with the reason: a failure never becomes a number. A passage beyond the end of the walk leaves a
-record that says so: it is not judged, which is neither a failure nor a low grade.
+record that says so: it is not judged, which is neither a failure nor a low grade. So does one on which the judge
+abstains.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
 from raggs.settings import Causes, Effort, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
-from raggs.stages.judgehealth import JudgeStatistics
+from raggs.stages.judgehealth import BEYOND, JudgeStatistics
 from raggs.stages.ordered import run_ordered
 
 LOW = 2  # grades up to here say that the pool runs dry
@@ -123,7 +124,7 @@ class JudgeStage(Stage[JudgeConfig]):
                 graded.append(record)
                 if record.grade is not None:
                     low = low + 1 if record.grade <= LOW else 0
-        why = f"not judged, after {limit} grades of {LOW} or less in a row"
+        why = f"{BEYOND} {limit} grades of {LOW} or less in a row"
         return graded + [
             JudgeRecord(qid=each.qid, rank=each.rank, doc_id=each.doc_id, grade=None, judge="", skipped=why)
             for each in leaders[len(graded) :]
@@ -145,23 +146,37 @@ class JudgeStage(Stage[JudgeConfig]):
 
 
 def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
-    """One record from all samples: the lower median of their grades, none if more than half of them failed."""
-    grades = tuple(sample.grade for sample in samples)
+    """One record from all samples: the lower median of their grades, none if more than half of them failed.
+
+    Samples in which the judge abstained are none; where all are such, the passage is not judged.
+    """
+    said = [sample for sample in samples if sample.silent is None]
+    if not said:
+        return JudgeRecord(
+            qid=record.qid, rank=record.rank, doc_id=record.doc_id, grade=None, judge="", skipped=samples[0].silent
+        )
+    grades = tuple(sample.grade for sample in said)
     grade = lower_median(grades)
-    heard = [each for sample in samples for each in (sample, *sample.votes.values())]
+    heard = [each for sample in said for each in (sample, *sample.votes.values())]
     missing = next((each for each in heard if each.grade is None), None)
+    deciding = next((sample for sample in said if grade is not None and sample.grade == grade), said[0])
     return JudgeRecord(
         qid=record.qid,
         rank=record.rank,
         doc_id=record.doc_id,
         grade=grade,
         grades=grades,
-        votes={name: tuple(sample.votes[name].grade for sample in samples) for name in samples[0].votes},
-        reason=next((sample.reason for sample in samples if sample.grade == grade and grade is not None), ""),
-        judge=judge,
+        votes={name: tuple(_vote(sample, name) for sample in said) for sample in said for name in sample.votes},
+        reason=deciding.reason if grade is not None else "",
+        judge=deciding.by or judge,
         error=missing.error if missing else None,
         raw=missing.raw if missing else None,
     )
+
+
+def _vote(sample: Judgment, member: str) -> int | None:
+    vote = sample.votes.get(member)
+    return None if vote is None else vote.grade
 
 
 STAGE = JudgeStage()

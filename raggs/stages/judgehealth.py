@@ -12,6 +12,7 @@ from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, Sampl
 from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
 
+BEYOND = "not judged, after"  # begins the reason why the end of a pool was not looked at
 SILENT = 0.05  # a larger share of failures is worth a warning
 
 Pairs = Counter[tuple[float | None, float | None]]  # what two gave to the same passages
@@ -27,7 +28,7 @@ class JudgeStatistics(Statistics):
 
     def __init__(self, samples: int, stop_after: int | None) -> None:
         self._samples, self._stop_after = samples, stop_after
-        self._asked = self._skipped = self._replaced = 0
+        self._asked = self._skipped = self._silent = self._replaced = 0
         self._stopped: set[str] = set()
         self._unanimous = self._repeated = 0
         self._repeats: Pairs = Counter()
@@ -39,8 +40,11 @@ class JudgeStatistics(Statistics):
         if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
             return
         if record.skipped is not None:
-            self._skipped += 1
-            self._stopped.add(record.qid)
+            if record.skipped.startswith(BEYOND):
+                self._skipped += 1
+                self._stopped.add(record.qid)
+            else:
+                self._silent += 1
             return
         self._asked += 1
         self._replaced += any(REPLACED in said for said in (record.reason, record.error or "", record.raw or ""))
@@ -68,6 +72,7 @@ class JudgeStatistics(Statistics):
             samples=self._self_consistency() if self._samples > 1 else None,
             panel=self._panel() if self._votes else None,
             replaced=self._replaced,
+            silent=self._silent,
         )
         return None if found == JudgeHealth() else found
 

@@ -3,7 +3,7 @@
 It knows no run, no run's configuration and no stage: whoever wants a part says which, and owns what comes of it. What
 the parts are is said here too, so that who uses them imports this room alone.
 
-Imports: adapters, chunkers, embedders, rerankers, prompts, indexes, llm, leaves.
+Imports: adapters, chunkers, embedders, rerankers, prompts, reviews, indexes, llm, leaves.
 """
 
 from __future__ import annotations

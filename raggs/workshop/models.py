@@ -6,11 +6,13 @@ Whatever they spend counts together, in one ledger, within one budget.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from raggs import askers, embedders, judges, rewriters
 from raggs.adapter import AdapterConfig
+from raggs.artifacts import Query
 from raggs.askers.base import Asker, AskerContext
 from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
 from raggs.indexes.places import Places
@@ -19,6 +21,7 @@ from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSetting
 from raggs.loops import open_loop
 from raggs.progress import Building, Hear, Notice, Waiting
 from raggs.prompts import Prompt, load_prompt
+from raggs.reviews.store import beside
 from raggs.rewriters.base import Rewriter, RewriterContext
 
 if TYPE_CHECKING:
@@ -80,13 +83,27 @@ class Models:
         """Who makes questions of documents. `llm`: other language models than one's own."""
         return askers.REGISTRY.of(spec)(spec, AskerContext(llm or self.llm))
 
-    def judge(self, spec: AdapterConfig, grade: Prompt, order: Prompt, llm: LLM | None = None) -> Judge:
-        """A judge that is asked by these prompts, where it is a model. `llm`: other language models than one's own."""
+    def judge(
+        self,
+        spec: AdapterConfig,
+        grade: Prompt,
+        order: Prompt,
+        llm: LLM | None = None,
+        questions: Callable[[], Iterable[Query]] | None = None,
+    ) -> Judge:
+        """A judge that is asked by these prompts, where it is a model.
+
+        Args:
+            llm: other language models than one's own.
+            questions: gives those that are judged, where they are known.
+        """
         context = JudgeContext(
             llm=llm or self.llm,
             grade_prompt=grade,
             order_prompt=order,
-            judge=lambda other: self.judge(other, grade, order, llm),
+            judge=lambda other: self.judge(other, grade, order, llm, questions),
+            reviews=beside(self.places.root.parent),
+            questions=questions,
         )
         return judges.REGISTRY.of(spec)(spec, context)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.contracts import says, settings_of
+from support.contracts import more_of, says, settings_of
 from support.judging import judge, passage, query
 
 from raggs.errors import DataError
@@ -50,8 +50,9 @@ def test_grades_are_on_the_scale_or_failures_and_orders_are_permutations(
 ) -> None:
     for answer in answers(judge(name, **settings(name, tmp_path))):
         if hasattr(answer, "grade"):
-            assert answer.grade in {1, 2, 3, 4, 5} if answer.error is None else answer.grade is None
-        elif answer.error is None:
+            spoke = answer.error is None and answer.silent is None
+            assert answer.grade in {1, 2, 3, 4, 5} if spoke else answer.grade is None
+        elif answer.error is None and answer.silent is None:
             assert sorted(answer.order) in [list(range(size)) for size in range(2, 7)]
         else:
             assert answer.order is None
@@ -83,7 +84,7 @@ def test_causes_are_json_and_follow_the_content_not_the_path(
     assert judge(name, **moved).causes(task) == before
     for path in (tmp_path / "elsewhere").iterdir():
         with path.open("a") as file:
-            file.write(MORE[path.suffix] + "\n")
+            file.write((more_of("judges", name) or MORE[path.suffix]) + "\n")
         assert judge(name, **moved).causes(task) != before
 
 

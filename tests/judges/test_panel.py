@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
+from support.people import grade, kept
 
 from raggs.judges.panel import PanelConfig
 
@@ -122,6 +123,50 @@ def test_rule_weights_and_members_are_causes(tmp_path: Path) -> None:
     ]
     found = [json.dumps(who.causes("grade")) for who in variants]
     assert len(set(found)) == len(found)
+
+
+def people(folder: Path, **given: int) -> dict[str, Any]:
+    """The judge `human` of whom ada has given these passages grades."""
+    words = [grade(QUERY, each, "ada", given[each.doc_id]) for each in PASSAGES if each.doc_id in given]
+    return {"type": "human", "reviews": kept(folder, *words)}
+
+
+def test_a_member_that_abstains_has_no_vote_and_is_not_counted(tmp_path: Path) -> None:
+    absent, failing = people(tmp_path / "nobody"), grades(tmp_path, "busy", 4)
+    found = graded(judge("panel", judges=[absent, *failing]), QUERY, PASSAGES[0])
+    assert (found.grade, list(found.votes)) == (4, ["scripted m0.jsonl", "scripted m1.jsonl"])
+    weighted = judge("panel", judges=[absent, *grades(tmp_path, 2, 5)], rule="weighted", weights=[9, 1, 3])
+    assert graded(weighted, QUERY, PASSAGES[0]).grade == 4
+    others = people(tmp_path / "others")
+    silent = graded(judge("panel", judges=[absent, others]), QUERY, PASSAGES[0])
+    assert (silent.grade, silent.error, dict(silent.votes)) == (None, None, {})
+    assert silent.silent == "human: nobody has reviewed it; human #2: nobody has reviewed it"
+    order = asyncio.run(judge("panel", judges=[absent, others]).order(QUERY, PASSAGES))
+    assert (order.order, order.error) == (None, None)
+    assert order.silent is not None
+
+
+def test_the_first_that_speaks_decides_and_nobody_later_is_asked(tmp_path: Path) -> None:
+    script = member(tmp_path, "script", {"doc_id": "d0", "grade": 1}, {"doc_id": "d1", "grade": 3})
+    who = judge("panel", judges=[people(tmp_path / "r", d0=5), script], rule="first")
+    assert who.name == "first of human + scripted script.jsonl"
+    spoken = graded(who, QUERY, PASSAGES[0])
+    assert (spoken.grade, spoken.by, list(spoken.votes)) == (5, "human: ada", ["human"])
+    left = graded(who, QUERY, passage("d1", "of something else"))
+    assert (left.grade, left.by, list(left.votes)) == (3, "scripted script.jsonl", ["scripted script.jsonl"])
+    order = asyncio.run(who.order(QUERY, PASSAGES[:2]))
+    assert order.by == "scripted script.jsonl"
+
+
+def test_under_rule_first_a_failure_is_no_word_and_fails_only_where_nobody_else_speaks(tmp_path: Path) -> None:
+    found = graded(judge("panel", judges=grades(tmp_path, "busy", 4, 5), rule="first"), QUERY, PASSAGES[0])
+    assert (found.grade, found.by) == (4, "scripted m1.jsonl")
+    assert found.votes["scripted m0.jsonl"].error == "busy"
+    found = graded(judge("panel", judges=grades(tmp_path, "busy", "refused"), rule="first"), QUERY, PASSAGES[0])
+    assert (found.grade, found.error) == (None, "scripted m0.jsonl: busy; scripted m1.jsonl: refused")
+    silent = [people(tmp_path / "nobody"), *grades(tmp_path, "busy")]
+    found = graded(judge("panel", judges=silent, rule="first"), QUERY, PASSAGES[0])
+    assert (found.error, found.silent) == ("scripted m0.jsonl: busy", None)
 
 
 NUGGETS = {"type": "nuggets"}

@@ -43,6 +43,8 @@ class Listed:
             await asyncio.sleep(0)
         self.running -= 1
         text = passage.text.split()[sample % len(passage.text.split())]
+        if text == "~":
+            return Judgment(None, silent="nobody has reviewed it")
         return Judgment(None, error="no answer", raw="?") if text == "-" else Judgment(int(text), f"said {text}")
 
 
@@ -158,6 +160,33 @@ def test_near_duplicates_are_no_steps_and_share_what_became_of_their_representat
     skipped, _, health = judged([lost], stop_after=1)
     assert [bool(record.skipped) for record in skipped] == [False, True, True]
     assert health.depth.saved == 1
+
+
+def test_an_abstention_is_neither_a_failure_nor_a_step_of_the_walk_and_has_no_grade() -> None:
+    found, who, health = judged([pool("q1", ["1", "~", "1", "5", "1", "1"], [0] * 6)], stop_after=2)
+    assert [record.grade for record in found] == [1, None, 1, None, None, None]
+    assert (found[1].skipped, found[1].judge, found[1].error, found[1].failed) == (
+        "nobody has reviewed it",
+        "",
+        None,
+        False,
+    )
+    assert len(who.asked) == 3
+    assert (health.depth.asked, health.depth.saved, health.depth.stopped, health.silent) == (2, 3, 1, 1)
+
+
+def test_samples_in_which_the_judge_abstained_are_none() -> None:
+    found, _, _ = judged([pool("q1", ["~ 4 ~", "~ - 2", "~ - -"], [0] * 3)], samples=3)
+    assert [(record.grade, record.grades) for record in found] == [(4, (4,)), (2, (None, 2)), (None, (None, None))]
+    assert [record.failed for record in found] == [False, False, True]
+
+
+def test_who_decided_is_named() -> None:
+    [merged] = pool("q1", ["?"], [0])
+    asked = [Judgment(2, by="human: ada"), Judgment(4, "so", by="openai/x"), Judgment(4, by="openai/x")]
+    record = combine(merged, asked, "first of human + openai/x")
+    assert (record.grade, record.judge, record.reason) == (4, "openai/x", "so")
+    assert combine(merged, [Judgment(3)], "nuggets").judge == "nuggets"
 
 
 def test_samples_count_in_what_a_walk_saved() -> None:

@@ -56,6 +56,12 @@ def cases(kind: str, names: Any) -> list[Any]:
     return found
 
 
+def more_of(kind: str, name: str) -> str | None:
+    """Lines that change the content of the thing's files, where the module with the case gives some."""
+    more = getattr(_module(kind, name), "contract_more", None)
+    return None if more is None else str(more())
+
+
 def says(kind: str, name: str, trait: str) -> bool:
     """Whether the module with the case sets a name, such as ``JUDGES_ANY_QUERY = True``."""
     return bool(getattr(_module(kind, name), trait, False))

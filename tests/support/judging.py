@@ -12,7 +12,7 @@ from raggs.artifacts import Passage, Query
 from raggs.judges import REGISTRY
 from raggs.judges.base import Judgment, Ordering
 
-NO_CONTEXT = SimpleNamespace(judge=lambda spec: REGISTRY.of(spec)(spec, NO_CONTEXT))
+NO_CONTEXT = SimpleNamespace(judge=lambda spec: REGISTRY.of(spec)(spec, NO_CONTEXT), questions=None)
 
 
 def passage(doc_id: str, text: str, title: str = "") -> Passage:

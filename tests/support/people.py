@@ -1,0 +1,50 @@
+"""People's words in one line each: grades and orders as reviews."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from raggs.artifacts import MergeRecord, Passage, Query, QueryRecord
+from raggs.jsonl import read_records
+from raggs.reviews.models import GradeReview, OrderReview, digests, key_of, question_digest
+from raggs.reviews.store import ReviewStore
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def grade(query: Query, passage: Passage, who: str, given: int | None, **more: Any) -> GradeReview:
+    question, content = key_of(query, passage)
+    return GradeReview(
+        who=who, at=NOON, qid=query.qid, query=question, doc_id=passage.doc_id, passage=content, grade=given, **more
+    )
+
+
+def order(query: Query, passages: Sequence[Passage], who: str, *groups: Sequence[str]) -> OrderReview:
+    """Groups of ids, best first; the passages are shown as they are given."""
+    return OrderReview(
+        who=who,
+        at=NOON,
+        qid=query.qid,
+        query=question_digest(query),
+        shown=tuple(passage.doc_id for passage in passages),
+        passages=digests(passages),
+        order=tuple(map(tuple, groups)),
+    )
+
+
+def kept(folder: Path, *reviews: GradeReview | OrderReview) -> Path:
+    ReviewStore(folder).append(*reviews)
+    return folder
+
+
+def pools(run: Path) -> dict[str, tuple[Query, list[Passage]]]:
+    """By query id, the question of a run and its pool, best fused first."""
+    found: dict[str, tuple[Query, list[Passage]]] = {
+        record.qid: (record, []) for record in read_records(run / "queries.jsonl", QueryRecord)
+    }
+    for record in read_records(run / "merge.jsonl", MergeRecord):
+        found[record.qid][1].append(record.passage)
+    return found
