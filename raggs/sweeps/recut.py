@@ -97,7 +97,7 @@ def cut_notes(
         more = f"; and {len(doubted) - NAMED} more" if len(doubted) > NAMED else ""
         yield (
             f"what a cut buys may be due to what nobody judged in the top {cutoff}: {told}{more}: a golden set that "
-            "was pooled from all cuts, or judged deeper, would tell"
+            "was judged deeper, or references of the questions, would tell"
         )
     alike: dict[str, list[str]] = {}
     for part in cuts:
