@@ -12,13 +12,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from raggs.app.addresses import permit
+from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.asking import QuestionWorld, estimate_questions
+from raggs.app.beside import beside, in_loop
 from raggs.app.made import Made, made_by, queries_of
 from raggs.app.run import run_folder
 from raggs.atomic import disk, write_atomic
 from raggs.config.environment import refuse_stored
-from raggs.config.load import LoadedConfig
+from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
 from raggs.errors import UsageError
 from raggs.execution.base import ExecutionContext
@@ -35,7 +36,7 @@ from raggs.queries.base import format_of
 from raggs.queries.writing import write_queries
 from raggs.questions import QUESTIONS
 
-__all__ = ["Made", "check_free", "make_questions", "open_questions", "output_of", "questions_folder"]
+__all__ = ["Made", "check_free", "make_questions", "open_questions", "output_of", "questions", "questions_folder"]
 
 SUFFIX = ".questions"
 WRITTEN = "written.json"
@@ -111,6 +112,33 @@ def check_free(store: RunStore, out: Path, *, force: bool = False) -> None:
         if file.exists() and not force and _written(store).get(str(file.resolve())) != hash_file(file):
             remedy = "name another file with --out, or pass --force to replace it"
             raise UsageError("is there already, and this run did not write it as it is", where=file, remedy=remedy)
+
+
+def questions(
+    config: LoadedConfig | Path | str,
+    out: Path | None = None,
+    *,
+    force: bool = False,
+    listen: Listener = silent,
+    approve: Approve = nobody,
+) -> Made:
+    """Make questions of a configuration's documents, or go on with that. Works in notebooks too.
+
+    Args:
+        config: a loaded configuration, or the path of its file.
+        out: where the questions go; None: where the configuration reads them.
+        force: replace a file that the run has not written.
+        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
+
+    Raises:
+        RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
+    """
+    if in_loop():
+        return beside(lambda hear: questions(config, out, force=force, listen=hear), listen)
+    loaded = config if isinstance(config, LoadedConfig) else load_config(config)
+    permit(loaded.run, QUESTIONS.order, approve)
+    with open_questions(loaded, listen=listen) as runner:
+        return make_questions(runner, output_of(loaded.run, out), force=force)
 
 
 def make_questions(runner: Runner, out: Path, *, partial: bool = False, force: bool = False) -> Made:

@@ -215,6 +215,8 @@ def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) 
     if made.usd:
         each = "" if made.usd_each is None else f", ${made.usd_each:,.4f} a question kept"
         say(f"${made.usd:,.4f} spent{each}")
+    if {"duplicate", "off the question"} & made.rejected.keys():
+        say(f"by thresholds, which belong to the embedder; to look at pairs: raggs questions calibrate {made.files[0]}")
     say("questions: " + ", ".join(map(str, made.files)))
     if written is not None:
         say(f"configuration: {written}")

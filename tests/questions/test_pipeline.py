@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -167,6 +168,36 @@ def test_bad_input_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "a.txt").write_text(" \n")
     assert "holds no" in refused("questions", "empty", "--out", "there/questions.jsonl", code=5)
+
+
+def test_a_configuration_that_was_made_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    make_documents(tmp_path / "docs")
+    raggs("questions", "docs", "--n", 4, "--out", "set/questions.csv")
+    written = (tmp_path / "set" / "raggs.yaml").read_text()
+    assert 'path: "../docs"' in written and "type: csv" in written
+    (tmp_path / "set" / "raggs.yaml").write_text(written.replace("n: 100", "n: 5"))
+    shown = raggs("questions", "docs", "--out", "set/questions.csv")
+    assert " of 5 kept" in shown and "configuration:" not in shown
+    make_documents(tmp_path / "other")
+    assert "its corpus is not other" in refused("questions", "other", "--out", "set/questions.csv")
+
+
+def test_a_key_goes_to_no_new_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    config = make_config(tmp_path, llm={"api_base": "http://asker.example/v1"})
+    asked = ("questions", "--config", config, "--asker", "litellm:openai/gpt-5-mini")
+    assert "OPENAI_API_KEY would be sent to http://asker.example/v1" in refused(*asked, code=3)
+    raggs(*asked, "--dry-run")
+
+
+def test_a_program_makes_questions_while_an_event_loop_runs(tmp_path: Path) -> None:
+    from raggs.app.questions import questions
+
+    async def notebook() -> int:
+        return questions(make_config(tmp_path)).kept
+
+    assert asyncio.run(notebook()) == len(read_questions(tmp_path / "questions.jsonl")) > 0
 
 
 def test_the_dry_run_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
