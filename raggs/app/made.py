@@ -35,6 +35,7 @@ class Made:
         files: that were written: questions, then those without an answer, where there are any.
         asked, kept: questions.
         rejected: by reason, how many went.
+        why: by reason, what was told most often of those that went, where anything was.
         kinds: by kind, how many are kept.
         parts: how many of them are for choosing (dev) and for reporting (test).
         difficulties: how many of them are easy, medium, hard or found by none of the systems; empty if not measured.
@@ -52,6 +53,7 @@ class Made:
     asked: int
     kept: int
     rejected: Mapping[str, int]
+    why: Mapping[str, str]
     kinds: Mapping[str, int]
     parts: Mapping[str, int]
     difficulties: Mapping[str, int]
@@ -84,6 +86,7 @@ def made_by(runner: Runner, stopped: BudgetSpent | None) -> Made:
         asked=len(records),
         kept=len(kept),
         rejected=dict(Counter(record.rejected for record in records if record.rejected).most_common()),
+        why=_told(records),
         kinds=dict(Counter(kinds[record.qid] for record in kept).most_common()),
         parts=dict(Counter(record.part for record in kept).most_common()),
         difficulties=_counted(difficulty_of(each, len(services.systems)) for each in kept if each.found_by is not None),
@@ -95,6 +98,16 @@ def made_by(runner: Runner, stopped: BudgetSpent | None) -> Made:
         note=services.asker.NOTE,
         stopped=stopped,
     )
+
+
+def _told(records: Iterable[FilterRecord]) -> dict[str, str]:
+    """By reason, the detail that most of the questions share."""
+    counts = Counter((record.rejected, record.detail) for record in records if record.rejected and record.detail)
+    found: dict[str, str] = {}
+    for (reason, detail), count in counts.most_common():
+        if reason and count > 1:
+            found.setdefault(reason, detail)
+    return found
 
 
 def _short(asked: int, services: QuestionWorld) -> str:

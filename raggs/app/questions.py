@@ -171,6 +171,8 @@ def make_questions(runner: Runner, out: Path, *, partial: bool = False, force: b
 
 def _write(made: Made, out: Path) -> Made:
     """Write the files, and note what was written."""
+    if not made.kept:
+        return made
     found = list(queries_of(made))
     answered = [query for query in found if query.references]
     none = [query for query in found if not query.references]

@@ -88,7 +88,7 @@ def _refuse(run: Path, found: Audit) -> None:
 
     if not found.findings:
         told = f"has not finished {', '.join(found.unfinished)}; what is there is as the manifest says"
-        raise PartialError(told, where=run, remedy="raggs run goes on with it")
+        raise PartialError(told, where=run, remedy=f"raggs {found.of} goes on with it")
     remedy = "run again to restore what was changed"
     raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy)
 

@@ -85,6 +85,7 @@ def make(
     from raggs.cli.again import Asked
     from raggs.cli.options import meant
     from raggs.config.load import load_config
+    from raggs.errors import PartialError
     from raggs.pipeline.plan import Selection
     from raggs.questions import QUESTIONS
 
@@ -109,6 +110,8 @@ def make(
         _tell(made, asked, loaded, config if written else None)
     if made.stopped is not None:
         raise made.stopped
+    if not made.kept:
+        raise PartialError("no question is left", where=made.run.folder, remedy="see why: filter.jsonl, ask.jsonl")
 
 
 def _settings(n: int | None, asker: str | None, max_usd: float | None, max_calls: int | None) -> list[str]:
@@ -202,7 +205,8 @@ def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) 
     if made.short:
         say(made.short)
     if made.rejected:
-        say("gone: " + ", ".join(f"{count:,} {reason}" for reason, count in made.rejected.items()))
+        told = {reason: f" ({made.why[reason]})" if reason in made.why else "" for reason in made.rejected}
+        say("gone: " + ", ".join(f"{count:,} {reason}{told[reason]}" for reason, count in made.rejected.items()))
     if made.kinds:
         say("types: " + ", ".join(f"{count:,} {kind}" for kind, count in made.kinds.items()))
     if made.difficulties:
@@ -215,10 +219,12 @@ def _tell(made: Made, asked: Asked, loaded: LoadedConfig, written: Path | None) 
     if made.usd:
         each = "" if made.usd_each is None else f", ${made.usd_each:,.4f} a question kept"
         say(f"${made.usd:,.4f} spent{each}")
-    if {"duplicate", "off the question"} & made.rejected.keys():
+    if made.files and {"duplicate", "off the question"} & made.rejected.keys():
         say(f"by thresholds, which belong to the embedder; to look at pairs: raggs questions calibrate {made.files[0]}")
-    say("questions: " + ", ".join(map(str, made.files)))
+    if made.files:
+        say("questions: " + ", ".join(map(str, made.files)))
     if written is not None:
         say(f"configuration: {written}")
     say(f"run: {made.run.folder}")
-    say(f"next: {replace(asked, verb='run', overrides=()).command()}")
+    if made.kept:
+        say(f"next: {replace(asked, verb='run', overrides=()).command()}")

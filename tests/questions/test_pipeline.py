@@ -183,6 +183,13 @@ def test_a_configuration_that_was_made_is_gone_on_with(tmp_path: Path, monkeypat
     assert "its corpus is not other" in refused("questions", "other", "--out", "set/questions.csv")
 
 
+def test_where_nothing_is_left_nothing_is_written(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    told = refused("questions", "--config", config, "--set", "questions.filter.excerpt=1", code=7)
+    assert "no question is left" in told and "20 off the question (cosine below 1)" in told
+    assert not (tmp_path / "questions.jsonl").exists()
+
+
 def test_a_key_goes_to_no_new_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     config = make_config(tmp_path, llm={"api_base": "http://asker.example/v1"})
