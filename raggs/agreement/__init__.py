@@ -7,6 +7,7 @@ Imports: leaves.
 """
 
 from raggs.agreement.answers import AccuracyGivenHit, accuracy_given_hit, wilson
+from raggs.agreement.clustered import Checked, Estimate, check_labels
 from raggs.agreement.labels import (
     GRADES,
     Agreement,
@@ -27,16 +28,21 @@ from raggs.agreement.orders import (
     spearman,
     tau_ap,
 )
+from raggs.agreement.trust import Trust, trust
 
 __all__ = [
     "GRADES",
     "RBO",
     "AccuracyGivenHit",
     "Agreement",
+    "Checked",
     "Confusion",
+    "Estimate",
     "Order",
     "OrderAgreement",
+    "Trust",
     "accuracy_given_hit",
+    "check_labels",
     "cohen_kappa",
     "compare_orders",
     "confusion",
@@ -47,5 +53,6 @@ __all__ = [
     "rbo",
     "spearman",
     "tau_ap",
+    "trust",
     "wilson",
 ]

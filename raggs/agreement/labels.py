@@ -76,7 +76,7 @@ class Confusion:
 
     def kappa(self, weights: Weights | None = None) -> float:
         """The value of `cohen_kappa`, without an interval."""
-        return float(_kappa(self.array, _costs(len(self.labels), weights))[0])
+        return float(kappa_of(self.array, costs_of(len(self.labels), weights))[0])
 
     @property
     def array(self) -> Ints:
@@ -143,8 +143,8 @@ def cohen_kappa(
         ValueError: as `confusion`, or an argument is out of its range.
     """
     table = confusion(first, second, labels=labels)
-    costs = _costs(len(labels), weights)
-    return _agreement(table.array.ravel(), lambda drawn: _kappa(drawn, costs), table.missing, confidence, draws, seed)
+    costs = costs_of(len(labels), weights)
+    return _agreement(table.array.ravel(), lambda drawn: kappa_of(drawn, costs), table.missing, confidence, draws, seed)
 
 
 def krippendorff_alpha(
@@ -181,14 +181,14 @@ def krippendorff_alpha(
     def alpha(drawn: Ints) -> Floats:
         found = np.tensordot(drawn, pairs, axes=1)
         totals = found.sum(axis=2)
-        difference = _difference(totals, values, level)
+        difference = difference_of(totals, values, level)
         expected = (totals[:, :, None] * totals[:, None, :] * difference).sum(axis=(1, 2))
-        return _beyond_chance((found * difference).sum(axis=(1, 2)) * (totals.sum(axis=1) - 1), expected)
+        return beyond_chance((found * difference).sum(axis=(1, 2)) * (totals.sum(axis=1) - 1), expected)
 
     return _agreement(counts, alpha, matrix.shape[1] - len(given), confidence, draws, seed)
 
 
-def _costs(size: int, weights: Weights | None) -> Ints:
+def costs_of(size: int, weights: Weights | None) -> Ints:
     """What each pair of `size` labels costs, shape (size, size)."""
     powers = {None: 0, "linear": 1, "quadratic": 2}
     if weights not in powers:
@@ -197,12 +197,12 @@ def _costs(size: int, weights: Weights | None) -> Ints:
     return np.where(steps > 0, steps ** powers[weights], 0)
 
 
-def _kappa(tables: Ints, costs: Ints) -> Floats:
+def kappa_of(tables: Ints | Floats, costs: Ints) -> Floats:
     """Kappa of each table, flat or square; in floats, for products of counts can pass 2^63."""
     given = tables.reshape(-1, *costs.shape).astype(np.float64)
     chance = given.sum(axis=2)[:, :, None] * given.sum(axis=1)[:, None, :]
     observed = (costs * given).sum(axis=(1, 2)) * given.sum(axis=(1, 2))
-    return _beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
+    return beyond_chance(observed, (costs * chance).sum(axis=(1, 2)))
 
 
 def _pairs(kinds: Ints) -> Floats:
@@ -215,7 +215,7 @@ def _pairs(kinds: Ints) -> Floats:
     return np.asarray(together / (kinds.sum(axis=1)[:, None, None] - 1))
 
 
-def _difference(totals: Floats, values: Floats, level: Level) -> Floats:
+def difference_of(totals: Floats, values: Floats, level: Level) -> Floats:
     """The squared difference of every two values, by resample: shape (resamples or 1, values, values)."""
     if level == "nominal":
         return 1 - np.eye(values.size)[None]
@@ -235,7 +235,7 @@ def paired(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[Floats, Floats]
     return ours, theirs
 
 
-def _beyond_chance(observed: Floats | Ints, expected: Floats | Ints) -> Floats:
+def beyond_chance(observed: Floats | Ints, expected: Floats | Ints) -> Floats:
     """1 - observed / expected; NaN where nothing else could be expected."""
     possible = expected > 0
     return np.where(possible, 1 - observed / np.where(possible, expected, 1), math.nan)

@@ -50,6 +50,7 @@ COMMANDS: dict[str, str | Group] = {
         "People's word on passages: give it, and see where it stands.",
         {"set": "reviews:set_", "status": "reviews:status"},
     ),
+    "judge": Group("The judge, held against people.", {"check": "judges:check"}),
     "questions": Group(
         "Make questions of documents or logs, or find their thresholds.",
         {"make": "questions:make", "import": "importing:import_", "calibrate": "calibrating:calibrate"},

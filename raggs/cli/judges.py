@@ -1,0 +1,53 @@
+"""`raggs judge`: a run's judge, held against people."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json, RunFolder
+from raggs.cli.plain import say, say_json
+from raggs.cli.reviews import ReviewsFolder
+
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write check.json and check.md there.")
+]
+Confidence = Annotated[float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
+
+
+def check(
+    run: RunFolder,
+    reviews: ReviewsFolder = None,
+    out: OutFolder = None,
+    confidence: Confidence = 0.95,
+    seed: Seed = 1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say how far the grades of a run's judge agree with people's, where they differ, and what they may be used for.
+
+    Only grades by people who had not seen a machine's count.
+
+    \b
+    Examples:
+      raggs judge check runs/demo
+      raggs judge check runs/demo --reviews team/reviews --out check
+    """
+    from raggs.app.judgecheck import check_judge
+    from raggs.app.judgelayout import check_json, lay_out_check, write_check
+    from raggs.cli.screen import open_console
+    from raggs.cli.sweepviews import show_sweep
+    from raggs.manifests.opened import open_run
+
+    found = check_judge(open_run(run), reviews, confidence=confidence, seed=seed)
+    files = [] if out is None else write_check(found, out)
+    if as_json:
+        say_json(check_json(found))
+        return
+    show_sweep(lay_out_check(found), open_console())
+    for file in files:
+        say(str(file))

@@ -1,0 +1,28 @@
+"""`raggs judge check`: on the screen, as files, as JSON, and where there is nothing to compare."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.project import environment, make_project, raggs
+from support.reviewing import speak
+
+
+def test_a_judge_is_checked(tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=8)
+    raggs("run", "--config", project.config, "-q")
+    nothing = raggs("judge", "check", project.run)
+    assert nothing.returncode != 0
+    assert "nobody graded a passage" in nothing.stderr
+    assert "Traceback" not in nothing.stderr
+    speak(project.run, tmp_path / "reviews", lambda _, grade: grade, reads=lambda each: each.rank <= 10)
+    said = raggs("judge", "check", project.run, "--out", tmp_path / "out", env=environment(COLUMNS="80"))
+    assert said.returncode == 0, said.stderr
+    assert "usable for comparing systems: yes (kappa at least 0.4)" in said.stdout
+    assert "By rank in the pool" not in said.stdout, "one group says nothing"
+    tables = [line for line in said.stdout.splitlines() if not line.startswith(("usable", "note", "kappa  ", "/"))]
+    assert max(map(len, tables)) <= 80
+    assert (tmp_path / "out" / "check.md").is_file()
+    found = json.loads(raggs("judge", "check", project.run, "--json").stdout)
+    assert found["whole"]["exact"]["value"] == 1.0
