@@ -22,6 +22,12 @@ NEEDED = (
     "raggs/app/starter/raggs.yaml",
     "raggs/chunking/cutpage.html",
     "raggs/chunking/cutpage.css",
+    "raggs/reviewing/page/page.html",
+    "raggs/reviewing/page/page.css",
+    "raggs/reviewing/page/page.js",
+    "raggs/reviewing/page/waiting.js",
+    "raggs/reviewing/page/words.js",
+    "raggs/reviewing/page/icon.svg",
     "raggs/py.typed",
 )
 

@@ -31,6 +31,7 @@ EXTRAS = {
     "local": "onnxruntime",
     "sign": "cryptography",
     "pdf": "pypdfium2",
+    "review": "starlette",
 }
 LOW_DISK = 1 << 30
 CONNECT_TIMEOUT = 3.0

@@ -48,7 +48,7 @@ COMMANDS: dict[str, str | Group] = {
     ),
     "review": Group(
         "People's word on passages: give it, and see where it stands.",
-        {"set": "reviews:set_", "status": "reviews:status"},
+        {"serve": "serving:serve", "set": "reviews:set_", "status": "reviews:status"},
     ),
     "judge": Group("The judge, held against people.", {"check": "judges:check"}),
     "questions": Group(

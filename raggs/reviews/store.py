@@ -11,10 +11,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from pydantic import ValidationError
 
 from raggs.atomic import disk, sync_folder
-from raggs.errors import BusyError
-from raggs.jsonl import Appender, read_torn
+from raggs.errors import BusyError, DataError
+from raggs.jsonl import Appender, first_fault, read_torn
 from raggs.reviews.models import Review, ReviewLine
 
 FOLDER, FILE, LOCK = "reviews", "reviews.jsonl", ".lock"
@@ -45,6 +46,28 @@ class ReviewStore:
             DataError: a line cannot be right; names it. A torn last line is none.
         """
         return [line.root for line in read_torn(self.path, ReviewLine, REMEDY)]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file; 0 where there is none."""
+        return self.path.stat().st_size if self.path.exists() else 0
+
+    def since(self, byte: int) -> tuple[list[Review], int]:
+        """The whole lines from a byte at which one begins, and where the last of them ends.
+
+        Raises:
+            DataError: a line cannot be right.
+        """
+        if not self.path.exists():
+            return [], byte
+        with self.path.open("rb") as file:
+            file.seek(byte)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        try:
+            return [ReviewLine.model_validate_json(line).root for line in whole.splitlines()], byte + len(whole)
+        except ValidationError as error:
+            raise DataError(first_fault(error), where=self.path, remedy=REMEDY) from error
 
     @property
     def torn(self) -> bool:

@@ -26,6 +26,7 @@ COMMANDS = [
         ["prompts", "show"],
         ["questions", "calibrate"],
         ["questions", "import"],
+        ["review", "serve"],
     ),
 ]
 

@@ -1,0 +1,175 @@
+"""The page on which people grade passages, served from here until it is stopped."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raggs.app.review import reviewer, reviews_of
+from raggs.errors import BusyError, PrerequisiteError, ProviderError, UsageError
+from raggs.manifests.opened import open_run
+from raggs.prompts import load_prompt
+from raggs.reviewing.pool import open_pool
+from raggs.reviewing.rubric import USUAL, rubric_of
+from raggs.reviewing.session import Session, SessionSettings
+from raggs.reviews.store import ReviewStore
+from raggs.text import plural
+
+if TYPE_CHECKING:
+    from raggs.reviewing.gate import Gate
+
+INSTALL = 'pip install "raggs[review]"'
+PORT = 8765
+SHORTEST_TOKEN = 16  # characters
+TAKEN = (errno.EADDRINUSE, errno.EACCES)
+
+
+@dataclass(frozen=True)
+class ServeRequest:
+    """What is to be served, to whom.
+
+    Attributes:
+        runs: run directories.
+        folder: of the reviews; `reviews` beside the first run's folder if left out.
+        host: address to listen at; another than this machine's own needs a token.
+        port: 0 takes a free one.
+        token: that the first address holds; drawn if left out.
+        who: the only reviewer; asked on the page if left out.
+        sample: how many passages are drawn at random from all; all if left out.
+        seed: of every order and draw.
+        overlap: share of the passages that two reviewers grade.
+        repeats: share that a reviewer grades twice.
+    """
+
+    runs: Sequence[Path]
+    folder: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = PORT
+    token: str | None = None
+    who: str | None = None
+    sample: int | None = None
+    seed: int = 0
+    overlap: float = 0.2
+    repeats: float = 0.05
+
+
+@dataclass(frozen=True)
+class Served:
+    """What is being served.
+
+    Attributes:
+        address: to open first; it holds the token.
+        folder: where the reviews go.
+        passages: how many can be graded.
+        questions: for how many questions.
+    """
+
+    address: str
+    folder: Path
+    passages: int
+    questions: int
+
+
+def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
+    """Serve the page until Ctrl-C or SIGTERM.
+
+    Args:
+        tell: is called once when the page can be opened.
+
+    Raises:
+        PrerequisiteError: the extra `review` is not installed.
+        UsageError: a host beyond this machine without a token, or a share outside 0..1.
+        BusyError: the port is taken.
+        NotFoundError, DataError: a run, or a line of the reviews, is not there or cannot be right.
+    """
+    _check(request)
+    try:
+        import uvicorn
+
+        from raggs.reviewing import server as _  # noqa: F401 - starlette too
+    except ImportError as error:
+        raise PrerequisiteError("the page needs starlette and uvicorn", remedy=INSTALL) from error
+    token = request.token or secrets.token_urlsafe(24)
+    app, served = prepare(request, token)
+    with _listen(request.host, request.port) as listener:
+        port = listener.getsockname()[1]
+        shown = f"[{request.host}]" if ":" in request.host else request.host
+        tell(Served(f"http://{shown}:{port}/?token={token}", *served))
+        # No access log: the first address holds the token.
+        settings = uvicorn.Config(
+            app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, lifespan="off"
+        )
+        with suppress(KeyboardInterrupt):  # the usual end
+            uvicorn.Server(settings).run(sockets=[listener])
+
+
+def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, int]]:
+    """The page's application, and what it offers: folder of the reviews, passages, questions.
+
+    Raises:
+        UsageError, NotFoundError, DataError: as `serve`.
+    """
+    from raggs.reviewing.server import About, make_app
+
+    runs = [open_run(folder) for folder in request.runs]
+    pool = open_pool(runs)
+    if request.sample is not None:
+        pool = pool.sampled(request.sample, request.seed)
+    folder = reviews_of(runs[0].folder, request.folder)
+    settings = SessionSettings(request.seed, request.overlap, request.repeats, USUAL)
+    session = Session(pool, ReviewStore(folder), settings)
+    about = About(
+        rubric=rubric_of(load_prompt(USUAL, "grade")),
+        title=", ".join(run.manifest.name for run in runs),
+        who=None if request.who is None else reviewer(request.who),
+    )
+    questions = len({item.question for item in pool.items})
+    return make_app(session, about, token), (folder, len(pool.items), questions)
+
+
+def offered(served: Served) -> str:
+    """What is served, in a sentence."""
+    return f"{plural(served.passages, 'passage')} of {plural(served.questions, 'question')}"
+
+
+def _check(request: ServeRequest) -> None:
+    for name, share in (("--overlap", request.overlap), ("--repeats", request.repeats)):
+        if not 0 <= share <= 1:
+            raise UsageError(f"{name} {share:g} is outside 0..1", remedy="give a share, such as 0.2")
+    if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):
+        message = f"a token has at least {SHORTEST_TOKEN} characters of ASCII"
+        raise UsageError(message, remedy="leave --token out to have one drawn")
+    if request.token is None and not _own(request.host):
+        raise UsageError(
+            f"whoever reaches {request.host} could read and grade",
+            remedy=f"give a secret of {SHORTEST_TOKEN} characters or more: --token SECRET",
+        )
+
+
+def _own(host: str) -> bool:
+    """Whether only this machine reaches an address."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        if port and error.errno in TAKEN:
+            remedy = "give another, or --port 0 for a free one"
+            raise BusyError(f"port {port} of {host} is taken or not allowed", remedy=remedy) from error
+        message = f"cannot listen at {host}:{port} ({error.strerror or error})"
+        raise ProviderError(message, remedy="check --host") from error
+    except OverflowError as error:
+        raise UsageError(f"port {port} is outside 0..65535", remedy="give another: --port") from error

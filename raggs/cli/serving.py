@@ -1,0 +1,62 @@
+"""`raggs review serve`: the page on which people grade."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.plain import say
+from raggs.cli.reviews import ReviewsFolder
+
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, e.g. runs/demo.")]
+
+
+def serve(
+    runs: Runs,
+    port: Annotated[int, typer.Option("--port", metavar="N", help="Where to listen; 0 takes a free one.")] = 8765,
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Another than this machine's own needs --token.")
+    ] = "127.0.0.1",
+    token: Annotated[
+        str | None, typer.Option("--token", metavar="SECRET", help="What the address holds; drawn if left out.")
+    ] = None,
+    who: Annotated[
+        str | None, typer.Option("--who", metavar="NAME", help="The reviewer; asked on the page if left out.")
+    ] = None,
+    sample: Annotated[
+        int | None, typer.Option("--sample", metavar="N", help="Only so many passages, drawn at random.")
+    ] = None,
+    overlap: Annotated[
+        float, typer.Option("--overlap", metavar="SHARE", help="Share of the passages that two people grade.")
+    ] = 0.2,
+    repeats: Annotated[
+        float, typer.Option("--repeats", metavar="SHARE", help="Share that comes to a person a second time.")
+    ] = 0.05,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of every order and draw.")] = 0,
+    reviews: ReviewsFolder = None,
+    debug: Debug = False,
+) -> None:
+    """Grade passages in the browser, alone or with others. Runs stay as they are.
+
+    \b
+    Nobody sees a machine's grade, a rank or a system, nor another's grades.
+    Every keystroke is on the disk before the page says so.
+
+    \b
+    Examples:
+      raggs review serve runs/demo
+      raggs review serve runs/demo --who ada --sample 200
+      raggs review serve runs/a runs/b --host 0.0.0.0 --token "$SECRET"
+    """
+    from raggs.app.serve import Served, ServeRequest, offered
+    from raggs.app.serve import serve as run
+
+    def tell(served: Served) -> None:
+        typer.echo(served.address)  # as it is, since the token in it is what it is for
+        say(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends", err=True)
+
+    request = ServeRequest(runs, reviews, host, port, token, who, sample, seed, overlap, repeats)
+    run(request, tell)

@@ -1,0 +1,141 @@
+"""Who may come in: the holder of the token, who gets a cookie for it; from this page only, not too much, not too often.
+
+It stands before everything else as an ASGI application of its own, so that no route can be forgotten. What it refuses
+is told in one sentence. TLS is a proxy's work.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from hashlib import sha256
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+COOKIE, HEADER = "raggs_review", "x-raggs"
+MOST_BODY = 64 * 1024  # bytes of a request
+PER_SECOND, BURST = 40.0, 200.0  # requests of one address
+MOST_ADDRESSES = 1_000
+SAFE = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+
+class Rate:
+    """So many requests a second for each address, some more at once."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._left = dict[str, tuple[float, float]]()
+
+    def passes(self, address: str) -> bool:
+        """Whether one more may come."""
+        now = self._now()
+        left, since = self._left.pop(address, (BURST, now))
+        left = min(BURST, left + (now - since) * PER_SECOND)
+        self._left[address] = max(0.0, left - 1), now
+        while len(self._left) > MOST_ADDRESSES:
+            del self._left[next(iter(self._left))]
+        return left >= 1
+
+
+class Gate:
+    """Lets requests through to `app`, or not.
+
+    Args:
+        token: that the first address holds.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, rate: Rate | None = None) -> None:
+        self._app, self._token, self._rate = app, token, rate or Rate()
+        # Another value than the token's, so that a cookie that leaks opens no other browser's first visit.
+        self._cookie = sha256(f"raggs review {token}".encode()).hexdigest()
+        self._name = f"{COOKIE}_{self._cookie[:8]}"  # one for each server: cookies do not tell ports apart
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the ASGI specification."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        answer = self._refusal(request)
+        guarded = _guarded(send)
+        if answer is not None:
+            await answer(scope, receive, guarded)
+        else:
+            await self._app(scope, _limited(receive), guarded)
+
+    def _refusal(self, request: Request) -> Response | None:
+        """What is answered instead; None: come in."""
+        if not self._rate.passes(request.client.host if request.client else ""):
+            return refused(429, "too many requests; wait a little")
+        given = request.query_params.get("token")
+        if given is not None:
+            return self._first_visit(request, given)
+        if not secrets.compare_digest(request.cookies.get(self._name, "").encode(), self._cookie.encode()):
+            return refused(403, "not for you: open the address that raggs review serve has shown, with its token")
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > MOST_BODY:
+            return refused(413, f"a request holds at most {MOST_BODY:,} bytes")
+        if request.method not in ("GET", "HEAD"):
+            return _foreign(request)
+        return None
+
+    def _first_visit(self, request: Request, given: str) -> Response:
+        if not secrets.compare_digest(given.encode(), self._token.encode()):
+            return refused(403, "not for you: the token in the address is another one")
+        answer = RedirectResponse("/", 303)
+        secure = request.headers.get("x-forwarded-proto") == "https"
+        answer.set_cookie(self._name, self._cookie, httponly=True, samesite="strict", secure=secure, path="/")
+        return answer
+
+
+def _foreign(request: Request) -> Response | None:
+    """Refuse what another site's page makes a browser send."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+        return refused(403, "the request comes from another page")
+    if HEADER not in request.headers or request.headers.get("content-type", "").split(";")[0] != "application/json":
+        return refused(403, f"a request is JSON and has the header {HEADER}")
+    return None
+
+
+def refused(status: int, why: str) -> Response:
+    """An answer that says why not."""
+    return JSONResponse({"error": why}, status)
+
+
+def _guarded(send: Send) -> Send:
+    """Headers that keep a browser from doing what the page does not want, on every answer."""
+
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            extra = [(name.encode(), value.encode()) for name, value in SAFE.items()]
+            message = {**message, "headers": [*message.get("headers", []), *extra]}
+        await send(message)
+
+    return guarded
+
+
+def _limited(receive: Receive) -> Receive:
+    """A body that says no length, or a wrong one, ends where too much has come."""
+    come = 0
+
+    async def limited() -> Message:
+        nonlocal come
+        message = await receive()
+        come += len(message.get("body", b""))
+        return {"type": "http.disconnect"} if come > MOST_BODY else message
+
+    return limited

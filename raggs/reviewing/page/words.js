@@ -1,0 +1,31 @@
+// What the page says, by language.
+export const WORDS = {
+  en: {
+    hello: "Grade passages", explain: "You see a question and a passage, and say how far the passage answers it. Nobody else sees your grades while you work, and you see nobody's.",
+    name: "Your name", begin: "Begin", question: "Question", rubric: "What the grades mean", between: "Between two grades, give the lower one.",
+    grades: "Grade", unsure: "cannot tell", note: "Note", noteLabel: "Note, kept with the grade that you give next", undo: "Undo", skip: "Skip", mark: "Highlight", around: "Neighbours",
+    saved: "saved", waiting: (n) => `${n} not saved yet`, other: "Français", untitled: "Passage",
+    pace: (done, left, pace, minutes) => `${done} done, ${left} left` + (pace ? ` · ${pace} s each · ${minutes} left` : ""),
+    minutes: (n) => (n < 90 ? `${n} min` : `${(n / 60).toFixed(1)} h`),
+    offline: "The server does not answer. Your grades are kept in this browser and are sent when it is back.",
+    closed: "The server asks for its address with the token again: open the new one here. Your grades are kept in this browser until then.",
+    known: (n, who) => `${who} has ${n} grades here already. Press Begin again if that is you; else take another name.`,
+    refused: (why) => `Not taken: ${why}`,
+    nearly: "Nearly done", allDone: "All done", thanks: "There is nothing left for you to grade. Thank you.", back: "Undo the last one", wait: "Waiting for the server",
+    busy: "Others are at the last passages. This page looks again by itself.", given: (g) => `grade ${g}`, next: "next passage", full: "This browser keeps nothing: do not close the page before it says saved.",
+  },
+  fr: {
+    hello: "Noter des passages", explain: "Vous voyez une question et un passage, et vous dites à quel point le passage y répond. Personne ne voit vos notes pendant le travail, et vous ne voyez celles de personne.",
+    name: "Votre nom", begin: "Commencer", question: "Question", rubric: "Ce que veulent dire les notes", between: "Entre deux notes, donnez la plus basse.",
+    grades: "Note", unsure: "indécidable", note: "Remarque", noteLabel: "Remarque, gardée avec la prochaine note", undo: "Annuler", skip: "Passer", mark: "Surligner", around: "Voisins",
+    saved: "enregistré", waiting: (n) => `${n} pas encore enregistré${n > 1 ? "s" : ""}`, other: "English", untitled: "Passage",
+    pace: (done, left, pace, minutes) => `${done} faits, ${left} à faire` + (pace ? ` · ${pace} s chacun · encore ${minutes}` : ""),
+    minutes: (n) => (n < 90 ? `${n} min` : `${(n / 60).toFixed(1)} h`),
+    offline: "Le serveur ne répond pas. Vos notes sont gardées dans ce navigateur et partiront dès son retour.",
+    closed: "Le serveur redemande son adresse avec le jeton : ouvrez la nouvelle ici. D’ici là, vos notes sont gardées dans ce navigateur.",
+    known: (n, who) => `${who} a déjà donné ${n} notes ici. Si c’est vous, appuyez encore sur Commencer ; sinon, prenez un autre nom.`,
+    refused: (why) => `Refusé : ${why}`,
+    nearly: "Presque fini", allDone: "C’est fini", thanks: "Il ne vous reste rien à noter. Merci.", back: "Annuler la dernière", wait: "En attente du serveur",
+    busy: "D’autres lisent les derniers passages. Cette page regarde à nouveau d’elle-même.", given: (g) => `note ${g}`, next: "passage suivant", full: "Ce navigateur ne garde rien : ne fermez pas la page avant « enregistré ».",
+  },
+};

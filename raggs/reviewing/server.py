@@ -1,0 +1,145 @@
+"""The page's HTTP: requests in, a session's answers out. Files of the page are those of the package, by fixed names.
+
+Each handler reads a typed request and calls one method; errors become one sentence with the status that fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, TypeVar
+
+from pydantic import Field, StringConstraints, ValidationError
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from raggs.artifacts import Frozen
+from raggs.errors import NotFoundError, RaggsError, UsageError
+from raggs.jsonl import first_fault
+from raggs.reviewing.gate import Gate, refused
+from raggs.reviewing.leases import Holder
+from raggs.reviewing.session import Session
+from raggs.reviews.models import HEX, MOST_NOTE, Name
+
+TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+PAGE = {
+    "/": "page.html",
+    **{f"/{name}": name for name in ("page.css", "page.js", "words.js", "waiting.js", "icon.svg")},
+}
+MOST_SECONDS = 86_400.0
+DIGITS = 100_000  # of a grade, so that a wrong one is told in our words
+
+ItemId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * HEX}}}$")]
+
+
+class Who(Frozen):
+    """Who asks, and from which window."""
+
+    who: Name
+    tab: str = Field(min_length=1, max_length=40)
+
+    @property
+    def holder(self) -> Holder:
+        """The window."""
+        return Holder(self.who, self.tab)
+
+
+class GradeRequest(Who):
+    """A grade; null: cannot tell."""
+
+    item: ItemId
+    grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
+    note: str = Field("", max_length=MOST_NOTE)
+    seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
+
+
+class UndoRequest(Who):
+    """Take back: a line, or the latest."""
+
+    line: str | None = Field(None, max_length=40)
+
+
+class ItemRequest(Who):
+    """Something about an item."""
+
+    item: ItemId
+
+
+R = TypeVar("R", bound=Who)
+
+
+class About(Frozen):
+    """What the page says of the work: rubric by language and grade, and the reviewer's name where it was given."""
+
+    rubric: dict[str, dict[int, str]]
+    title: str
+    who: str | None = None
+
+
+def make_app(session: Session, about: About, token: str) -> Gate:
+    """The page as an ASGI application, behind its gate."""
+    told = about.model_dump_json().encode()
+
+    async def hello(_: Request) -> Response:
+        return Response(told, media_type="application/json")
+
+    routes = [
+        *(Route(path, _file, methods=["GET"]) for path in PAGE),
+        Route("/api/about", hello, methods=["GET"]),
+        _post("/api/next", Who, lambda asked: session.upcoming(asked.holder)),
+        _post(
+            "/api/grade",
+            GradeRequest,
+            lambda asked: session.grade(asked.holder, asked.item, asked.grade, asked.note, asked.seconds),
+        ),
+        _post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
+        _post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
+        _post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
+        _post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
+    ]
+    return Gate(Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing}), token)
+
+
+class Known(Frozen):
+    """How many words of a name there are."""
+
+    words: int
+
+
+def _post(path: str, model: type[R], step: Callable[[R], Frozen]) -> Route:
+    async def handler(request: Request) -> Response:
+        try:
+            asked = model.model_validate_json(await request.body())
+        except ValidationError as error:
+            raise UsageError(first_fault(error)) from error
+        except ClientDisconnect:
+            return refused(413, "too much at once")
+        answer = await run_in_threadpool(step, asked)
+        return Response(answer.model_dump_json(), media_type="application/json")
+
+    return Route(path, handler, methods=["POST"])
+
+
+async def _file(request: Request) -> Response:
+    name = PAGE[request.url.path]
+    return Response(_content(name), media_type=TYPES[name.rpartition(".")[2]])
+
+
+@cache
+def _content(name: str) -> bytes:
+    return (files("raggs.reviewing") / "page" / name).read_bytes()
+
+
+async def _error(_: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, NotFoundError) else 400 if isinstance(error, UsageError) else 500
+    return refused(status, str(error))
+
+
+async def _missing(_: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    return JSONResponse({"error": "there is no such page" if status == 404 else "not like this"}, status)

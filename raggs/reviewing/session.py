@@ -1,0 +1,257 @@
+"""People grading at the same time: what each is asked, and what becomes of their words.
+
+A word is on the disk before it is acknowledged, and what holds is what reviews.jsonl says: other programs may write
+there too, and a restart goes on. A word that is sent twice, since its acknowledgement was lost, is noted once. Nobody
+is told what a machine or another reviewer said. One lock lets one request through at a time.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+from threading import RLock
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
+from raggs.errors import NotFoundError, UsageError
+from raggs.languages import FUNCTION_WORDS, fold_accents
+from raggs.reviewing.choosing import Queue
+from raggs.reviewing.leases import Holder, Leases
+from raggs.reviewing.marks import Marks, sign_of
+from raggs.reviewing.pool import Pool
+from raggs.reviews.models import HEX, GradeReview, Withdrawal
+from raggs.reviews.store import ReviewStore
+from raggs.text import clean_passage, clean_unicode
+
+WORD = re.compile(r"[^\W_]+")
+COMMON = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())
+AHEAD = 3  # items that a window holds, so that a slow line does not stop anybody
+
+
+@dataclass(frozen=True)
+class SessionSettings:
+    """How the work is shared.
+
+    Attributes:
+        seed: of the orders, the overlap and the repetitions.
+        overlap: share of the items that two reviewers grade.
+        repeats: share of items that a reviewer is asked a second time, unseen.
+        prompt: name and version of the rubric that is shown.
+    """
+
+    seed: int = 0
+    overlap: float = 0.2
+    repeats: float = 0.05
+    prompt: str = ""
+
+
+class ItemView(Frozen):
+    """An item as a reviewer sees it: nothing of any machine's."""
+
+    item: str
+    question: str
+    title: str
+    text: str
+    source: str
+    around: bool
+    terms: tuple[str, ...]
+
+
+class Progress(Frozen):
+    """How far a reviewer is. `pace`: seconds of a word, the median of the latest; None where none was timed."""
+
+    done: int
+    left: int
+    pace: float | None
+
+
+class Receipt(Frozen):
+    """What a window is told after each step: the line that was noted, what comes next, and how far one is."""
+
+    line: str | None
+    last: str | None
+    ahead: tuple[ItemView, ...]
+    progress: Progress
+
+
+class Around(Frozen):
+    """What stands before and after a passage in its source; empty where nothing is known."""
+
+    before: str
+    after: str
+
+
+class Session:
+    """The work on a pool.
+
+    Args:
+        now: a clock in seconds that does not go back, for what is held.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        store: ReviewStore,
+        settings: SessionSettings,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.pool, self.settings = pool, settings
+        self._store, self._lock, self._read = store, RLock(), 0
+        self._leases = Leases(now)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._marks, self._read = Marks(self.pool.numbers), 0
+        settings = self.settings
+        self._queue = Queue(self.pool, self._marks, self._leases, settings.seed, settings.overlap, settings.repeats)
+        self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Take in what was written since; all of it anew where the file became shorter."""
+        size = self._store.size
+        if size < self._read:
+            self._begin()
+        elif size > self._read:
+            reviews, self._read = self._store.since(self._read)
+            for review in reviews:
+                self._marks.note(review)
+
+    def known(self, who: str) -> int:
+        """How many words of that name hold here."""
+        with self._lock:
+            self._catch_up()
+            return len(self._marks.person(who).marks)
+
+    def upcoming(self, holder: Holder) -> Receipt:
+        """What a window shows next."""
+        with self._lock:
+            self._catch_up()
+            return self._receipt(holder, None)
+
+    def grade(self, holder: Holder, item: str, grade: int | None, note: str, seconds: float | None) -> Receipt:
+        """Note a grade; None: cannot tell.
+
+        Raises:
+            UsageError: the grade is none.
+            NotFoundError: there is no such item.
+            ProviderError: the disk refuses; nothing is noted.
+        """
+        if grade is not None and not MIN_GRADE <= grade <= MAX_GRADE:
+            raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}")
+        with self._lock:
+            self._catch_up()
+            number, note = self._number(item), clean_unicode(note)
+            held = self._marks.person(holder.who).marks.get(number)
+            if held is None or held.sign != sign_of(grade, note, seconds):
+                self._store.append(self._review(holder.who, number, grade, note, seconds))
+                self._catch_up()
+            self._leases.release(holder.who, number)
+            return self._receipt(holder, self._marks.person(holder.who).marks[number].line)
+
+    def undo(self, holder: Holder, line: str | None) -> Receipt:
+        """Take a reviewer's own word back, the latest or one by its line; its item comes next.
+
+        Raises:
+            UsageError: there is nothing to take back.
+        """
+        with self._lock:
+            self._catch_up()
+            person = self._marks.person(holder.who)
+            last = person.last()
+            number = person.lines.get(line) if line is not None else last and last[1]
+            if number is None:
+                raise UsageError("there is nothing to take back")
+            held = person.marks.get(number)
+            if held is not None and held.line == (line or held.line):
+                self._store.append(self._withdrawal(holder.who, number, held.line))
+                self._catch_up()
+            self._leases.take(holder, number, first=True)
+            return self._receipt(holder, None)
+
+    def skip(self, holder: Holder, item: str) -> Receipt:
+        """Ask for another item first.
+
+        Raises:
+            NotFoundError: there is no such item.
+        """
+        with self._lock:
+            self._catch_up()
+            number = self._number(item)
+            self._leases.release(holder.who, number)
+            self._queue.skip(holder.who, number)
+            return self._receipt(holder, None)
+
+    def around(self, item: str) -> Around:
+        """The neighbours of an item's passage.
+
+        Raises:
+            NotFoundError: there is no such item.
+        """
+        before, after = self.pool.around(self.pool.passage(self._number(item)))
+        return Around(before=_text(before), after=_text(after))
+
+    def _number(self, item: str) -> int:
+        found = self.pool.numbers.get((item[:HEX], item[HEX:]))
+        if found is None:
+            raise NotFoundError("there is no such passage here; load the page again")
+        return found
+
+    def _receipt(self, holder: Holder, line: str | None) -> Receipt:
+        while len(self._leases.of(holder)) < AHEAD and (number := self._queue.next(holder)) is not None:
+            self._leases.take(holder, number)
+        person = self._marks.person(holder.who)
+        last = person.last()
+        pace = round(median(person.seconds), 1) if person.seconds else None
+        return Receipt(
+            line=line,
+            last=last and last[0],
+            ahead=tuple(map(self._view, self._leases.of(holder))),
+            progress=Progress(done=len(person.marks), left=self._queue.left(holder.who), pace=pace),
+        )
+
+    def _view(self, number: int) -> ItemView:
+        item, passage = self.pool.items[number], self.pool.passage(number)
+        return ItemView(
+            item="".join(item.key),
+            question=clean_unicode(self.pool.questions[item.question]),
+            title=clean_passage(passage.title),
+            text=clean_passage(passage.text),
+            source=passage.span.source if passage.span else "",
+            around=any(self.pool.around(passage)),
+            terms=terms_of(self.pool.questions[item.question]),
+        )
+
+    def _review(self, who: str, number: int, grade: int | None, note: str, seconds: float | None) -> GradeReview:
+        item = self.pool.items[number]
+        return GradeReview(
+            who=who,
+            at=datetime.now(UTC),
+            qid=item.qid,
+            query=item.key[0],
+            doc_id=item.doc_id,
+            passage=item.key[1],
+            span=self.pool.passage(number).span,
+            grade=grade,
+            note=note,
+            seconds=seconds,
+            prompt=self.settings.prompt,
+            blind=True,
+            chance=self.pool.chance,
+        )
+
+    def _withdrawal(self, who: str, number: int, line: str) -> Withdrawal:
+        item = self.pool.items[number]
+        return Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=line)
+
+
+def terms_of(question: str) -> tuple[str, ...]:
+    """The words of a question that say what it is about, in lower case and without accents."""
+    words = WORD.findall(fold_accents(clean_unicode(question).lower()))
+    return tuple(dict.fromkeys(word for word in words if word not in COMMON and (len(word) > 2 or word.isdigit())))
+
+
+def _text(passage: Passage | None) -> str:
+    return "" if passage is None else clean_passage(passage.text)

@@ -1,0 +1,107 @@
+"""`raggs review serve` as a process: what is refused, and that a kill loses nothing that was acknowledged."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from http.client import HTTPException
+from pathlib import Path
+
+import pytest
+from support.project import raggs
+from support.reviewpage import Visitor, serving, write_run
+
+from raggs.app import serve
+from raggs.errors import PrerequisiteError
+from raggs.reviews.store import ReviewStore
+
+MOMENTS = int(os.environ.get("RAGGS_KILL_MOMENTS", "3"))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("made") / "runs" / "demo", 40, 25)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence", "code"),
+    [
+        (("--host", "0.0.0.0"), "--token SECRET", 2),
+        (("--host", "example.org"), "--token SECRET", 2),
+        (("--token", "short"), "at least 16 characters", 2),
+        (("--overlap", "2"), "--overlap 2 is outside 0..1", 2),
+        (("--sample", "100000"), "100000 of 1000 passages cannot be drawn", 2),
+        (("--port", "70000"), "port 70000 is outside", 2),
+        (("--who", " "), "1 to 80 characters", 2),
+    ],
+)
+def test_what_cannot_be_served(run: Path, options: tuple[str, ...], sentence: str, code: int) -> None:
+    said = raggs("review", "serve", run, *options)
+    assert (said.returncode, sentence in " ".join(said.stderr.split())) == (code, True), said.stderr
+    assert "Traceback" not in said.stderr
+
+
+def test_a_port_that_is_taken(run: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        said = raggs("review", "serve", run, "--port", other.getsockname()[1])
+    assert said.returncode == 6
+    assert "--port 0 for a free one" in said.stderr
+
+
+def test_a_run_that_is_not_there(tmp_path: Path) -> None:
+    assert raggs("review", "serve", tmp_path / "none").returncode == 4
+
+
+def test_the_extra_is_named_where_it_is_missing(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    with pytest.raises(PrerequisiteError, match=r'pip install "raggs\[review\]"'):
+        serve.serve(serve.ServeRequest([run]), lambda served: None)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_in_peace(run: Path, tmp_path: Path, number: int) -> None:
+    with serving(run, "--reviews", tmp_path / "reviews") as (address, process):
+        visitor = Visitor(address)
+        item = visitor.post("/api/next", who="ada", tab="t")["ahead"][0]["item"]
+        visitor.post("/api/grade", who="ada", tab="t", item=item, grade=3)
+        process.send_signal(number)
+        assert process.wait(20) == 0
+        assert process.stderr is not None
+        told = process.stderr.read()
+    assert "Traceback" not in told
+    assert "1,000 passages of 40 questions" in told
+    assert "token" not in told, "an address with its token is in no log"
+
+
+def grade_on(address: str, acknowledged: list[str]) -> None:
+    """Grade until the server is gone; ids of the lines that it acknowledged."""
+    try:
+        visitor = Visitor(address)
+        ahead = visitor.post("/api/next", who="ada", tab="t")["ahead"]
+        while ahead:
+            told = visitor.post("/api/grade", who="ada", tab="t", item=ahead[0]["item"], grade=4, seconds=1.0)
+            acknowledged.append(told["line"])
+            ahead = told["ahead"]
+    except (OSError, HTTPException):
+        return
+
+
+def test_a_kill_loses_nothing_that_was_acknowledged(run: Path, tmp_path: Path) -> None:
+    acknowledged: list[str] = []
+    for moment in range(MOMENTS):
+        with serving(run, "--reviews", tmp_path / "reviews", "--repeats", 0) as (address, process):
+            script = threading.Thread(target=grade_on, args=(address, acknowledged))
+            before = len(acknowledged)
+            script.start()
+            while len(acknowledged) == before:
+                time.sleep(0.001)
+            time.sleep(0.037 * moment % 0.3)
+            process.kill()
+            script.join(30)
+        lines = [line.id for line in ReviewStore(tmp_path / "reviews").read()]
+        assert set(acknowledged) <= set(lines)
+        assert len(acknowledged) <= len(lines) <= len(acknowledged) + moment + 1, "and hardly more than that"
+    assert len(acknowledged) >= MOMENTS

@@ -1,0 +1,69 @@
+"""What the queue knows of reviews is what folding says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from raggs.reviewing.marks import Marks
+from raggs.reviews.folding import fold
+from raggs.reviews.models import GradeReview, Review, Withdrawal
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+KEYS = [("a" * 32, letter * 32) for letter in "bcd"]
+STEP = st.tuples(
+    st.sampled_from(["ada", "bo"]),
+    st.sampled_from(["grade", "settle", "withdraw"]),
+    st.sampled_from([*range(len(KEYS))]),
+    st.sampled_from([None, 1, 5]),
+    st.none() | st.integers(0, 20),
+)
+
+
+def lines_of(steps: list[tuple[str, str, int, int | None, int | None]]) -> list[Review]:
+    lines: list[Review] = []
+    for place, (who, kind, item, grade, old) in enumerate(steps):
+        replaces = lines[old].id if old is not None and old < len(lines) else None
+        query, passage = KEYS[item]
+        if kind == "withdraw":
+            named = replaces or "f" * 16
+            lines.append(Withdrawal(who=who, at=NOON, qid="q", query=query, replaces=named, seconds=place))
+            continue
+        lines.append(
+            GradeReview(
+                who=who,
+                at=NOON,
+                qid="q",
+                query=query,
+                doc_id="d",
+                passage=passage,
+                grade=grade,
+                settles=kind == "settle",
+                replaces=replaces,
+                seconds=place,
+            )
+        )
+    return lines
+
+
+@given(st.lists(STEP, max_size=20))
+def test_marks_hold_what_folding_holds(steps: list[tuple[str, str, int, int | None, int | None]]) -> None:
+    lines = lines_of(steps)
+    held, marks = fold(lines), Marks({key: number for number, key in enumerate(KEYS)})
+    for line in lines:
+        marks.note(line)
+    for number, key in enumerate(KEYS):
+        words = held.grades.get(key, {})
+        assert marks.words[number] == len(words)
+        assert bool(marks.settled[number]) == (key in held.settling)
+        for who in ("ada", "bo"):
+            mark = marks.person(who).marks.get(number)
+            assert (mark and mark.line) == (words[who].id if who in words else None)
+            assert bool(marks.person(who).done[number]) == (who in words)
+    for who in ("ada", "bo"):
+        mine = [line for line in lines if any(line in words.values() for words in held.grades.values())]
+        last = next((line.id for line in reversed(mine) if line.who == who), None)
+        found = marks.person(who).last()
+        assert (found and found[0]) == last

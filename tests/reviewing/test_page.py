@@ -1,0 +1,241 @@
+"""The page in a real Chromium: keys, undo, reload, two people, a server that is gone for a while, hostile passages.
+
+Skipped where playwright or Chromium is missing. RAGGS_AXE names a file of axe-core, which then looks at every view;
+RAGGS_SHOTS a folder that gets a picture of each.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.hostile import ORDERS, hostile
+from support.reviewpage import serving, write_run
+
+from raggs.reviews.models import GradeReview, Withdrawal
+from raggs.reviews.store import ReviewStore
+
+CHROMIUM = os.environ.get("RAGGS_CHROMIUM") or shutil.which("chromium")
+AXE, SHOTS = os.environ.get("RAGGS_AXE"), os.environ.get("RAGGS_SHOTS")
+QUIET = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+LONG = "The otter dives for what lies on the bottom of the inlet, and brings up what it can carry.\n" * 6
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested where playwright is installed")
+if CHROMIUM is None:
+    pytest.skip("the page is tested where chromium is installed", allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield found
+        found.close()
+
+
+class Reviewer:
+    """Somebody at the page; whatever the browser complains of is kept."""
+
+    def __init__(self, browser: Any, address: str, who: str | None, **context: Any) -> None:
+        self.context = browser.new_context(**{"locale": "en-US", **context})
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("console", lambda message: message.type in ("error", "warning") and self._hear(message.text))
+        self.page.on("pageerror", lambda error: self._hear(str(error)))
+        self.page.on("dialog", lambda dialog: (self._hear("a dialog"), dialog.dismiss()))
+        self.page.goto(address)
+        if who is not None:
+            self.page.get_by_role("textbox").fill(who)
+            self.page.keyboard.press("Enter")
+            self.page.wait_for_selector("#work:not([hidden])")
+
+    def _hear(self, text: str) -> None:
+        self.complaints.append(text)
+
+    @property
+    def text(self) -> str:
+        return str(self.page.inner_text("#text"))
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def saved(self) -> None:
+        sync_api.expect(self.page.locator("#saved")).to_have_text("saved", timeout=15_000)
+
+    def look(self, name: str) -> None:
+        """Let axe-core look at the page, and keep a picture."""
+        if SHOTS:
+            self.page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
+        if AXE:  # by the protocol of the developer's tools, since the page forbids scripts of others
+            session = self.context.new_cdp_session(self.page)
+            session.send("Runtime.evaluate", {"expression": Path(AXE).read_text(encoding="utf-8")})
+            told = session.send(
+                "Runtime.evaluate",
+                {
+                    "expression": "axe.run().then(r => r.violations.map(v => v.impact + ' ' + v.id + ' ' + "
+                    "v.nodes.map(n => n.html).join(' ')))",
+                    "awaitPromise": True,
+                    "returnByValue": True,
+                },
+            )
+            assert told["result"]["value"] == []
+
+
+def lines(folder: Path) -> list[Any]:
+    return list(ReviewStore(folder).read())
+
+
+def test_grade_undo_note_skip_and_reload(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo")
+    with serving(run, "--overlap", 0) as (address, _):
+        ada = Reviewer(browser, address, "ada")
+        assert "token" not in ada.page.url
+        first = ada.text
+        ada.press("4")
+        second = ada.text
+        assert second != first
+        ada.saved()
+        ada.press("u")
+        sync_api.expect(ada.page.locator("#text")).to_have_text(first)
+        ada.press("n")
+        ada.page.keyboard.type("weak, 5 of them?")
+        ada.press("Enter", "2")
+        ada.saved()
+        sync_api.expect(ada.page.locator("#text")).to_have_text(second)
+        ada.page.reload()
+        ada.page.wait_for_selector("#work:not([hidden])")
+        assert ada.text == second, "the same again after a reload"
+        ada.press("s")
+        ada.press("?")
+        ada.saved()
+        said = lines(tmp_path / "reviews")
+        assert [type(line) for line in said] == [GradeReview, Withdrawal, GradeReview, GradeReview]
+        assert [(line.grade, line.note) for line in said if isinstance(line, GradeReview)] == [
+            (4, ""),
+            (2, "weak, 5 of them?"),
+            (None, ""),
+        ]
+        assert said[2].seconds is not None
+        for number in range(10):
+            ada.saved()
+            ada.press(str(number % 5 + 1))
+        sync_api.expect(ada.page.locator("#ended")).to_have_text("All done")
+        ada.look("done")
+        ada.press("u")
+        ada.page.wait_for_selector("#work:not([hidden])")
+        assert ada.complaints == []
+
+
+def test_two_people_at_once_see_only_their_own(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 6)
+    with serving(run, "--overlap", 0) as (address, _):
+        ada, bo = Reviewer(browser, address, "ada"), Reviewer(browser, address, "bo")
+        for each in (ada, bo, ada, bo, ada, bo):
+            each.page.wait_for_selector("#work:not([hidden])")
+            each.press("5" if each is ada else "1")
+            each.saved()
+        said = lines(tmp_path / "reviews")
+        assert len({(line.query, line.passage) for line in said}) == 6
+        assert {line.who for line in said} == {"ada", "bo"}
+        sync_api.expect(ada.page.locator("#ended")).to_have_text("All done")
+        other = Reviewer(browser, address, None)
+        other.page.get_by_role("textbox").fill("ada")
+        other.press("Enter")
+        sync_api.expect(other.page.locator("#known")).to_contain_text("ada has 3 grades here already")
+        assert ada.complaints + bo.complaints + other.complaints == []
+
+
+def test_a_server_that_is_gone_loses_nothing(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo")
+    token = "a-token-of-a-test-0123"
+    options = ("--token", token, "--overlap", 0)
+    with serving(run, *options) as (address, process):
+        ada = Reviewer(browser, address, "ada")
+        ada.press("1")
+        ada.saved()
+        process.kill()
+        process.wait()
+        ada.press("2", "3")
+        sync_api.expect(ada.page.locator("#saved")).to_have_text("2 not saved yet")
+        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("kept in this browser")
+        ada.look("offline")
+        port = address.split(":")[2].split("/")[0]
+    with serving(run, *options, "--port", port):
+        ada.saved()
+        sync_api.expect(ada.page.locator("#trouble")).to_be_hidden()
+        assert [line.grade for line in lines(tmp_path / "reviews")] == [1, 2, 3]
+        assert all("ERR_CONNECTION" in each or "ERR_EMPTY" in each for each in ada.complaints)
+
+
+def test_hostile_passages_are_text(browser: Any, tmp_path: Path) -> None:
+    texts = [hostile(number, "otters") for number in range(len(ORDERS))]
+    texts += [
+        "<img src=x onerror=alert(1)><b>bold</b>",
+        "<script>document.title = 'owned'</script> & <style>*{display:none}</style>",
+    ]
+    run = write_run(tmp_path / "runs" / "demo", 1, texts=texts)
+    with serving(run, "--repeats", 0) as (address, _):
+        ada = Reviewer(browser, address, "<b>ada</b> & co")
+        seen = []
+        ada.press("h")
+        for _ in texts:
+            ada.page.wait_for_selector("#work:not([hidden])")
+            assert ada.page.locator("#text *:not(mark)").count() == 0
+            seen.append(ada.text)
+            ada.press("1")
+            ada.saved()
+        assert any("<img src=x onerror" in text for text in seen)
+        assert ada.page.title() == "raggs review: demo"
+        assert ada.page.locator("#who b").count() == 0
+        assert ada.complaints == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_it_looks_well(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 2, texts=[LONG, "The inlet.\n" + LONG, "A subject of its own."])
+    size = {"width": width, "height": 844}
+    with serving(run) as (address, _):
+        ada = Reviewer(browser, address, None, viewport=size, color_scheme=scheme, locale="fr-FR")
+        sync_api.expect(ada.page.locator("h1").first).to_have_text("Noter des passages")
+        ada.look(f"hello-{width}-{scheme}")
+        ada.page.get_by_role("textbox").fill("Ada")
+        ada.page.get_by_role("button", name="Commencer").click()
+        ada.page.wait_for_selector("#work:not([hidden])")
+        ada.press("h", "c", "n")
+        assert set(ada.page.locator("mark").all_inner_texts()) <= {"subject"}
+        ada.page.wait_for_selector("#before:not([hidden]), #after:not([hidden])")
+        assert ada.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing is cut off"
+        ada.look(f"grade-{width}-{scheme}")
+        ada.press("Escape")
+        ada.page.locator("#language").click()
+        sync_api.expect(ada.page.locator("#rubric summary")).to_have_text("What the grades mean")
+        ada.page.get_by_role("button", name="5: The passage answers").click()
+        ada.saved()
+        ada.look(f"english-{width}-{scheme}")
+        assert ada.complaints == []
+
+
+def test_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo")
+    with serving(run) as (address, _):
+        ada = Reviewer(browser, address, "ada")
+        reached = set()
+        for _ in range(16):
+            ada.press("Tab")
+            reached.add(ada.page.evaluate("document.activeElement.id || document.activeElement.textContent"))
+        assert {"language", "mark", "1", "2", "3", "4", "5", "?", "note", "undo", "skip"} <= reached
+        assert ada.complaints == []

@@ -1,0 +1,211 @@
+"""The page's HTTP: who comes in, what is refused with which sentence, and that texts stay texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from support.hostile import ORDERS, hostile
+from support.reviewpage import write_run
+
+from raggs.app.serve import ServeRequest, prepare
+from raggs.reviewing.gate import BURST, MOST_BODY, Rate
+from raggs.reviews.models import GradeReview
+from raggs.reviews.store import ReviewStore
+
+TOKEN = "a-token-of-a-test-0123"
+ME = {"who": "ada", "tab": "t1"}
+
+
+def visitor(folder: Path, texts: tuple[str, ...] = ()) -> TestClient:
+    run = write_run(folder / "runs" / "demo", texts=texts)
+    app, _ = prepare(ServeRequest([run], overlap=0, repeats=0), TOKEN)
+    return TestClient(app, base_url="http://127.0.0.1:8765", headers={"x-raggs": "1"}, follow_redirects=False)
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> Iterator[TestClient]:
+    with visitor(tmp_path) as client:
+        yield client
+
+
+@pytest.fixture
+def client(stranger: TestClient) -> TestClient:
+    assert stranger.get("/", params={"token": TOKEN}).status_code == 303
+    return stranger
+
+
+def item_of(client: TestClient) -> str:
+    found: str = client.post("/api/next", json=ME).json()["ahead"][0]["item"]
+    return found
+
+
+def said(folder: Path) -> list[Any]:
+    return list(ReviewStore(folder / "reviews").read())
+
+
+def test_a_grade_goes_to_the_disk(client: TestClient, tmp_path: Path) -> None:
+    body = {**ME, "item": item_of(client), "grade": 4, "note": "so it is", "seconds": 2.5}
+    answer = client.post("/api/grade", json=body)
+    assert answer.status_code == 200
+    (line,) = said(tmp_path)
+    assert isinstance(line, GradeReview)
+    assert (line.grade, line.note, line.prompt, line.id) == (4, "so it is", "grade@1", answer.json()["line"])
+    assert client.post("/api/known", json=ME).json() == {"words": 1}
+    assert client.post("/api/undo", json={**ME, "line": None}).json()["progress"]["done"] == 0
+
+
+def test_the_rubric_is_the_judges_in_both_languages(client: TestClient) -> None:
+    rubric = client.get("/api/about").json()["rubric"]
+    assert rubric["en"]["5"].startswith("The passage answers the question clearly")
+    assert rubric["fr"]["1"] == "Sans rapport avec la question."
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"grade": 7}, "grade 7 is outside 1..5"),
+        ({"grade": "4"}, "grade: Input should be a valid integer"),
+        ({"grade": True}, "grade: Input should be a valid integer"),
+        ({"who": " "}, "who: String should match"),
+        ({"who": "x" * 81}, "who: String should have at most 80"),
+        ({"note": "x" * 10_001}, "note: String should have at most 10000"),
+        ({"seconds": -1}, "seconds: Input should be greater"),
+        ({"item": "../../etc/passwd"}, "item: String should match"),
+        ({"rank": 1}, "rank: Extra inputs are not permitted"),
+    ],
+)
+def test_what_a_browser_cannot_have_meant(
+    client: TestClient, tmp_path: Path, change: dict[str, object], sentence: str
+) -> None:
+    body = {**ME, "item": item_of(client), "grade": 4, **change}
+    answer = client.post("/api/grade", json=body)
+    assert answer.status_code == 400
+    assert sentence in answer.json()["error"]
+    assert said(tmp_path) == []
+
+
+def test_what_is_no_json_or_nobody_knows(client: TestClient) -> None:
+    headers = {"content-type": "application/json"}
+    assert client.post("/api/grade", content=b"{", headers=headers).status_code == 400
+    assert client.post("/api/skip", json={**ME, "item": "0" * 64}).status_code == 404
+    assert client.post("/api/nothing", json=ME).status_code == 404
+    assert client.get("/api/grade").status_code == 405
+
+
+def test_without_the_token_nobody_comes_in(stranger: TestClient) -> None:
+    for path in ("/", "/page.js", "/api/about", "/nothing"):
+        assert stranger.get(path).status_code == 403
+    assert stranger.post("/api/next", json=ME).status_code == 403
+    wrong = stranger.get("/", params={"token": "wrong"})
+    assert wrong.status_code == 403
+    assert "another one" in wrong.json()["error"]
+    assert "set-cookie" not in wrong.headers
+    right = stranger.get("/", params={"token": TOKEN})
+    cookie = right.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert TOKEN not in cookie
+    assert right.headers["location"] == "/"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:9999"},
+        {"content-type": "text/plain"},
+        {"content-type": "application/x-www-form-urlencoded"},
+    ],
+)
+def test_another_sites_page_makes_nobody_grade(client: TestClient, tmp_path: Path, headers: dict[str, str]) -> None:
+    body = json.dumps({**ME, "item": item_of(client), "grade": 4})
+    answer = client.post("/api/grade", content=body, headers={"content-type": "application/json", **headers})
+    assert answer.status_code == 403
+    del client.headers["x-raggs"]
+    assert client.post("/api/next", json=ME).status_code == 403
+    assert said(tmp_path) == []
+
+
+def test_our_own_page_may(client: TestClient) -> None:
+    answer = client.post("/api/next", json=ME, headers={"origin": "http://127.0.0.1:8765"})
+    assert answer.status_code == 200
+
+
+def test_every_answer_forbids_what_the_page_does_not_want(client: TestClient) -> None:
+    for answer in (client.get("/"), client.get("/nothing"), client.get("/", params={"token": "x"})):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+def test_the_page_asks_nobody_else(client: TestClient) -> None:
+    page = client.get("/").text
+    assert "<style" not in page
+    assert "style=" not in page
+    assert "onclick" not in page
+    for name in ("", "page.css", "page.js", "words.js", "waiting.js"):
+        assert "//" not in client.get(f"/{name}").text.replace("// ", "").replace("http://www.w3.org", "")
+        assert "innerHTML" not in client.get(f"/{name}").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/../pyproject.toml", "/%2e%2e/x", "/page.css/../../session.py", "/..%2fsession.py", "//etc/passwd"],
+)
+def test_no_path_leads_out_of_the_page(client: TestClient, path: str) -> None:
+    assert client.get(path).status_code in (404, 405)
+
+
+def test_too_much_at_once(client: TestClient, tmp_path: Path) -> None:
+    item = item_of(client)
+    huge = json.dumps({**ME, "item": item, "grade": 3, "note": "x" * MOST_BODY})
+    headers = {"content-type": "application/json"}
+    assert client.post("/api/grade", content=huge, headers=headers).status_code == 413
+
+    def pieces() -> Iterator[bytes]:
+        yield from (huge[start : start + 1000].encode() for start in range(0, len(huge), 1000))
+
+    assert client.post("/api/grade", content=pieces(), headers=headers).status_code == 413
+    assert said(tmp_path) == []
+
+
+def test_too_often(client: TestClient) -> None:
+    codes = [client.get("/api/about").status_code for _ in range(int(BURST) + 100)]
+    assert codes[-1] == 429
+    clock = [0.0]
+    rate = Rate(lambda: clock[0])
+    assert sum(rate.passes("a") for _ in range(1000)) == BURST
+    assert rate.passes("b")
+    clock[0] = 1.0
+    assert rate.passes("a")
+
+
+def test_hostile_passages_come_as_the_text_that_they_are(tmp_path: Path) -> None:
+    texts = tuple(hostile(number, "otters") for number in range(len(ORDERS)))
+    with visitor(tmp_path, texts) as client:
+        client.get("/", params={"token": TOKEN})
+        for _ in range(len(ORDERS) * 3):
+            answer = client.post("/api/next", json=ME)
+            assert answer.headers["content-type"] == "application/json"
+            (view, *_rest) = answer.json()["ahead"]
+            assert "otters" in view["text"]
+            assert "\u202e" not in view["text"]
+            client.post("/api/grade", json={**ME, "item": view["item"], "grade": 1, "seconds": 1.0})
+    assert {line.grade for line in said(tmp_path)} == {1}
+
+
+def test_the_rubric_of_a_reviewer_named_by_the_command(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo")
+    app, (folder, passages, questions) = prepare(ServeRequest([run], who=" ada  lovelace "), TOKEN)
+    assert (folder, passages, questions) == (tmp_path / "reviews", 12, 3)
+    with TestClient(app) as client:
+        client.get("/", params={"token": TOKEN})
+        assert client.get("/api/about").json()["who"] == "ada lovelace"

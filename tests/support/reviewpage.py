@@ -1,0 +1,100 @@
+"""Runs with pools and nothing else, for the tests of what people grade; the page's server as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from raggs.artifacts import MergeRecord, QueryRecord, Span
+from raggs.jsonl import write_records
+from raggs.manifests.models import RunManifest, now
+from raggs.manifests.opened import open_run
+from raggs.manifests.store import RunStore
+from raggs.reviewing.pool import Pool, open_pool
+from support.project import environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def write_run(folder: Path, questions: int = 3, passages: int = 4, texts: Sequence[str] = ()) -> Path:
+    """A run directory with the pools of some questions.
+
+    Args:
+        texts: of the passages of each pool; made up where left out, cut from one document a question.
+    """
+    folder.mkdir(parents=True)
+    queries = [QueryRecord(qid=f"q{number:05}", text=f"What of subject {number}?") for number in range(questions)]
+    write_records(folder / "queries.jsonl", queries)
+    pool = [
+        MergeRecord(
+            qid=query.qid,
+            rank=rank + 1,
+            doc_id=f"d{number}-{rank}",
+            score=1.0 / (rank + 1),
+            sources={"secretsystem": {"rank": rank + 1, "score": 7.25}},
+            title=f"Title {number}-{rank}",
+            text=text,
+            span=Span(source=f"doc{number}.md", start=rank * 100, end=rank * 100 + 90),
+        )
+        for number, query in enumerate(queries)
+        for rank, text in enumerate(texts or [f"Passage {rank} on subject {number}." for rank in range(passages)])
+    ]
+    write_records(folder / "merge.jsonl", pool)
+    RunStore(folder).save(RunManifest(name=folder.name, created=now(), config={}))
+    return folder
+
+
+def make_pool(folder: Path, questions: int = 3, passages: int = 4) -> Pool:
+    return open_pool([open_run(write_run(folder / "runs" / "demo", questions, passages))])
+
+
+class Visitor:
+    """A browser without a screen: cookie, header, JSON."""
+
+    def __init__(self, address: str) -> None:
+        parts = urlsplit(address)
+        self._line = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+        self._line.request("GET", f"{parts.path}?{parts.query}")
+        first = self._line.getresponse()
+        first.read()
+        self.cookie = (first.getheader("set-cookie") or "").partition(";")[0]
+
+    def post(self, path: str, **body: object) -> Any:
+        headers = {"content-type": "application/json", "x-raggs": "1", "cookie": self.cookie}
+        self._line.request("POST", path, json.dumps(body), headers)
+        answer = self._line.getresponse()
+        told = json.loads(answer.read())
+        assert answer.status == 200, told
+        return told
+
+
+@contextmanager
+def serving(run: Path, *options: object) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The address of `raggs review serve`, and its process."""
+    command = [sys.executable, "-m", "raggs", "review", "serve", run, "--port", 0, *options]
+    with subprocess.Popen(
+        [*map(str, command)],
+        cwd=ROOT,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            if not re.match(r"http://\S+\n", line):
+                process.kill()
+                raise AssertionError(process.communicate()[1])
+            yield line.strip(), process
+        finally:
+            process.kill()
+            process.wait()
