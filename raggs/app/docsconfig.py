@@ -5,9 +5,11 @@ It lies beside the questions, so that `raggs questions`, `raggs run` and `raggs 
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -67,11 +69,18 @@ def config_for(documents: Path, config: Path | None, out: Path | None, *, writes
     if file.exists():
         _check_same(file, documents)
         return file, False
-    where = file if writes else Path(tempfile.mkdtemp(prefix="raggs-")) / FILE
+    where = file if writes else _passing() / FILE
     with disk(where, "name another folder with --out"):
         where.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(where, _text(documents, out or QUESTIONS, where.parent if writes else None).encode())
     return where, True
+
+
+def _passing() -> Path:
+    """A folder that is gone with the process."""
+    folder = tempfile.mkdtemp(prefix="raggs-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
 
 
 def asker_setting(text: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 from support.asking import document, make_config, make_documents, misplaced, read_questions, rows
 from support.forging import edit_file
+from support.project import environment
+from support.project import raggs as process
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -210,6 +214,10 @@ def test_a_program_makes_questions_while_an_event_loop_runs(tmp_path: Path) -> N
 def test_the_dry_run_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     make_documents(tmp_path / "docs")
-    shown = raggs("questions", "docs", "--dry-run", "--asker", "litellm:openai/gpt-5-mini", "--n", 12)
-    assert "litellm" not in shown or "12" in shown
-    assert [path.name for path in tmp_path.iterdir()] == ["docs"]
+    (tmp_path / "tmp").mkdir()
+    asked = ("questions", "docs", "--dry-run", "--json", "--asker", "litellm:openai/gpt-5-mini", "--n", 12)
+    done = process(
+        *asked, cwd=tmp_path, env=environment(TMPDIR=str(tmp_path / "tmp"), PYTHONPATH=os.pathsep.join(sys.path))
+    )
+    assert json.loads(done.stdout)["estimates"][0]["calls"] == 12, done.stderr
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.suffix != ".md") == ["deep", "docs", "tmp"]
