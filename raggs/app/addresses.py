@@ -32,6 +32,7 @@ HOMES = frozenset(
 )
 ASKING = {
     "chunks": ("corpus",),
+    "compare": ("asked",),
     "ask": ("questions",),
     "filter": ("embed",),
     "embed": ("corpus", "embed"),

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from raggs import chunkers, embedders, queries
+from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
 from raggs.app.cutting import LEDGER, STAGE
 from raggs.artifacts import Query
@@ -24,16 +25,30 @@ from raggs.chunking.writers import write_files
 from raggs.embedders.base import EmbedderConfig
 from raggs.embedders.kept import KeptVectors
 from raggs.errors import ProviderError, UsageError
+from raggs.jsontypes import leaves
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.credentials import require_keys
 from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building
 from raggs.queries.base import format_of
+from raggs.settings import Settings
 from raggs.spans import MIN, Cutoff
 from raggs.text import did_you_mean, plural
 from raggs.workshop import Chunker, Embedder, Workshop, open_numbered
 
 DEFAULT = "5"
+CAP = 5.0  # USD
+
+
+class _Model(Settings):
+    model: str
+
+
+class _Sent(Settings):
+    """What says where keys would go."""
+
+    llm: LLMSettings
+    asked: tuple[_Model, ...]
 
 
 @dataclass(frozen=True)
@@ -62,8 +77,19 @@ class ChunkRequest:
     unit: Unit = "characters"
     compat: bool = False
     seed: int = 0
-    max_usd: float = 5.0
+    max_usd: float = CAP
     llm: LLMSettings | None = None
+
+    def permit(self, approve: Approve = nobody) -> None:
+        """See to it that no key goes to an address among `llm` that is new; those of a part are the user's own words.
+
+        Raises:
+            PrerequisiteError: one would (see `raggs.app.addresses`).
+        """
+        specs = [*self.chunker_specs().values(), *self.embedder_specs().values()]
+        found = [value for spec in specs for at, value in leaves(spec.model_dump(mode="json")) if at[-1:] == ("model",)]
+        models = tuple(_Model(model=value) for value in found if isinstance(value, str))
+        permit(_Sent(llm=self.llm or LLMSettings(), asked=models), ["compare"], approve)
 
     def workshop(self, out: Path, listen: Listener = silent) -> Workshop:
         """That makes the parts, with its caches below `out`."""
@@ -92,14 +118,18 @@ class ChunkResult:
     files: tuple[Path, ...]
 
 
-def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent) -> ChunkResult:
+def eval_chunks(request: ChunkRequest, out: Path, listen: Listener = silent, approve: Approve = nobody) -> ChunkResult:
     """Cut, embed, search and score; the report goes to `out`, and what can be used again below it. Works in notebooks.
+
+    Args:
+        approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 
     Raises:
         RaggsError: a part, a file, a question or an excerpt is not what it should be; a model failed.
     """
     if in_loop():
-        return beside(lambda hear: eval_chunks(request, out, hear), listen)
+        return beside(lambda hear: eval_chunks(request, out, hear, approve), listen)
+    request.permit(approve)
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file, not a folder", remedy="name the report's folder by --out")
     workshop = request.workshop(out, listen)

@@ -10,7 +10,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import show_costs
-from raggs.cli.options import ConfigFile, Json, Overrides
+from raggs.cli.options import GivenConfig, Json, Overrides, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 from raggs.text import plural
 
@@ -54,13 +54,21 @@ def eval_(
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of the resampled questions.")] = 0,
     max_usd: Annotated[
-        float, typer.Option("--max-usd", metavar="USD", min=0, help="What models may cost, for all that goes to --out.")
-    ] = 5.0,
+        float | None,
+        typer.Option(
+            "--max-usd", metavar="USD", min=0, help="What models may cost, for all that goes to --out; 5 if left out."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", "-c", metavar="FILE", help="A run's YAML file: its llm section (addresses, prices)."),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
     ] = False,
     as_json: Json = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    yes: Yes = False,
     debug: Debug = False,
 ) -> None:
     """Compare ways of cutting documents by the characters that answer.
@@ -81,15 +89,20 @@ def eval_(
         --chunkers recursive:200,recursive:400:overlap=200 -k min,5
       raggs chunks eval --corpus docs --questions questions.csv \\
         --chunkers markdown --embedders wordllama,onnx:models/minilm
+      raggs chunks eval --corpus docs --questions questions.csv \\
+        --chunkers llm:openai/gpt-5-mini --config raggs.yaml --dry-run
     """
     from raggs.app.chunkcost import forecast_chunks
-    from raggs.app.chunks import DEFAULT, ChunkRequest, eval_chunks
+    from raggs.app.chunks import CAP, DEFAULT, ChunkRequest, eval_chunks
     from raggs.chunking.layout import lay_out
+    from raggs.cli.addresses import approver
     from raggs.cli.evalviews import show_document
     from raggs.cli.progress import listener
     from raggs.cli.screen import open_console
+    from raggs.config.load import load_config
     from raggs.pipeline.events import silent
 
+    llm = None if config is None else load_config(config).run.llm
     request = ChunkRequest(
         corpus=corpus,
         questions=questions,
@@ -100,14 +113,15 @@ def eval_(
         unit=unit,
         compat=reference_compat,
         seed=seed,
-        max_usd=max_usd,
+        max_usd=CAP if max_usd is None else max_usd,
+        llm=llm,
     )
     if dry_run:
-        show_costs(forecast_chunks(request, out), max_usd, as_json=as_json)
+        show_costs(forecast_chunks(request, out), request.max_usd, as_json=as_json)
         return
     display = listener(quiet or as_json)
     with display or nullcontext():
-        result = eval_chunks(request, out, display or silent)
+        result = eval_chunks(request, out, display or silent, approver(yes, quiet))
     if as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
@@ -150,7 +164,8 @@ def place(
 
 
 def show(
-    config: ConfigFile,
+    given: GivenConfig = None,
+    config: SameConfig = None,
     overrides: Overrides = None,
     file: Annotated[
         str | None, typer.Option("--file", metavar="FILE", help="Only this file, each of its chunks on a line.")
@@ -167,10 +182,10 @@ def show(
 
     \b
     Examples:
-      raggs chunks show --config raggs.yaml
-      raggs chunks show --config raggs.yaml --file guide/install.md
-      raggs chunks show --config raggs.yaml --set corpus.chunker.type=markdown
-      raggs chunks show --config raggs.yaml --html cuts.html
+      raggs chunks show raggs.yaml
+      raggs chunks show raggs.yaml --file guide/install.md
+      raggs chunks show --set corpus.chunker.type=markdown
+      raggs chunks show --html cuts.html
     """
     from raggs.app.addresses import permit
     from raggs.app.cuts import show_cuts
@@ -179,6 +194,7 @@ def show(
     from raggs.cli.screen import open_console
     from raggs.config.load import load_config
 
+    config = meant(given, config, "raggs.yaml", "name one: raggs chunks show raggs.yaml")
     loaded = load_config(config, overrides or ())
     permit(loaded.run, ["chunks"])
     report = show_cuts(loaded.run, file, page=html)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ConfigFile, Json, Overrides, meant
+from raggs.cli.options import GivenConfig, Json, Overrides, SameConfig, meant
 from raggs.cli.plain import say, say_json
 
 
@@ -49,19 +49,25 @@ def validate(
     say(f"next: {Asked(config, overrides or ()).command()}")
 
 
-def show(config: ConfigFile, overrides: Overrides = None, as_json: Json = False, debug: Debug = False) -> None:
+def show(
+    file: GivenConfig = None,
+    config: SameConfig = None,
+    overrides: Overrides = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
     """Show the effective configuration.
 
     Each value with its origin: default, file, environment or --set.
 
     \b
     Example:
-      raggs config show --config raggs.yaml --set rank.max_calls=40
+      raggs config show raggs.yaml --set rank.max_calls=40
     """
     from raggs.config.load import load_config
     from raggs.manifests.store import dump_json
 
-    loaded = load_config(config, overrides or ())
+    loaded = load_config(meant(file, config, "raggs.yaml", "name one: raggs config show raggs.yaml"), overrides or ())
     rows = [(name, value, origin) for name, value, origin in loaded.with_origins()]
     if as_json:
         say_json(dump_json({name: {"value": value, "origin": origin} for name, value, origin in rows}))

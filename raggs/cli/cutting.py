@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ConfigFile, Json, Overrides, Yes
+from raggs.cli.options import GivenConfig, Json, Overrides, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ IN_PART = 7
 
 
 def make(
-    config: ConfigFile,
+    given: GivenConfig = None,
+    config: SameConfig = None,
     overrides: Overrides = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
@@ -45,8 +46,8 @@ def make(
 
     \b
     Examples:
-      raggs chunks make --config raggs.yaml --dry-run
-      raggs chunks make --config raggs.yaml --max-usd 2
+      raggs chunks make raggs.yaml --dry-run
+      raggs chunks make raggs.yaml --max-usd 2
     """
     from raggs.app.cutting import forecast_cuts, make_paid_cuts
     from raggs.cli.addresses import approver
@@ -55,6 +56,7 @@ def make(
     from raggs.pipeline.events import silent
 
     set_ = () if max_usd is None else (f"budget.max_usd={max_usd}",)
+    config = meant(given, config, "raggs.yaml", "name one: raggs chunks make raggs.yaml")
     loaded = load_config(config, (*(overrides or ()), *set_))
     if dry_run:
         expected = forecast_cuts(loaded.run, again=again)

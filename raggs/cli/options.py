@@ -18,6 +18,10 @@ CheckedConfig = Annotated[
     Path | None,
     typer.Option("--config", "-c", metavar="FILE", help="Check also what this YAML file asks for."),
 ]
+GivenConfig = Annotated[
+    Path | None, typer.Argument(metavar="CONFIG", help="The run's YAML file; raggs.yaml, if it is here.")
+]
+SameConfig = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40. Repeatable."),

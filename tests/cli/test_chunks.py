@@ -226,6 +226,47 @@ def test_the_cap_holds_over_all_comparisons(folder: Path, server: LLMServer) -> 
     assert server.count <= 1
 
 
+def test_a_configuration_says_where_models_are_and_what_they_charge(
+    folder: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_BASE_URL")
+    config = configured(folder, {"type": "folder", "path": "docs"})
+    prices = {"openai/mine": {"input": 1000, "output": 1000}}
+    settings = json.loads(config.read_text()) | {"llm": {"api_base": server.url, "prices": prices}}
+    config.write_text(json.dumps(settings))
+    mine = LLM.replace("gpt-4o-mini", "mine")
+    told = json.loads(run(folder, "--config", str(config), "--dry-run", "--json", chunkers=mine).stdout)
+    assert told["usd"] > 0.01 and told["max_usd"] == 5
+    assert run(folder, "--config", str(config), chunkers=mine).exit_code == 0
+    assert server.count > 0
+
+
+def test_a_configuration_of_somebody_else_gets_no_key(folder: Path, server: LLMServer) -> None:
+    """The embedder is named on the command line, its address by the file alone."""
+    config = configured(folder, {"type": "folder", "path": "docs"})
+    settings = json.loads(config.read_text()) | {"llm": {"api_base": "http://models.invalid/v1"}}
+    config.write_text(json.dumps(settings))
+    for words, chunkers in (((), LLM), (("--embedders", PAID_EMBEDDER), "paragraphs:20")):
+        result = run(folder, "--config", str(config), *words, chunkers=chunkers)
+        assert result.exit_code == 3
+        assert "OPENAI_API_KEY would be sent to http://models.invalid/v1" in result.output
+    assert run(folder, "--config", str(config)).exit_code == 0  # nobody is asked anything
+    assert server.count == 0
+
+
+def test_the_configuration_is_an_argument_or_lies_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = configured(folder, {"type": "folder", "path": "docs"})
+    as_option = shown(config).stdout
+    assert CliRunner().invoke(app, ["chunks", "show", str(config)]).stdout == as_option
+    monkeypatch.chdir(folder)
+    for words in (["chunks", "show"], ["config", "show"]):
+        here = CliRunner().invoke(app, words)
+        assert here.exit_code == 0, here.output
+        assert CliRunner().invoke(app, [*words, "raggs.yaml", "--config", "b.yaml"]).exit_code == 2
+    config.unlink()
+    assert "name one: raggs chunks show raggs.yaml" in CliRunner().invoke(app, ["chunks", "show"]).output
+
+
 def test_a_document_that_cannot_be_cut_stops_the_comparison(folder: Path, server: LLMServer) -> None:
     server.fault_for = lambda *_: "400"
     result = run(folder, chunkers=LLM)

@@ -204,3 +204,9 @@ def test_without_a_key_nothing_begins(folder: Path, monkeypatch: pytest.MonkeyPa
     assert result.exit_code == 3
     assert "OPENAI_API_KEY" in result.output
     assert make("--dry-run").exit_code == 0
+
+
+def test_the_configuration_is_an_argument_or_lies_here(folder: Path) -> None:
+    shown = raggs("chunks", "make", "--dry-run", "--config", "raggs.yaml").stdout
+    assert raggs("chunks", "make", "--dry-run").stdout == shown != ""
+    assert raggs("chunks", "make", "raggs.yaml", "--dry-run").stdout == shown
