@@ -1,0 +1,79 @@
+"""What reading does for verdicts, against plain loops over pairs, and what is chosen."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from raggs.decision.impact import Impact, choose
+
+NONE = np.empty(0, dtype=np.int64)
+
+
+def impact_of(seed: int, items: int = 12, systems: int = 3, measures: int = 2) -> Impact:
+    drawn = np.random.default_rng(seed)
+    beliefs = drawn.dirichlet(np.ones(5), items)
+    effects = drawn.normal(0, 0.3, (items, 5, systems, measures))
+    return Impact(drawn.random((systems, measures)), effects, beliefs, 4)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000))
+def test_as_plain_loops_have_it(seed: int) -> None:
+    impact = impact_of(seed)
+    left = impact.variance()
+    worth = np.zeros(12)
+    for measure, one, other in itertools.product(range(2), range(3), range(3)):
+        moved = (impact.effects[:, :, one, measure] - impact.effects[:, :, other, measure]) / 4
+        expected = impact.now[one, measure] - impact.now[other, measure] + (impact.beliefs * moved).sum()
+        squares = (impact.beliefs * moved**2).sum(axis=1)
+        assert impact.expected[measure, one, other] == pytest.approx(expected)
+        assert left[measure, one, other] == pytest.approx(squares.sum())
+        if one < other:
+            worth += norm.cdf(-abs(expected) / squares.sum() ** 0.5) / squares.sum() * squares
+    assert impact.worth(left) == pytest.approx(worth)
+
+
+def test_what_can_turn_an_open_verdict_comes_before_what_can_not() -> None:
+    effects = np.zeros((4, 2, 2, 1))
+    effects[0, 1] = [[0.5], [0.5]]  # moves both systems alike
+    effects[1, 1] = [[0.5], [0.0]]
+    effects[2, 1] = [[0.5], [0.0]]
+    beliefs = np.array([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1], [0.5, 0.5]])
+    impact = Impact(np.array([[0.5], [0.52]]), effects, beliefs, 10)
+    assert [pick.item for pick in choose(impact, np.ones(4), 10, NONE)] == [1, 2]
+    assert [pick.item for pick in choose(impact, np.array([1.0, 9.0, 1.0, 1.0]), 10, NONE)] == [2, 1], "for its time"
+    assert [pick.item for pick in choose(impact, np.ones(4), 10, np.array([1]))] == [2]
+    assert list(choose(impact, np.full(4, 11.0), 10, NONE)) == []
+
+
+def test_a_settled_verdict_draws_no_reading_from_an_open_one() -> None:
+    effects = np.zeros((2, 2, 4, 1))
+    effects[0, 1, 0] = effects[1, 1, 2] = 0.4
+    impact = Impact(np.array([[0.9], [0.1], [0.50], [0.51]]), effects, np.full((2, 2), 0.5), 10)
+    # The first pair lies far apart, but each of its systems is compared with the other two as well.
+    assert next(choose(impact, np.ones(2), 1, NONE)).item == 1
+
+
+def test_reading_everything_makes_every_verdict_sure() -> None:
+    impact = impact_of(3)
+    now, after = impact.outlook(), impact.outlook(np.arange(12))
+    assert now.verdicts == after.verdicts == 6
+    assert now.sure < after.sure == pytest.approx(6)
+    assert not after.turned.any()
+    some = impact.outlook(np.arange(6))
+    assert now.sure <= some.sure <= after.sure
+
+
+def test_the_time_is_kept() -> None:
+    impact, seconds = impact_of(5, items=200), np.random.default_rng(5).uniform(5, 60, 200)
+    picks = list(choose(impact, seconds, 600, np.array([3, 4])))
+    chosen = [pick.item for pick in picks]
+    assert len(set(chosen)) == len(chosen)
+    assert not {3, 4} & set(chosen)
+    assert 540 < seconds[chosen].sum() <= 600
