@@ -129,7 +129,7 @@ def _cells(line: str) -> list[str]:
 
 
 def commands() -> dict[str, Any]:
-    """Every command of the application by its words, without groups: ``config show``."""
+    """Every command by its words, without groups: ``config show``; none that only has another name."""
     found: dict[str, Any] = {}
     waiting: list[tuple[str, Any]] = [("", get_command(app))]
     while waiting:
@@ -138,7 +138,7 @@ def commands() -> dict[str, Any]:
         if below is None:
             found[words] = command
         else:
-            waiting += [(f"{words} {name}".strip(), each) for name, each in below.items()]
+            waiting += [(f"{words} {name}".strip(), each) for name, each in below.items() if not each.hidden]
     return found
 
 

@@ -48,7 +48,16 @@ COMMANDS: dict[str, str | Group] = {
     ),
     "review": Group(
         "People's word on passages: give it, and see where it stands.",
-        {"serve": "serving:serve", "set": "reviews:set_", "status": "reviews:status"},
+        {
+            "serve": "serving:serve",
+            "set": "reviews:set_",
+            "status": "reviews:status",
+            "import": "reviewfiles:import_",
+            "export": "reviewfiles:export",
+        },
+    ),
+    "reviews": Group(
+        "People's word as files.", {"import": "reviewfiles:import_", "export": "reviewfiles:export"}, hidden=True
     ),
     "judge": Group("The judge, held against people.", {"check": "judges:check"}),
     "questions": Group(

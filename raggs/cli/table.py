@@ -30,11 +30,13 @@ class Group:
         help: what `raggs --help` says of them.
         commands: each command's function by its name.
         usual: the command that is meant where none is named; None: the help is shown.
+        hidden: whether `raggs --help` is silent of it: another word for what it shows already.
     """
 
     help: str
     commands: Mapping[str, Target]
     usual: str | None = None
+    hidden: bool = False
 
 
 class UsualGroup(TyperGroup):
@@ -87,5 +89,6 @@ def _group(name: str, found: Group, words: tuple[str, ...]) -> Command:
     made = get_group(typer.Typer(name=name, cls=kind, help=found.help, no_args_is_help=shows, rich_markup_mode=None))
     if isinstance(made, UsualGroup) and found.usual is not None:
         made.usual = found.usual
+    made.hidden = found.hidden
     made.commands = Commands(found.commands, (*words, name))
     return made

@@ -27,6 +27,8 @@ COMMANDS = [
         ["questions", "calibrate"],
         ["questions", "import"],
         ["review", "serve"],
+        ["review", "export"],
+        ["review", "import"],
     ),
 ]
 

@@ -1,0 +1,224 @@
+"""People's word from elsewhere: files of grades, added to the reviews.
+
+An import is whole or not at all: every row of every file is checked against the run before a line is added. What a
+file said once is not added twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from raggs.app.review import reviewer, reviews_of
+from raggs.app.reviewitems import Items, text_of, word_of
+from raggs.artifacts import MAX_GRADE, MIN_GRADE
+from raggs.errors import UsageError
+from raggs.jsonl import first_fault
+from raggs.manifests.opened import OpenedRun
+from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.models import GradeReview, OrderReview, Review, Withdrawal, passage_digest
+from raggs.reviews.reading import Row, read_rows
+from raggs.reviews.store import ReviewStore
+from raggs.reviews.writing import CANNOT_TELL
+from raggs.text import clean_unicode, did_you_mean
+
+Identity = tuple[object, ...]
+GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, {CANNOT_TELL} for cannot tell, or nothing"
+TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What became of the rows.
+
+    Attributes:
+        added: lines that were written.
+        known: rows that were there already.
+        open: rows without a grade.
+        stale: of those added, words on texts that are other ones in this run: kept, and not used.
+        folder: of the reviews.
+    """
+
+    added: int
+    known: int
+    open: int
+    stale: int
+    folder: Path
+
+
+@dataclass
+class _Reading:
+    """One import, on its way.
+
+    Attributes:
+        seen: where each word stands, by who said it of what and when.
+        held: what people say, with what was read so far.
+        said: identities of all lines.
+    """
+
+    items: Items
+    who: str | None
+    now: datetime
+    held: Reviewed
+    said: set[Identity]
+    seen: dict[Identity, Row]
+    known: int = 0
+    open: int = 0
+
+    def take(self, row: Row) -> Review | None:
+        """The line that a row becomes; None where it says nothing, or nothing new."""
+        review = row.review or self._grade(row)
+        if review is None:
+            self.open += 1
+            return None
+        if row.review is not None:
+            self._check(row, row.review)
+        self._once(row, review)
+        if _identity(review) in self.said or (row.review is None and self._repeats(row, review)):
+            self.known += 1
+            return None
+        self.said.add(_identity(review))
+        return review
+
+    def _grade(self, row: Row) -> GradeReview | None:
+        """A row of any form as a line; None where its grade was left open."""
+        given = word_of(row.cells.get("grade"))
+        if not given:
+            return None
+        qid, doc_id, (query, passage) = self.items.find(row)
+        who = self._who(row)
+        settles = _flag(row, "settles", False)
+        before = self.held.settling.get((query, passage)) if settles else self._words(query, passage).get(who)
+        pool = self.items.pools.get(qid, {})
+        told: dict[str, object] = {
+            "who": who,
+            "at": self._at(row),
+            "qid": qid,
+            "query": query,
+            "note": clean_unicode(text_of(row.cells.get("note"))),
+            "seconds": _number(row, "seconds"),
+            "prompt": word_of(row.cells.get("prompt")),
+            "blind": _flag(row, "blind", bool(row.cells.get("passage"))),
+            "chance": _number(row, "chance"),
+            "replaces": before.id if before is not None and before.who == who else None,
+            "doc_id": doc_id,
+            "passage": passage,
+            "span": pool[doc_id].span if doc_id in pool and passage_digest(pool[doc_id]) == passage else None,
+            "grade": _number_of(row, given),
+            "settles": settles,
+        }
+        try:
+            return GradeReview.model_validate(told)
+        except ValidationError as error:
+            raise row.wrong(first_fault(error), "correct the row") from error
+
+    def _words(self, query: str, passage: str) -> Mapping[str, GradeReview]:
+        return self.held.grades.get((query, passage), {})
+
+    def _who(self, row: Row) -> str:
+        found = word_of(row.cells.get("who")) or self.who
+        if not found:
+            raise row.wrong("does not say who gave the grade", "name the reviewer of such rows: --who NAME")
+        try:
+            return reviewer(found)
+        except UsageError as error:
+            raise row.wrong(error.message, "shorten it") from error
+
+    def _at(self, row: Row) -> datetime:
+        given = word_of(row.cells.get("at"))
+        try:
+            found = datetime.fromisoformat(given) if given else self.now
+            return found if found.tzinfo else found.replace(tzinfo=UTC)
+        except ValueError as error:
+            raise row.wrong(f"{given!r} is no time", "write it as 2026-01-31T12:00:00+00:00") from error
+
+    def _check(self, row: Row, review: Review) -> None:
+        """A line of reviews must be of this run."""
+        if isinstance(review, GradeReview):
+            cells = {"qid": review.qid, "doc_id": review.doc_id, "query": review.query, "passage": review.passage}
+            self.items.find(Row(row.path, row.line, cells))
+        elif review.query not in self.items.questions.values() and review.qid not in self.items.queries:
+            raise row.wrong(f"no query {review.qid} in this run", did_you_mean(review.qid, self.items.queries))
+
+    def _once(self, row: Row, review: Review) -> None:
+        """A reviewer says one thing of a passage at a time."""
+        if isinstance(review, GradeReview):
+            timed = row.review is not None or bool(word_of(row.cells.get("at")))
+            word = (review.who, review.key, review.settles, review.at if timed else None)
+            if (first := self.seen.setdefault(word, row)) is not row:
+                said = f"{review.who} grades passage {review.doc_id} of query {review.qid} twice"
+                raise row.wrong(said, f"keep one row; the first is {first.path}:{first.line}")
+
+    def _repeats(self, row: Row, review: Review) -> bool:
+        """Whether a row without a time says what its reviewer says already."""
+        if not isinstance(review, GradeReview) or word_of(row.cells.get("at")):
+            return False
+        held = self.held.settling.get(review.key) if review.settles else self._words(*review.key).get(review.who)
+        return held is not None and (held.who, held.grade, held.note) == (review.who, review.grade, review.note)
+
+
+def import_reviews(
+    run: OpenedRun, files: Sequence[Path], *, folder: Path | None = None, who: str | None = None
+) -> Taken:
+    """Add what files say of a run's passages to its reviews: all of it, or nothing.
+
+    Args:
+        files: tables (.csv), JSON lines (.jsonl), or lists (.json) of Argilla's records or Label Studio's tasks.
+        folder: of the reviews; `reviews` beside the folder of runs if left out.
+        who: whose words rows without a name are.
+
+    Raises:
+        UsageError: a file's ending says no form, or `who` is no name.
+        NotFoundError: a file cannot be read.
+        DataError: a row cannot be right: a question, passage or grade that there is not, no reviewer, twice the same.
+        ProviderError: the disk refuses.
+    """
+    store = ReviewStore(reviews_of(run.folder, folder))
+    lines, items = store.read(), Items(run)
+    name = None if who is None else reviewer(who)
+    reading = _Reading(items, name, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {})
+    new = [review for path in files for row in read_rows(path) if (review := reading.take(row)) is not None]
+    if new:
+        store.append(*new)
+    stale = sum(isinstance(review, GradeReview) and review.key not in items.ids for review in new)
+    return Taken(len(new), reading.known, reading.open, stale, store.folder)
+
+
+def _identity(review: Review) -> Identity:
+    """What makes two lines the same word, whichever line they were said to replace."""
+    said = (review.kind, review.who, review.at, review.query)
+    if isinstance(review, Withdrawal):
+        return (*said, review.replaces)
+    if isinstance(review, OrderReview):
+        return (*said, review.passages, review.places)
+    return (*said, review.passage, review.grade, review.settles, review.note)
+
+
+def _number_of(row: Row, given: str) -> int | None:
+    if given == CANNOT_TELL:
+        return None
+    whole = given.removesuffix(".0")
+    if not whole.isascii() or not whole.isdigit():
+        raise row.wrong(f"{given!r} is no grade", GRADES)
+    if not MIN_GRADE <= int(whole[:9]) <= MAX_GRADE:
+        raise row.wrong(f"grade {whole} is outside {MIN_GRADE}..{MAX_GRADE}", GRADES)
+    return int(whole)
+
+
+def _number(row: Row, name: str) -> float | None:
+    given = word_of(row.cells.get(name))
+    try:
+        return float(given) if given else None
+    except ValueError as error:
+        raise row.wrong(f"{name}: {given!r} is no number", "leave it empty if it is not known") from error
+
+
+def _flag(row: Row, name: str, usual: bool) -> bool:
+    given = word_of(row.cells.get(name)).lower()
+    if given and given not in (*TRUE, *FALSE):
+        raise row.wrong(f"{name}: {given!r} is neither true nor false", "leave it empty if it is not known")
+    return given in TRUE if given else usual
