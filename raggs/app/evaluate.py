@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
@@ -29,6 +30,9 @@ from raggs.metrics.columns import Scale
 from raggs.metrics.hits import Ties
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
 from raggs.spans import Rule
+
+if TYPE_CHECKING:
+    from raggs.app.corrections import Corrections
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
 PROJECTED = (*GRADED[:1], "span_recall4", "span_precision4", *GRADED[1:])
@@ -117,12 +121,14 @@ class AnalysisRequest:
         baseline: the system that all others are tested against.
         pool: candidates for the PROC ceilings.
         correct: a file of ``qid<TAB>0|1`` lines, whether answers were right.
+        reviews: a folder of reviews, by whose random part scores are corrected.
     """
 
     names: frozenset[str] = frozenset()
     baseline: str | None = None
     pool: int = 50
     correct: Path | None = None
+    reviews: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,7 @@ def evaluate(request: EvalRequest) -> EvalResult:
 
 
 def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
-    ends = request.scale.ends
+    corrections, ends = _corrections(subject, request.analyses), request.scale.ends
     golden = open_golden(subject.golden)
     known = golden.judgments(None if ends is None else Scale.of(*ends))
     judgments = _on_scale(known, request.scale)
@@ -195,12 +201,23 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
         judgments, systems = projected(golden, judgments, systems, subject.projection)
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
     scoring = _scoring(request, _Usual(names, DEFAULT_CUTOFF, always=False))
-    report = make_report(judgments, systems, scoring, _analyses(request.analyses))
-    notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes)
+    analyses = [*_analyses(request.analyses), *corrections.analyses]
+    report = make_report(judgments, systems, scoring, analyses)
+    notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
     return report.model_copy(update={"notes": notes}) if notes != report.notes else report
 
 
+def _corrections(subject: JudgedFiles, asked: AnalysisRequest) -> Corrections:
+    from raggs.app.corrections import Corrections, corrections_of  # late: most evaluations read no reviews
+
+    if asked.reviews is None:
+        return Corrections()
+    return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)
+
+
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
+    if request.analyses.reviews is not None:
+        raise UsageError("people graded passages of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
     from raggs.evaluation.merging import merged_by_cutoff  # late: most evaluations read no YAML
     from raggs.evaluation.samples import DEFAULT_K, open_samples
 

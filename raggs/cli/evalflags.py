@@ -99,6 +99,12 @@ SamplesFile = Annotated[
 OutputsFile = Annotated[
     Path | None, typer.Option("--outputs", metavar="FILE", help="JSON lines of what was retrieved for --samples.")
 ]
+Reviews = Annotated[
+    Path | None,
+    typer.Option(
+        "--reviews", metavar="DIR", help="Correct scores by people's grades of passages that were drawn at random."
+    ),
+]
 FailUnder = Annotated[
     list[str] | None,
     typer.Option("--fail-under", metavar="NAME=VALUE", help="Exit with 7 when a mean is below. Repeatable."),
@@ -208,6 +214,7 @@ class AnalysisFlags:
     robustness: Robust = False
     uncertainty: Doubt = False
     correct: Correct = None
+    reviews: Reviews = None
     analyses: Named = None
 
     def request(self) -> AnalysisRequest:
@@ -215,7 +222,8 @@ class AnalysisFlags:
         from raggs.app.evaluate import AnalysisRequest
 
         set_ = (field.name for field in fields(self) if getattr(self, field.name) is True)
-        return AnalysisRequest(frozenset({*set_, *split(self.analyses or "")}), self.baseline, self.pool, self.correct)
+        names = frozenset({*set_, *split(self.analyses or "")})
+        return AnalysisRequest(names, self.baseline, self.pool, self.correct, self.reviews)
 
 
 @dataclass(frozen=True)

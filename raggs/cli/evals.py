@@ -40,6 +40,7 @@ def eval_(
       raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55
       raggs eval -g runs/at200 -r runs/at400 --project
       raggs eval -g runs/at200 -r bm25.trec --project --corpus at400.yaml
+      raggs eval -g runs/demo -r runs/demo -m precision@10 --reviews reviews
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import ClassVar, Literal
 
+import numpy as np
+
 from raggs.arrays import Floats
 from raggs.errors import DataError
 from raggs.metrics import weights as w
@@ -121,6 +123,7 @@ class Linear(Measure):
     """A measure of the form: sum over the top k of weight(grade) * worth(rank), over a norm."""
 
     UNDEFINED: ClassVar[float] = 0.0  # the value where the norm is 0
+    FIXED: ClassVar[bool] = False  # whether a passage counts what its own grade says, whatever grades others have
 
     def worth(self, ranks: Floats) -> Floats:
         """What the ranks (from 1) are worth."""
@@ -137,6 +140,16 @@ class Linear(Measure):
     def expected(self, hits: Hits) -> Floats:
         """Shape (queries,): the same with the mean worth of the places that tied passages share."""
         return self._of(hits, w.mean_worth(hits, self.cutoff, self._discount))
+
+    def shares(self, hits: Hits, *, expected: bool = False) -> Floats:
+        """Shape (n,): what the weight of each row's grade counts in its query's value: worth over norm.
+
+        Args:
+            expected: by the mean over all orders of tied passages, rather than by ranks as they stand.
+        """
+        worth = (w.mean_worth if expected else w.worth_at)(hits, self.cutoff, self._discount)
+        norm = np.broadcast_to(self.norm(hits, self.table(hits.qrels)), len(hits.length))
+        return w.ratio(worth, norm[hits.query], 0.0)
 
     @property
     def _discount(self) -> w.Discount:

@@ -18,6 +18,7 @@ REGISTRY: Registry[Analysis] = Registry(
     "raggs.evaluation.analyses.base:Analysis",
     {
         "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
+        "corrected": "raggs.evaluation.analyses.corrected:PeopleCorrection",
         "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
         "pooling": "raggs.evaluation.analyses.pooling:Pooling",
         "answers": "raggs.evaluation.analyses.answers:GivenAnswers",

@@ -36,6 +36,7 @@ class Found(Linear):
     NAME = "hits"
     FORMULA = "|rel and the top k|"
     SOURCE = "McSherry and Najork 2008"
+    FIXED = True
     RANGE = (0.0, float("inf"))
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)

@@ -13,6 +13,7 @@ class Rbp(Linear):
     NAME = "rbp"
     FORMULA = "(1 - p) sum p^(rank - 1) over relevant passages in the top k"
     SOURCE = "Moffat and Zobel 2008"
+    FIXED = True
     CUTOFF = "possible"
     PARAMS = parameters(p=Parameter(0.8, 0, 0.9999), rel=REL)
     FIRST = "p"

@@ -30,6 +30,7 @@ class Precision(Linear):
     NAME = "precision"
     FORMULA = "|rel and the top k| / k"
     SOURCE = "trec_eval"
+    FIXED = True
     PARAMS = parameters(rel=REL)
     ALIASES = ("p",)
 

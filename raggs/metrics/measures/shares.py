@@ -16,6 +16,7 @@ class Precision4(Linear):
     FORMULA = "#{top k with g >= 4} / k"
     SOURCE = "Dallaire 2025, section 2.4"
     GOLDEN = True
+    FIXED = True
 
     def table(self, qrels: Qrels) -> Floats:
         """Shape (grades,): 1 for grades 4 and 5."""

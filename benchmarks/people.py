@@ -1,0 +1,25 @@
+"""What people's reading buys: scores corrected for what a judge gets wrong.
+
+    python benchmarks/people.py coverage FOLDER [--worlds 1000]
+
+FOLDER holds a labelled collection: corpus.jsonl, queries.jsonl, qrels.trec. The tables are in results/people.md.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+import people_coverage
+
+SECTIONS: dict[str, Callable[[Sequence[str]], None]] = {"coverage": people_coverage.main}
+
+
+def main() -> None:
+    if len(sys.argv) < 2 or sys.argv[1] not in SECTIONS:
+        sys.exit(f"{__doc__}\nname a section: {', '.join(SECTIONS)}")
+    SECTIONS[sys.argv[1]](sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,10 @@
+"""Scores corrected for what a judge gets wrong, by the labels that people gave to a random part.
+
+Pure: arrays in, frozen results out. An estimate without an interval that was shown to cover is not given.
+
+Imports: leaves.
+"""
+
+from raggs.correction.estimates import FEWEST, Corrected, Totals, correct, totals_of, unlikely
+
+__all__ = ["FEWEST", "Corrected", "Totals", "correct", "totals_of", "unlikely"]

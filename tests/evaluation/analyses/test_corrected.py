@@ -1,0 +1,171 @@
+"""Scores corrected by people: which measures, which differences, and what is said where there is no number."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from raggs.correction import correct, totals_of
+from raggs.errors import DataError, UsageError
+from raggs.evaluation.analyses.corrected import CorrectedPart, DrawnLabel, PeopleCorrection, correctable
+from raggs.evaluation.document import Document
+from raggs.evaluation.layout import lay_out
+from raggs.evaluation.models import Report
+from raggs.evaluation.report import make_report
+from raggs.evaluation.study import Scoring
+from raggs.golden.judgments import Judgments
+from raggs.golden.systems import System
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.hits import find_hits
+from raggs.metrics.measure import Linear
+from raggs.metrics.names import parse_measure, parse_measures
+from raggs.seeds import generator
+
+QUERIES, POOL, CHANCE = 60, 8, 0.5
+QIDS = [f"q{number:02}" for number in range(QUERIES)]
+RNG = generator(1, "corrected")
+TRUTH = {qid: {f"d{place}": int(RNG.integers(1, 6)) for place in range(POOL)} for qid in QIDS}
+JUDGED = {qid: {doc: min(5, grade + int(RNG.random() < 0.4)) for doc, grade in TRUTH[qid].items()} for qid in QIDS}
+DRAWN = {
+    (qid, doc): DrawnLabel(grade, CHANCE) for qid in QIDS for doc, grade in TRUTH[qid].items() if RNG.random() < CHANCE
+}
+LISTS = {
+    "one": {qid: [f"d{place}" for place in range(POOL)] for qid in QIDS},
+    "two": {qid: [f"d{place}" for place in reversed(range(POOL))] for qid in QIDS},
+}
+SYSTEMS = tuple(System(name, f"{name}.trec", Run.of(lists)) for name, lists in LISTS.items())
+MEASURES = ("precision4@4", "harm@4", "recall@4", "ndcg@4", "holes@4")
+
+
+def reported(
+    labels: dict[tuple[str, str], DrawnLabel] = DRAWN,
+    measures: tuple[str, ...] = MEASURES,
+    baseline: str | None = None,
+    systems: tuple[System, ...] = SYSTEMS,
+) -> Report:
+    judgments = Judgments("run", Qrels.of(JUDGED, Scale.of(1, 5)))
+    scoring = Scoring(parse_measures(measures), (4,))
+    return make_report(judgments, systems, scoring, [PeopleCorrection(labels, baseline)])
+
+
+def parts(report: Report) -> dict[tuple[str, str, str | None], CorrectedPart]:
+    found = PeopleCorrection().found(report)
+    return {(each.system, each.part.measure, each.part.against): each.part for each in found}
+
+
+def true_mean(measure: str, system: str) -> float:
+    hits = find_hits(Qrels.of(TRUTH, Scale.of(1, 5)), Run.of(LISTS[system]))
+    return float(parse_measure(measure).values(hits).mean())
+
+
+@pytest.mark.parametrize("measure", ["precision4@4", "harm@4"])
+def test_the_correction_leads_to_what_people_would_say(measure: str) -> None:
+    found = parts(reported())
+    for system in LISTS:
+        part = found[system, measure, None]
+        truth = true_mean(measure, system)
+        assert part.low < truth < part.high
+        assert abs(part.corrected - truth) < abs(part.machine - truth)
+        assert part.high - part.low < part.people_high - part.people_low
+        assert part.queries <= QUERIES < part.drawn
+    difference = found["one", measure, "two"]
+    one, two = (found[system, measure, None].machine for system in LISTS)
+    assert difference.machine == pytest.approx(one - two)
+    assert difference.low < true_mean(measure, "one") - true_mean(measure, "two") < difference.high
+
+
+def test_it_is_the_estimate_of_the_library() -> None:
+    part = parts(reported())["one", "precision4@4", None]
+    rows = [(number, f"d{place}") for number in range(QUERIES) for place in range(4)]
+    judge = [float(JUDGED[QIDS[number]][doc] >= 4) for number, doc in rows]
+    said = [DRAWN.get((QIDS[number], doc)) for number, doc in rows]
+    people = [math.nan if each is None else float(each.grade >= 4) for each in said]
+    totals = totals_of(
+        [number for number, _ in rows], [0.25] * len(rows), judge, people, [CHANCE] * len(rows), queries=QUERIES
+    )
+    expected = correct(totals)
+    assert (part.corrected, part.low, part.high) == pytest.approx((expected.mean, expected.low, expected.high))
+
+
+def test_others_get_no_number_and_are_named() -> None:
+    report = reported()
+    assert {measure for _, measure, _ in parts(report)} == {"precision4@4", "harm@4"}
+    note = next(note for note in report.notes if "not corrected" in note)
+    assert "recall@4, ndcg@4;" in note
+    assert "holes" not in note
+
+
+@pytest.mark.parametrize(
+    ("measure", "possible"),
+    [
+        ("precision@5", True), ("precision4@5", True), ("harm@5", True), ("hits@5", True), ("rbp(p=0.5)@5", True),
+        ("E[precision@5]", True), ("max[precision@5]", False), ("range[harm@5]", False), ("recall@5", False),
+        ("f1@5", False), ("ndcg@5", False), ("ra_nwg@5", False), ("n_recall4@5", False), ("mrr@5", False),
+        ("map", False), ("hit@5", False), ("judged@5", False), ("bpref", False),
+    ],
+)  # fmt: skip
+def test_which_measures_are_corrected(measure: str, possible: bool) -> None:
+    assert (correctable(parse_measure(measure)) is not None) == possible
+
+
+@pytest.mark.parametrize("measure", ["precision@5", "precision4@5", "harm@3", "hits@5", "rbp@5", "E[precision@5]"])
+def test_what_a_corrected_measure_sums_does_not_hang_on_other_labels(measure: str) -> None:
+    """The sum of its shares is its value, under any labels: which is what the correction rests on."""
+    named = parse_measure(measure)
+    assert isinstance(named.measure, Linear)
+    ties = Run.of({qid: {doc: float(int(doc[1:]) // 3) for doc in TRUTH[qid]} for qid in QIDS})
+    for labels in (TRUTH, JUDGED):
+        hits = find_hits(Qrels.of(labels, Scale.of(1, 5)), ties)
+        shares = named.measure.shares(hits, expected=named.mode == "E")
+        assert hits.total(shares * hits.weigh(named.measure.table(hits.qrels))) == pytest.approx(named.values(hits))
+        other = replace(hits, qrels=hits.qrels.relabelled(np.full_like(hits.qrels.grade, 3)))
+        assert named.measure.shares(other, expected=named.mode == "E").tolist() == shares.tolist()
+
+
+def test_differences_are_those_from_the_baseline() -> None:
+    third = System("three", "three.trec", Run.of(LISTS["one"]))
+    found = parts(reported(baseline="two", systems=(*SYSTEMS, third)))
+    assert {(name, against) for name, _, against in found if against} == {("one", "two"), ("three", "two")}
+    many = tuple(System(f"s{number}", "s.trec", Run.of(LISTS["one"])) for number in range(4))
+    assert not [each for each in parts(reported(systems=many)) if each[2]]
+
+
+def test_few_drawn_passages_get_no_number() -> None:
+    few = {key: label for key, label in DRAWN.items() if key[0] < "q05"}
+    chances = {key: replace(label, chance=0.05) for key, label in few.items()}
+    report = reported(chances, measures=("precision4@4",))
+    assert {part.corrected for part in parts(report).values()} == {None}
+    assert "one: precision4@4 not corrected: drawn passages stand in the lists of 5 queries" in _said(report)
+
+
+def test_a_draw_that_was_not_finished_is_refused() -> None:
+    begun = {key: label for key, label in DRAWN.items() if key[0] < "q30"}
+    with pytest.raises(DataError, match="does not fit the chances"):
+        reported(begun)
+
+
+def test_without_labels_or_on_another_scale_it_is_refused() -> None:
+    with pytest.raises(UsageError, match="nothing to correct"):
+        reported({})
+    labels = Judgments("qrels", Qrels.of(JUDGED, Scale.of(0, 5)))
+    with pytest.raises(UsageError, match="another scale"):
+        make_report(labels, SYSTEMS, Scoring(parse_measures(["recall@4"]), (4,)), [PeopleCorrection(DRAWN)])
+
+
+def test_the_page_tells_both() -> None:
+    said = _said(reported())
+    assert "corrected by people; judge alone" in said
+    section = next(each for each in _page(reported()).sections if each.title == "Corrected by people")
+    assert section.table is not None
+    assert len(section.table.rows) == 6
+
+
+def _page(report: Report) -> Document:
+    return lay_out(Report.model_validate_json(report.model_dump_json()))
+
+
+def _said(report: Report) -> str:
+    return "\n".join(sentence for section in _page(report).sections for sentence in section.sentences)
