@@ -8,6 +8,7 @@ any non-empty text without white space, since TREC files separate columns by it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import not_
 from pathlib import PurePath
 from typing import Annotated, ClassVar
 
@@ -15,12 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from raggs.text import clean_passage
 
-VERSION = 1
 MIN_GRADE, MAX_GRADE = 1, 5
 
 Identifier = Annotated[str, StringConstraints(min_length=1, pattern=r"^\S+$")]
 Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
 Rank = Annotated[int, Field(ge=1)]
+Groups = tuple[tuple[Identifier, ...], ...]
 Metadata = Mapping[str, object]  # JSON values, which nothing here interprets
 
 
@@ -186,9 +187,7 @@ class JudgeRecord(Record):
     ORDER = ("qid", "rank")
     rank: Rank = Field(description="fused rank in the pool")
     doc_id: Identifier
-    grade: Grade | None = Field(
-        description="1 (not relevant) to 5 (answers); null where the judge failed, abstained or was not asked"
-    )
+    grade: Grade | None = Field(description="1 (not relevant) to 5 (answers); null: failed, abstained or not asked")
     grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the lower median of")
     votes: Mapping[str, tuple[Grade | None, ...]] = Field(
         default_factory=dict, description="by member of a panel that did not abstain, its grade in each sample"
@@ -260,7 +259,7 @@ class RankingRecord(Record):
 
 
 class JournalRecord(Record):
-    """rank.journal.jsonl: one batch that the judge ordered, or failed to. Appended as it happens."""
+    """rank.journal.jsonl: a batch that the judge ordered or failed on, as it happens; before these, people's orders."""
 
     ORDER = ("qid", "round", "slot")
     state: str = Field(
@@ -270,8 +269,17 @@ class JournalRecord(Record):
     round: int = Field(ge=0)
     slot: int = Field(ge=0, description="place of the batch in its round")
     shown: tuple[Identifier, ...] = Field(description="in the order of presentation")
-    order: tuple[Identifier, ...] | None = Field(description="best first; null where the judge failed")
+    order: tuple[Identifier, ...] | None = Field(description="best first; null where the judge gave none")
     error: str | None = None
+    silent: str | None = Field(None, exclude_if=not_, description="why the judge abstained; no failure")
+    by: str = Field("", exclude_if=not_, description="who gave the order, where it was not the judge as a whole")
+    groups: Groups | None = Field(None, exclude_if=not_, description="people's order: groups of equals, best first")
+    sharpness: float | None = Field(None, gt=0, exclude_if=not_, description="of those who gave `groups`")
+
+    @property
+    def failed(self) -> bool:
+        """Whether the judge was asked and failed."""
+        return self.order is None and self.silent is None and self.groups is None
 
 
 ARTIFACTS: dict[str, type[Record]] = {

@@ -25,9 +25,9 @@ from raggs.stages.base import Work
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
-from raggs.stages.replay import Answers, KeptPool, kept_pool
+from raggs.stages.replay import Answers, KeptPool, kept_pool, known_entries
 from raggs.text import clean_unicode, one_line
-from raggs.workshop import Judge
+from raggs.workshop import Judge, Ordering
 
 
 @dataclass
@@ -69,22 +69,25 @@ class _Rankings:
     async def follow(self, pool: KeptPool, records: Sequence[MergeRecord]) -> int:
         """Calls that may come after the first answer that is missing."""
         config = self.services.config.rank
-        course, state = config.course(pool), config.state(pool, self.causes)
-        answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
+        course, query = config.course(pool), self.services.queries[pool.qid]
         passages = {record.doc_id: record.passage for record in records}
-        query = self.services.queries[pool.qid]
+        known = await self.judge.known(query, [passages[doc_id] for doc_id in pool.ids])
+        state = config.state(pool, self.causes, known)
+        blank = JournalRecord(qid=pool.qid, state=state, engine="", round=0, slot=0, shown=(), order=None)
+        answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
+        if course is not None and course.informed:
+            course.inform(known_entries(blank, known))
         while course is not None and (batches := course.next_round()):
             entries, before = [], self.found.llm.missing
             for batch in batches:
                 entry = answers.get(batch)
-                if entry is not None and entry.order is not None:
-                    self.found.journal += 1
+                if entry is not None and not entry.failed:
+                    self.found.journal += entry.silent is None
                     entries.append(entry)
                     continue
-                shown = [passages[doc_id] for doc_id in batch.shown]
-                order = (await self.judge.order(query, shown)).order
-                if order is not None:
-                    entries.append(_entry(pool.qid, state, batch.shown, order))
+                said = await self.judge.order(query, [passages[doc_id] for doc_id in batch.shown])
+                if said.order is not None or said.silent is not None:
+                    entries.append(_entry(blank, batch.shown, said))
             if len(entries) < len(batches) or self.found.llm.missing > before:  # a panel may do without a member
                 return max(0, config.max_calls - course.asked)
             course.learn(entries)
@@ -176,6 +179,6 @@ def _entries(store: RunStore) -> Iterator[JournalRecord]:
     return read_torn(store.path("rank.journal"), JournalRecord, "delete the file to start this stage afresh")
 
 
-def _entry(qid: str, state: str, shown: Sequence[str], order: Sequence[int]) -> JournalRecord:
-    ordered = tuple(shown[place] for place in order)
-    return JournalRecord(qid=qid, state=state, engine="", round=0, slot=0, shown=tuple(shown), order=ordered)
+def _entry(blank: JournalRecord, shown: Sequence[str], said: Ordering) -> JournalRecord:
+    ordered = None if said.order is None else tuple(shown[place] for place in said.order)
+    return blank.model_copy(update={"shown": tuple(shown), "order": ordered, "silent": said.silent})

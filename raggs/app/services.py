@@ -109,6 +109,8 @@ class RunServices(ConfiguredParts):
                 read = {"passages": READ} if self.passages.cleaned else {}
                 found = {**self.judge.causes(task or "grade"), **read}
                 return {**found, "llm": self.config.llm.causes_for(self.judge.models)} if self.judge.models else found
+            case "orders":
+                return self.judge.told
         raise ValueError(f"no part {part!r}")
 
     @property

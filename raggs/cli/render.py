@@ -134,7 +134,7 @@ def failures(result: RunResult) -> str:
         failed = (record for record in run.typed("judge", JudgeRecord) if record.failed)
         found += [f"{record.qid} {record.doc_id}: {record.error}" for record in islice(failed, SHOWN_FAILURES)]
     if "rank" in result.manifest.stages and result.manifest.stages["rank"].failed:
-        skipped = (entry for entry in run.typed("rank.journal", JournalRecord) if entry.order is None)
+        skipped = (entry for entry in run.typed("rank.journal", JournalRecord) if entry.failed)
         found += [
             f"{entry.qid} order of {', '.join(entry.shown)}: {entry.error}" for entry in islice(skipped, SHOWN_FAILURES)
         ]

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
-from raggs.judges.base import Judge, Judgment, Ordering, Task
+from raggs.judges.base import Judge, Judgment, KnownOrder, Ordering, Task
 from raggs.manifests.journal import EntryFile
 from raggs.settings import Causes
 
@@ -126,7 +126,7 @@ class WorkerChannel:
                 self._check_client()
                 pause = min(2 * pause, LONGEST_HELLO_S)
 
-    async def ask(self, what: Task, **question: Any) -> Any:
+    async def ask(self, what: Task | Literal["known"], **question: Any) -> Any:
         """The client's answer.
 
         Raises:
@@ -178,6 +178,12 @@ class RemoteJudge(Judge):
         answer = await self._channel().ask("order", qid=query.qid, passages=ids)
         order = answer.pop("order")
         return Ordering(None if order is None else tuple(order), **answer)
+
+    async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
+        """See `Judge.known`."""
+        ids = [passage.doc_id for passage in passages]
+        answer = await self._channel().ask("known", qid=query.qid, passages=ids)
+        return [KnownOrder(tuple(map(tuple, said["groups"])), said["sharpness"], said["by"]) for said in answer]
 
 
 def judgment(said: Mapping[str, Any]) -> Judgment:

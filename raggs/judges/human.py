@@ -7,7 +7,7 @@ used; how many there are is told. Nobody is asked, nobody is paid, and nothing i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Literal
 
@@ -17,7 +17,7 @@ from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
 from raggs.hashing import hash_value
-from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
+from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.reviews.folding import Reviewed, Settled, fold
 from raggs.reviews.models import GradeReview, Key, OrderReview, key_of, passage_digest, question_digest
 from raggs.reviews.store import ReviewStore
@@ -27,6 +27,7 @@ from raggs.text import plural
 PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 NOBODY, UNSURE, UNDECIDED = "nobody has reviewed it", "nobody could tell", "people differ, and nobody has decided"
 NO_ORDER = "nobody has ordered these passages"
+OTHERS: Mapping[Task, tuple[str, ...]] = {"grade": ("sharpness",), "order": ("conflicts",)}  # do not matter for it
 HOW = {"agreed": "agreed", "settled": "settled", "median": "they differ; the lower median"}
 
 
@@ -38,6 +39,9 @@ class HumanConfig(AdapterConfig):
     reviewers: tuple[str, ...] | None = Field(None, min_length=1, description="whose word counts; null: everybody's")
     conflicts: Literal["median", "abstain"] = Field(
         "median", description="where people differ and nobody decided: the lower median of their grades, or no grade"
+    )
+    sharpness: float = Field(
+        4.5, gt=0, le=8, description="of people's orders in the ranking: 4.5 puts a grade apart right 99 times in 100"
     )
 
 
@@ -67,10 +71,8 @@ class HumanJudge(Judge):
 
     def causes(self, task: Task) -> Causes:
         """See `Judge.causes`: of what people said only that which concerns the run's questions."""
-        own = self.own_causes()
-        if task == "order":
-            return {**{name: value for name, value in own.items() if name != "conflicts"}, "orders": self._orders_hash}
-        return {**own, "reviews": self._grades_hash}
+        own = {name: value for name, value in self.own_causes().items() if name not in OTHERS[task]}
+        return own if task == "order" else {**own, "reviews": self._grades_hash}
 
     @cached_property
     def _held(self) -> Reviewed:
@@ -97,14 +99,26 @@ class HumanJudge(Judge):
         return hash_value([[*key, found.grade, found.reason, found.by, found.silent] for key, found in said])
 
     @cached_property
-    def _orders_hash(self) -> str:
+    def told(self) -> str | None:
+        """See `Judge.told`."""
         found = [
             [question, order.who, list(order.passages), list(order.places)]
-            for (question, _), orders in self._held.orders.items()
-            for order in orders.values()
+            for question, orders in self._orders.items()
+            for order in orders
             if self._concerns(question)
         ]
-        return hash_value(sorted(found))
+        return hash_value(sorted(found)) if found else None
+
+    @cached_property
+    def _orders(self) -> Mapping[str, list[OrderReview]]:
+        """By question, in an order that does not depend on when they were given."""
+        found: dict[str, list[OrderReview]] = {}
+        for (question, _), orders in self._held.orders.items():
+            found.setdefault(question, []).extend(orders.values())
+        return {
+            question: sorted(orders, key=lambda order: (order.who, sorted(order.passages)))
+            for question, orders in found.items()
+        }
 
     def check(self, queries: Iterable[Query]) -> None:
         """Read what people said.
@@ -145,20 +159,26 @@ class HumanJudge(Judge):
         if len(passages) == 1:
             return Ordering((0,))
         digests = [passage_digest(passage) for passage in passages]
-        covering = [order for order in self._orders_of(query) if set(digests) <= set(order.passages)]
+        given = self._orders.get(question_digest(query), ())
+        covering = (order for order in given if set(digests) <= set(order.passages))
         found = {order.who: found for order in covering if (found := _strict(order, digests))}
         if not found:
             return Ordering(None, silent=NO_ORDER)
         return Ordering(consensus_order(list(found.values()), [1.0] * len(found)), by=_by(tuple(found)))
 
-    def _orders_of(self, query: Query) -> list[OrderReview]:
-        asked = question_digest(query)
-        return [
-            order
-            for (question, _), orders in self._held.orders.items()
-            for order in orders.values()
-            if question == asked
-        ]
+    async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
+        """See `Judge.known`: each order as far as it is of these passages, and says something of them."""
+        ids = {passage_digest(passage): passage.doc_id for passage in passages}
+        found = []
+        for order in self._orders.get(question_digest(query), ()):
+            groups: dict[int, list[str]] = {}
+            for digest, place in zip(order.passages, order.places, strict=True):
+                if digest in ids:
+                    groups.setdefault(place, []).append(ids[digest])
+            if len(groups) > 1:
+                ordered = tuple(tuple(sorted(groups[place])) for place in sorted(groups))
+                found.append(KnownOrder(ordered, self.config.sharpness, _by((order.who,))))
+        return found
 
 
 def _strict(order: OrderReview, digests: Sequence[str]) -> tuple[int, ...] | None:

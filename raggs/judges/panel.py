@@ -22,8 +22,9 @@ from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
+from raggs.hashing import hash_value
 from raggs.jsontypes import as_list
-from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
+from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
 from raggs.judges.exactness import is_exact
 from raggs.settings import Causes
@@ -118,6 +119,15 @@ class PanelJudge(Judge):
     def remarks(self) -> Iterator[str]:
         for member in self.members.values():
             yield from member.remarks()
+
+    @property
+    def told(self) -> str | None:
+        found = [member.told for member in self.members.values() if member.told is not None]
+        return hash_value(found) if found else None
+
+    async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
+        """See `Judge.known`: of all members, whatever the rule, since they are facts and no answers."""
+        return [order for member in self.members.values() for order in await member.known(query, passages)]
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         asked = {name: partial(member.grade, query, passage, sample=sample) for name, member in self.members.items()}

@@ -6,9 +6,9 @@ Nothing is asked again: the ranker's state is a fold over the journal, so the re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain, combinations, product
 
 from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
 from raggs.errors import AuditError, NotFoundError
@@ -32,6 +32,7 @@ class Explanation:
         grades: by passage.
         wins: how many judged batches put the first passage above the second.
         failed: batches that the judge failed on.
+        told: orders that were there before anything was asked, by who gave them.
         exact: whether the judge answers by rule, so that pairs in doubt are ties.
     """
 
@@ -42,6 +43,7 @@ class Explanation:
     wins: Mapping[tuple[str, str], int]
     failed: int
     exact: bool = False
+    told: Mapping[str, int] = field(default_factory=dict)
 
     def record(self, doc_id: str) -> tuple[int, int]:
         """Pairs won and lost by a passage over all batches."""
@@ -78,9 +80,17 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         raise NotFoundError(
             f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"
         )
-    wins = Counter(pair for entry in entries if entry.order for pair in combinations(entry.order, 2))
-    grades, failed = dict(zip(pool.ids, pool.grades, strict=True)), sum(entry.order is None for entry in entries)
-    return Explanation(qid, config, found.ranking, grades, wins, failed, is_exact(lock.components.get("judge")))
+    wins, grades = Counter(chain.from_iterable(map(_wins, entries))), dict(zip(pool.ids, pool.grades, strict=True))
+    failed, exact = sum(entry.failed for entry in entries), is_exact(lock.components.get("judge"))
+    told = Counter(entry.by for entry in entries if entry.groups)
+    return Explanation(qid, config, found.ranking, grades, wins, failed, exact, told)
+
+
+def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:
+    """Who was put above whom."""
+    groups = entry.groups or [(doc_id,) for doc_id in entry.order or ()]
+    for above, below in combinations(groups, 2):
+        yield from product(above, below)
 
 
 def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:

@@ -48,7 +48,7 @@ class Tally:
         """Take notice of one record."""
         self.statistics.see(record)
         if isinstance(record, JournalRecord):
-            self.failed += record.order is None
+            self.failed += record.failed
         else:
             self.failed += stage.failed(record)
         if isinstance(record, JudgeRecord) and record.judge:

@@ -28,6 +28,7 @@ STOPS = {
     "stable": "the top stayed the same for long enough",
     "everything is settled": "each place of the top is locked",
     "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
+    "nobody ordered them": "passages of which nobody has said an order stand by grade and by fused rank",
     "nothing to judge": "a pool of one needs no judge",
 }
 
@@ -170,6 +171,8 @@ def _ending(found: Explanation) -> Iterator[str]:
         f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed, of at most {config.max_calls}; "
         f"stopped: {ranking.stop_reason}"
     )
+    if found.told:
+        yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
     if ranking.sharpness is not None:

@@ -41,6 +41,6 @@ class Watch:
     def journal(self, entries: Iterable[JournalRecord]) -> Iterator[JournalRecord]:
         """The entries of the stage's journal, counted."""
         for entry in entries:
-            self.failed += entry.order is None
+            self.failed += entry.failed
             self.statistics.see(entry)
             yield entry

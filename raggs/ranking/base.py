@@ -84,6 +84,7 @@ class Ranker(ABC):
     """
 
     VERSION: ClassVar[int]
+    INFORMED: ClassVar[bool] = False  # whether it can take in orders that were there before it asks
 
     @abstractmethod
     def __init__(
@@ -132,6 +133,19 @@ class Ranker(ABC):
         Raises:
             ValueError: `batch` is not outstanding.
         """
+
+    def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
+        """Take in an order that somebody else gave, before the first round; of an engine that is `INFORMED`.
+
+        Args:
+            groups: passages of the pool, best first; between those of one group nothing was said.
+            sharpness: of whoever gave it: 3 tells a grade apart 19 times in 20.
+
+        Raises:
+            ValueError: a passage is not in the pool or named twice, batches were asked for, or nothing is said.
+            TypeError: the engine is not `INFORMED`.
+        """
+        raise TypeError("the engine takes in no orders but its own")
 
     @abstractmethod
     def ranking(self) -> Ranking:

@@ -22,7 +22,7 @@ from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import Ranking
 from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
-from raggs.ranking.likelihood import JudgedOrders
+from raggs.ranking.likelihood import JudgedOrders, KnownPicks
 from raggs.ranking.mixture import fit_mixture, sharpen
 from raggs.ranking.posterior import Posterior
 from raggs.ranking.rounds import RoundRanker
@@ -61,6 +61,7 @@ class BayesRanker(RoundRanker):
     """
 
     VERSION: ClassVar[int] = 5
+    INFORMED: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -92,6 +93,8 @@ class BayesRanker(RoundRanker):
         prior = self._mixture.normal()
         self._posterior = Posterior(prior.mean, np.diag(1.0 / prior.precision), FIRST_SHARPNESS, 0.0, prior)
         self.favour = np.zeros(self.size)
+        self._known: KnownPicks | None = None
+        self._told = np.zeros(len(self.ids), dtype=np.int64)  # in how many orders given beforehand each stands
         self._orders: list[Ints] = []
         self._places: list[Ints] = []
         self._repeated: set[int] = set()
@@ -127,22 +130,38 @@ class BayesRanker(RoundRanker):
         return self._orders[call]
 
     @one_blas_thread
+    def inform(self, groups: Sequence[Sequence[str]], sharpness: float) -> None:
+        """See `Ranker.inform`. It counts in full, and says nothing of the judge."""
+        numbered = self._numbered(groups)
+        self.informed += 1
+        self._known = (self._known or KnownPicks()).and_groups(numbered, sharpness)
+        self._told[[item for group in numbered for item in group]] += 1
+        self._pairs.count_told(numbered)
+        self._refit()
+        self._settle()
+
+    @one_blas_thread
     def _learn(self, order: Ints, shown: Ints) -> None:
         self._orders.append(order)
         self._places.append(np.argmax(shown == order[:, None], axis=1))
         self._pairs.count(order)
         self._refit()
-        self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
         before = self._order[: self.top]
-        self._order = self._pairs.graph.order(self._posterior.mean.tolist())
+        self._settle()
         self._stable = self._stable + 1 if self._order[: self.top] == before else 0
 
+    def _settle(self) -> None:
+        """Locks and order by the posterior of now."""
+        self._pairs.update(self._posterior.mean, self._posterior.covariance, self.calls)
+        self._order = self._pairs.graph.order(self._posterior.mean.tolist())
+
     def _refit(self) -> None:
-        orders = np.array(self._orders)
+        rows = (self._orders, self._places)
+        orders, places = (np.array(each, dtype=np.int64).reshape(-1, self.size) for each in rows)
         weights = echoes.weights(self._pairs.shown, orders, self.echo)
-        judged = JudgedOrders(orders, np.array(self._places), weights, self.favour)
+        judged = JudgedOrders(orders, places, weights, self.favour, self._known)
         self._posterior = fit_mixture(self._mixture, judged, self._posterior.sharpness, self._posterior)
-        if self.calls % STUDY_EVERY == 0:
+        if self.calls and self.calls % STUDY_EVERY == 0:
             self._study(judged)
 
     def _study(self, judged: JudgedOrders) -> None:
@@ -214,7 +233,7 @@ class BayesRanker(RoundRanker):
 
     def _exposures(self) -> Ints:
         shown = np.array(self._orders, dtype=np.int64).ravel()
-        return np.bincount(shown, minlength=len(self.ids))
+        return np.bincount(shown, minlength=len(self.ids)) + self._told
 
 
 def _check_options(

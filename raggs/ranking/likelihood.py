@@ -3,17 +3,57 @@
 A judge who ranks a batch picks its best item, then the best of the rest, and so on; each pick, a stage, follows a
 softmax of the scores of those that are left (Luce 1959, Plackett 1975). An answer orders the passages of one list.
 Its likelihood depends on the utilities, on the sharpness of the judge, and on the places of the list where the
-passages were shown, since a judge may favour some of them. Sums over all answers run by passage or by place with the
+passages were shown, since a judge may favour some of them. Orders that somebody gave beforehand come with a sharpness
+of their own. Sums over all answers run by passage or by place with the
 same formulas. Pure functions; nothing is fitted here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from raggs.arrays import Floats, Ints
+
+Sums = tuple[float, Floats, Floats]
+Sums3 = tuple[Floats, Floats, Floats]
+
+
+@dataclass(frozen=True)
+class KnownPicks:
+    """What orders of groups say, pick by pick: each passage was put before all those of the groups below its own.
+
+    For groups of one these are the stages of Plackett-Luce; among those of one group nothing is said.
+
+    Attributes:
+        sets: by pick, the passage that was picked, then those that it was put before.
+        sharpness: by pick, of whoever picked.
+    """
+
+    sets: tuple[Ints, ...] = ()
+    sharpness: tuple[float, ...] = ()
+
+    def and_groups(self, groups: Sequence[Sequence[int]], sharpness: float) -> KnownPicks:
+        """These, and those of another order, best group first."""
+        below = [[item for group in groups[place + 1 :] for item in group] for place in range(len(groups))]
+        sets = [np.array([item, *rest]) for group, rest in zip(groups, below, strict=True) for item in group if rest]
+        return KnownPicks((*self.sets, *sets), (*self.sharpness, *[sharpness] * len(sets)))
+
+    def add_to(self, utilities: Floats, sums: Sums) -> Sums:
+        """Log-likelihood, its gradient and its negative Hessian by the utilities, together with those of `sums`."""
+        loglik, gradient, curvature = sums
+        for members, sharpness in zip(self.sets, self.sharpness, strict=True):
+            scores = sharpness * utilities[members]
+            scores -= scores.max()
+            strengths = np.exp(scores)
+            chances = strengths / strengths.sum()
+            loglik += float(scores[0] - np.log(strengths.sum()))
+            gradient[members] -= sharpness * chances
+            gradient[members[0]] += sharpness
+            curvature[np.ix_(members, members)] += sharpness**2 * (np.diag(chances) - np.outer(chances, chances))
+        return loglik, gradient, curvature
 
 
 @dataclass(frozen=True)
@@ -25,20 +65,20 @@ class JudgedOrders:
         places: shape (calls, m): the place in the list, from 0, where each of `orders` was shown.
         weights: shape (calls,): of each order's log-likelihood; 1 for a full observation.
         favour: shape (m,): what each place adds to the log-odds of being picked.
+        known: picks of orders that were there beforehand, of any size; None where there are none.
     """
 
     orders: Ints
     places: Ints
     weights: Floats
     favour: Floats
+    known: KnownPicks | None = None
 
     def scores(self, utilities: Floats, sharpness: float) -> Floats:
         """What the judge goes by, shape (calls, m), in the judged order: sharpness times utility, and favour."""
         return np.asarray(sharpness * utilities[self.orders] + self.favour[self.places])
 
 
-Sums = tuple[float, Floats, Floats]
-Sums3 = tuple[Floats, Floats, Floats]
 FAR = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
 FARTHEST = 500.0  # the same for a plain exponential
 
@@ -51,7 +91,8 @@ def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
         positive semidefinite: the sum of b^2 (diag p - p p^T) over stages (Plackett 1975; Hunter 2004).
     """
     loglik, gradient, curvature = _sums(utilities, judged, sharpness, judged.orders, utilities.size)
-    return loglik, np.asarray(sharpness * gradient), np.asarray(sharpness**2 * curvature)
+    sums = loglik, np.asarray(sharpness * gradient), np.asarray(sharpness**2 * curvature)
+    return sums if judged.known is None else judged.known.add_to(utilities, sums)
 
 
 def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:

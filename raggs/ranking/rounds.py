@@ -35,6 +35,7 @@ class RoundRanker(Ranker):
             or in the middle of the scale where nothing is graded.
         size: passages in a batch.
         calls, skipped: answers folded so far, by kind.
+        informed: orders that were there beforehand.
 
     Raises:
         ValueError: an argument cannot be right.
@@ -61,6 +62,7 @@ class RoundRanker(Ranker):
         self.max_calls = max_calls
         self.calls = 0
         self.skipped = 0
+        self.informed = 0
         self._seed = seed
         self._rounds = 0
         self._number = {name: index for index, name in enumerate(self.ids)}
@@ -90,7 +92,7 @@ class RoundRanker(Ranker):
         """Why nothing more would be asked, judged by the answers folded so far."""
         if len(self.ids) == 1:
             return "nothing to judge"
-        if self.calls and (reason := self._settled()):
+        if (self.calls or self.informed) and (reason := self._settled()):
             return reason
         if not self._unshown():
             return "every presentation was shown"
@@ -125,6 +127,17 @@ class RoundRanker(Ranker):
     def skip(self, batch: Sequence[str]) -> None:
         """See `Ranker.skip`."""
         self._answer(batch, None)
+
+    def _numbered(self, groups: Sequence[Sequence[str]]) -> list[list[int]]:
+        """An order given beforehand in passage numbers, checked."""
+        names = [name for group in groups for name in group]
+        if self._rounds:
+            raise ValueError("an order given beforehand comes before the first round")
+        if unknown := sorted(set(names) - self._number.keys()):
+            raise ValueError(f"not in the pool: {', '.join(unknown)}")
+        if len(set(names)) < len(names) or len(groups) < 2 or not all(groups):
+            raise ValueError("an order has two groups or more, and names nobody twice")
+        return [[self._number[name] for name in group] for group in groups]
 
     def _answer(self, names: Sequence[str], answer: Ints | None) -> None:
         members = frozenset(names)

@@ -39,11 +39,13 @@ class SettledPairs:
     Attributes:
         graph: the locks that stand.
         wins[w, l]: judged batches that placed w above l.
+        told[w, l]: orders given beforehand that did so.
     """
 
     def __init__(self, names: Sequence[str], rule: LockRule) -> None:
         self.graph = LockGraph(len(names))
         self.wins: Ints = np.zeros((len(names), len(names)), dtype=np.int64)
+        self.told: Ints = np.zeros_like(self.wins)
         self._names = names
         self._rule = rule
         self._streaks: Ints = np.zeros_like(self.wins)
@@ -70,6 +72,12 @@ class SettledPairs:
         rows, columns = np.triu_indices(order.size, k=1)
         self.wins[order[rows], order[columns]] += 1
 
+    def count_told(self, groups: Sequence[Sequence[int]]) -> None:
+        """Take in an order given beforehand, best group first."""
+        for place, group in enumerate(groups):
+            below = [item for later in groups[place + 1 :] for item in later]
+            self.told[np.ix_(group, below)] += 1
+
     def update(self, mean: Floats, covariance: Floats, call: int) -> None:
         """Take in the posterior of all counted batches."""
         gaps = standard_gaps(mean, covariance)
@@ -94,12 +102,12 @@ class SettledPairs:
             if graph.reach[winner, loser] or graph.reach[loser, winner]:
                 continue
             graph.add(winner, loser)
-            evidence = int(self.wins[winner, loser])
+            evidence = int(self.wins[winner, loser] + self.told[winner, loser])
             gap = float(gaps[winner, loser])
             self._standing[winner, loser] = Lock(self._names[winner], self._names[loser], gap, evidence, call)
 
     def _backed(self) -> Flags:
-        won = (self.wins > 0).astype(np.float32)
+        won = (self.wins + self.told > 0).astype(np.float32)
         return np.asarray((won + won @ won) > 0)
 
 

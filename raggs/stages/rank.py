@@ -1,14 +1,15 @@
 """Stage 6: the kept passages of each query put in order by many small judgments.
 
-The ranker chooses rounds of batches; the judge orders each batch; the ranker learns from the answers in the
-round's order, whatever order they arrived in. Every answer is noted in the journal at once, and the ranker's
-state is a fold over the journal (`raggs.stages.replay`): to resume is to replay, and to ask for what is missing.
+Orders that people gave come first. The ranker chooses rounds of batches; the judge orders each batch; the ranker learns
+from the answers in the round's order, whatever order they arrived in. Every answer is noted in the journal at once, and
+the ranker's state is a fold over the journal (`raggs.stages.replay`): to resume is to replay, and to ask for what is
+missing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
@@ -17,14 +18,14 @@ from raggs import ranking
 from raggs.adapter import NameOf
 from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankingRecord, RankRecord, Record
 from raggs.hashing import hash_value
-from raggs.judges.base import Judge
+from raggs.judges.base import Judge, KnownOrder
 from raggs.ranking import Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import Causes, PromptName, Settings, causes_of
 from raggs.stages.base import Journal, Services, Stage, Told, Work
 from raggs.stages.ordered import run_ordered
 from raggs.stages.rankhealth import RankStatistics
-from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, rank_records
+from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, known_entries, rank_records
 
 
 class RankConfig(Settings):
@@ -73,15 +74,18 @@ class RankConfig(Settings):
         if not pool.ids:
             return None
         ranker = self.ranker(pool.ids, pool.grades, derive_seed(self.seed, "rank", pool.qid))
-        return Course(ranker, self.parallel)
+        fused = dict(zip(pool.ids, pool.grades, strict=True))
+        return Course(ranker, self.parallel, sorted(pool.ids, key=fused.__getitem__, reverse=True))
 
-    def state(self, pool: KeptPool, judge: object) -> str:
+    def state(self, pool: KeptPool, judge: object, known: Sequence[KnownOrder] = ()) -> str:
         """A hash of all that decides a ranking's course; journal entries of another state say nothing here.
 
         Args:
             judge: all that can change its answers, as it states them.
+            known: orders of the pool's passages that are there before anything is asked.
         """
         parts = [pool.qid, pool.ids, pool.grades, causes_of(self), engine_version(self.engine), judge]
+        parts += [[order.groups, order.sharpness, order.by] for order in known]
         return hash_value(parts)[:16]
 
 
@@ -101,7 +105,9 @@ class Rank(Stage[RankConfig]):
     ASKS = "judge"
 
     def causes(self, config: RankConfig, services: Services) -> Causes:
+        told = services.causes("orders")
         return {
+            **({} if told is None else {"orders": told}),
             "queries": services.causes("queries"),
             "engine": engine_version(config.engine),
             "judge": services.causes("judge", "order"),
@@ -122,10 +128,12 @@ class Rank(Stage[RankConfig]):
             if course is None:
                 calls.query_done(0)
                 return []
-            blank = JournalRecord(
-                qid=pool.qid, state=config.state(pool, answering), engine=engine, round=0, slot=0, shown=(), order=None
-            )
-            judged = _JudgedBatches(blank, services.queries[pool.qid], passages, services.judge, work.journal)
+            query = services.queries[pool.qid]
+            known = await services.judge.known(query, [passages[doc_id] for doc_id in pool.ids])
+            state = config.state(pool, answering, known)
+            blank = JournalRecord(qid=pool.qid, state=state, engine=engine, round=0, slot=0, shown=(), order=None)
+            judged = _JudgedBatches(blank, query, passages, services.judge, work.journal)
+            course.inform(judged.told(known) if course.informed else ())
             while batches := await _next_round(course, turn):
                 course.learn(await asyncio.gather(*map(judged.answer, batches)))
                 calls.made(len(batches))
@@ -200,17 +208,27 @@ class _JudgedBatches:
         self._judge = judge
         self._journal = journal
 
+    def told(self, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
+        """The entries of orders that are there before anything is asked; new ones are in the journal."""
+        entries, before = known_entries(self._blank, orders), self._known.known
+        for entry in entries:
+            if entry not in before:
+                self._journal.append(entry)
+        self.used += entries
+        return entries
+
     async def answer(self, batch: Batch) -> JournalRecord:
         """The batch's entry; a new one is in the journal before it is given."""
         known = self._known.get(batch)
-        entry = known if known is not None and known.order is not None else await self._ask(batch)
+        entry = known if known is not None and not known.failed else await self._ask(batch)
         self.used.append(entry)
         return entry
 
     async def _ask(self, batch: Batch) -> JournalRecord:
         ordering = await self._judge.order(self._query, [self._passages[doc_id] for doc_id in batch.shown])
         order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
-        entry = self._blank.model_copy(update={**batch._asdict(), "order": order, "error": ordering.error})
+        said = {"order": order, "error": ordering.error, "silent": ordering.silent, "by": ordering.by}
+        entry = self._blank.model_copy(update={**batch._asdict(), **said})
         self._journal.append(entry)
         return entry
 

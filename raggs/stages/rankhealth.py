@@ -74,7 +74,8 @@ class RankStatistics(Statistics):
             if record.qid != self._qid:
                 self._end_query()
                 self._qid = record.qid
-            self._batches.append((record.shown, record.order))
+            if record.groups is None and record.silent is None:
+                self._batches.append((record.shown, record.order))
 
     def health(self) -> RankHealth:
         """Over the queries so far."""

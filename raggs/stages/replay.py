@@ -8,11 +8,14 @@ journal alone and says what it lacks. Nothing here asks anybody, reads a file or
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
+from raggs.judges.base import KnownOrder
 from raggs.ranking import Lock, Ranker, Ranking
+
+MUTE = "nobody ordered them"
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,11 @@ class Answers:
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def known(self) -> list[JournalRecord]:
+        """The orders that were there before anything was asked."""
+        return sorted((entry for entry in self._entries.values() if entry.groups), key=lambda entry: entry.slot)
+
     def get(self, batch: Batch) -> JournalRecord | None:
         """The batch's entry; None where there is none, or one of other passages."""
         entry = self._entries.get(batch[:2])
@@ -77,22 +85,41 @@ class Answers:
 class Course:
     """A ranking on its way: each round's batches, then the answers to all of them, until there are no more.
 
+    It ends where nobody spoke on any batch of a round.
+
     Args:
         ranker: a fresh one.
         parallel: batches in a round, at most.
+        pool: the passages by grade and fused rank, an order for those of which nobody ever said anything.
 
     Attributes:
         asked: batches so far.
+        informed: whether the engine takes in orders that were there before.
     """
 
-    def __init__(self, ranker: Ranker, parallel: int) -> None:
+    def __init__(self, ranker: Ranker, parallel: int, pool: Sequence[str]) -> None:
         self.asked = 0
+        self.informed = ranker.INFORMED
+        self._silent, self._mute = 0, False
+        self._pool = tuple(pool)
         self._ranker = ranker
         self._parallel = parallel
         self._round = -1
 
+    def inform(self, entries: Sequence[JournalRecord]) -> None:
+        """Take in the orders that were there before: a round of their own, before all others.
+
+        Raises:
+            ValueError: one is not of this pool.
+        """
+        self._round += bool(entries)
+        for entry in entries:
+            self._ranker.inform(entry.groups or (), entry.sharpness or 0.0)
+
     def next_round(self) -> tuple[Batch, ...]:
         """The next batches; none at the end. All of the last ones must have been learnt."""
+        if self._mute:
+            return ()
         self._round += 1
         lists = self._ranker.next_batches(self._parallel)
         self.asked += len(lists)
@@ -105,10 +132,34 @@ class Course:
                 self._ranker.skip(entry.shown)
             else:
                 self._ranker.observe(entry.order)
+        silent = sum(entry.silent is not None for entry in entries)
+        self._silent, self._mute = self._silent + silent, silent == len(entries)
 
     def ranking(self) -> Ranking:
         """By all answers so far."""
-        return self._ranker.ranking()
+        found = self._ranker.ranking()
+        if self._silent:
+            found = replace(found, skipped=found.skipped - self._silent)
+        if self._mute:
+            order = found.order if any(found.exposures) else self._pool
+            found = replace(found, stop_reason=MUTE, order=order)
+        return found
+
+
+def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
+    """The entries of orders that were there before anything was asked: the first round. `blank`: what they share."""
+    return [
+        blank.model_copy(
+            update={
+                "slot": slot,
+                "shown": tuple(doc_id for group in order.groups for doc_id in group),
+                "groups": order.groups,
+                "sharpness": order.sharpness,
+                "by": order.by,
+            }
+        )
+        for slot, order in enumerate(orders)
+    ]
 
 
 @dataclass(frozen=True)
@@ -128,12 +179,16 @@ def replay(course: Course | None, answers: Answers) -> Replay:
     """
     if course is None:
         return Replay(None, f"{len(answers)} entries for an empty pool" if answers else None)
+    try:
+        course.inform(answers.known)
+    except (ValueError, TypeError) as error:
+        return Replay(None, f"round 0 holds an order that cannot be taken in: {error}")
     while batches := course.next_round():
         entries = [entry for batch in batches if (entry := answers.get(batch))]
         if len(entries) < len(batches):
             return Replay(None, next(filter(None, map(answers.fault, batches))))
         course.learn(entries)
-    extra = len(answers) - course.asked
+    extra = len(answers) - len(answers.known) - course.asked
     return Replay(course.ranking(), f"{extra} entries beyond the end" if extra else None)
 
 

@@ -12,7 +12,7 @@ from raggs.askers.base import Asker
 from raggs.chunkers.base import Chunker
 from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
-from raggs.judges.base import Judge, Task
+from raggs.judges.base import Judge, Ordering, Task
 from raggs.llm import LLM
 from raggs.prompts import Prompt
 from raggs.rerankers.base import Reranker
@@ -30,6 +30,7 @@ __all__ = [
     "Embedder",
     "Judge",
     "OpenCorpus",
+    "Ordering",
     "Passages",
     "Prompt",
     "Reranker",

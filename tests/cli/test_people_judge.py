@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from support.people import grade, kept, pools
+from support.people import grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
-from raggs.artifacts import JudgeRecord
+from raggs.artifacts import JournalRecord, JudgeRecord, RankingRecord, RankRecord
 from raggs.jsonl import read_records
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}
@@ -80,6 +80,103 @@ def test_people_alone_leave_the_rest_unjudged_and_nothing_fails(project: Project
     records = [record for record in grades(project) if record.duplicate_of is None]
     assert all((record.grade == 5) == (record.rank == 1) for record in records)
     assert {record.skipped for record in records if record.rank > 1} == {"nobody has reviewed it"}
+    assert raggs("audit", project.run).returncode == 0
+
+
+KILLING = '''
+"""Orders by length and grades all alike; dies in the middle of its work where it is told to."""
+import os
+from pathlib import Path
+
+LEFT = Path(__file__).with_name("left")
+
+
+def grade(query, passage):
+    return 4
+
+
+def order(query, passages):
+    left = int(LEFT.read_text()) if LEFT.exists() else 1000
+    LEFT.write_text(str(left - 1))
+    if left == 0:
+        os.kill(os.getpid(), 9)
+    return sorted(range(len(passages)), key=lambda place: (len(passages[place]), passages[place]))
+'''
+
+
+@pytest.fixture
+def ordered(project: Project) -> Project:
+    """People's orders of five for each question, equals among them, before a judge of one's own that can be killed."""
+    mine = {"type": "python", "callable": "killing:grade", "order": "killing:order"}
+    project.change(
+        judge={"judge": {**FIRST, "judges": [{"type": "human"}, mine]}}, rank={"max_calls": 6, "parallel": 2}
+    )
+    (project.folder / "killing.py").write_text(KILLING)
+    for query, passages in pools(project.run).values():
+        five = passages[:5]
+        names = [passage.doc_id for passage in five]
+        kept(project.folder / "reviews", order(query, five, "ada", names[4:], names[2:4], names[:2]))
+    return project
+
+
+def journal(project: Project) -> list[JournalRecord]:
+    return list(read_records(project.run / "rank.journal.jsonl", JournalRecord))
+
+
+def test_peoples_orders_are_the_first_round_of_the_journal_and_a_kill_changes_no_byte(
+    ordered: Project, tmp_path: Path
+) -> None:
+    other = Project(tmp_path / "killed" / "project")
+    shutil.copytree(ordered.folder, other.folder)
+    done = raggs("run", "--config", ordered.config, "-q")
+    assert done.returncode == 0, done.stderr
+    known = [entry for entry in journal(ordered) if entry.groups]
+    assert {(entry.qid, entry.round, entry.by, entry.sharpness) for entry in known} == {
+        (qid, 0, "human: ada", 4.5) for qid in ("q00", "q01", "q02")
+    }
+    assert min(entry.round for entry in journal(ordered) if not entry.groups) == 1
+    assert raggs("audit", ordered.run).returncode == 0
+    why = raggs("why", ordered.run, "--query", "q01")
+    assert "people's orders: 1 by human: ada" in why.stdout
+
+    for left in (0, 3):
+        (other.folder / "left").write_text(str(left))
+        assert raggs("run", "--config", other.config, "-q").returncode == -9
+    (other.folder / "left").unlink()
+    assert raggs("run", "--config", other.config, "-q").returncode == 0
+    assert other.artifacts() == ordered.artifacts()
+
+
+def test_a_new_order_runs_the_ranking_alone_and_asks_nobody_about_other_questions(ordered: Project) -> None:
+    assert raggs("run", "--config", ordered.config, "-q").returncode == 0
+    before, left = ordered.artifacts(), ordered.folder / "left"
+    query, passages = pools(ordered.run)["q02"]
+    two = passages[5:7]
+    kept(ordered.folder / "reviews", order(query, two, "bo", [two[1].doc_id], [two[0].doc_id]))
+    left.write_text("1000")
+    assert raggs("run", "--config", ordered.config, "-q").returncode == 0
+    after = ordered.artifacts()
+    assert (after["judge"], after["prune"]) == (before["judge"], before["prune"])
+    assert after["rank.journal"] != before["rank.journal"]
+    assert 1000 - int(left.read_text()) <= 6, "one question's calls at most"
+    assert [entry.by for entry in journal(ordered) if entry.groups and entry.qid == "q02"] == [
+        "human: ada",
+        "human: bo",
+    ]
+    assert raggs("audit", ordered.run).returncode == 0
+
+
+def test_people_alone_end_a_ranking_without_an_order_and_nothing_fails(project: Project) -> None:
+    project.change(judge={"judge": {"type": "human"}})
+    for query, passages in pools(project.run).values():
+        kept(project.folder / "reviews", *(grade(query, passage, "ada", 4) for passage in passages[1:8]))
+    done = raggs("run", "--config", project.config)
+    assert done.returncode == 0, done.stderr
+    found = list(read_records(project.run / "rank.queries.jsonl", RankingRecord))
+    assert {(record.calls, record.skipped, record.stop_reason) for record in found} == {(0, 0, "nobody ordered them")}
+    ranked = [record for record in read_records(project.run / "rank.jsonl", RankRecord) if record.qid == "q01"]
+    fused = [passage.doc_id for passage in pools(project.run)["q01"][1]]
+    assert [record.doc_id for record in ranked] == [name for name in fused if name in {each.doc_id for each in ranked}]
     assert raggs("audit", project.run).returncode == 0
 
 

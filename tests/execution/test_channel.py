@@ -12,7 +12,7 @@ import pytest
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.errors import ProviderError
 from raggs.execution.channel import Mailbox, RemoteJudge, ShardJournal, WorkerChannel
-from raggs.judges.base import Judgment, Ordering
+from raggs.judges.base import Judgment, KnownOrder, Ordering
 
 QUERY = Query(qid="q1", text="what?")
 PASSAGES = [Passage(doc_id=doc_id, text=f"secret {doc_id}") for doc_id in ("a", "b", "c")]
@@ -60,6 +60,14 @@ def test_a_remote_judge_sends_ids_and_gives_back_what_the_judge_said() -> None:
     ]
     assert client.heard[0]["sample"] == 3
     assert "secret" not in str(client.heard)
+
+
+def test_orders_that_are_known_come_from_the_client_too() -> None:
+    known = KnownOrder((("a", "b"), ("c",)), 4.5, "human: ada")
+    client = Client(known=[{"groups": [["a", "b"], ["c"]], "sharpness": 4.5, "by": "human: ada"}])
+    judge = RemoteJudge("somebody", lambda: client.channel)
+    assert asyncio.run(judge.known(QUERY, PASSAGES)) == [known]
+    assert client.heard[0]["passages"] == ["a", "b", "c"]
 
 
 def test_hello_is_said_again_until_it_is_answered() -> None:

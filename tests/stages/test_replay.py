@@ -8,8 +8,9 @@ import pytest
 from support.worlds import make_world
 
 from raggs.artifacts import JournalRecord, PruneRecord
+from raggs.jsonl import dump_line
 from raggs.stages.rank import RankConfig
-from raggs.stages.replay import Answers, Batch, KeptPool, kept_pool, rank_records, replay
+from raggs.stages.replay import Answers, Batch, KeptPool, Replay, kept_pool, rank_records, replay
 
 WORLD = make_world(5, 12)
 POOL = KeptPool("q1", tuple(WORLD.ids), tuple(int(grade) for grade in WORLD.grades.values()), {WORLD.ids[0]: ("twin",)})
@@ -76,3 +77,59 @@ def test_what_pruning_kept_is_ranked():
         "q", [pruned(1, "a", 4), pruned(2, "b", 2, kept=False), pruned(3, "c", 4, twin_of="a"), pruned(4, "d", 3)]
     )
     assert (pool.ids, pool.grades, pool.followers) == (("a", "d"), (4, 3), {"a": ("c",)})
+
+
+def told(slot: int, *groups: tuple[str, ...]) -> JournalRecord:
+    shown = tuple(doc_id for group in groups for doc_id in group)
+    said = {"groups": groups, "sharpness": 4.5, "by": "human: ada"}
+    return JournalRecord(qid="q1", state="s", engine="e", round=0, slot=slot, shown=shown, order=None, **said)
+
+
+def test_orders_from_before_are_a_round_of_their_own_which_the_journal_gives_back():
+    first, second, third = WORLD.ids[:3]
+    known = [told(0, (first,), (second, third)), told(1, (third,), (second,))]
+    course, judge, entries = CONFIG.course(POOL), WORLD.judge(3.0), list(known)
+    course.inform(known)
+    while batches := course.next_round():
+        answers = [entry(batch, tuple(judge(batch.shown))) for batch in batches]
+        course.learn(answers)
+        entries += answers
+    assert {each.round for each in entries if not each.groups} == set(range(1, 1 + max(each.round for each in entries)))
+    found = replay(CONFIG.course(POOL), Answers(reversed(entries)))
+    assert (found.ranking, found.problem) == (course.ranking(), None)
+    assert found.ranking.calls == len(entries) - 2
+    strange = replay(CONFIG.course(POOL), Answers([told(0, ("nobody",), (first,)), *entries[2:]]))
+    assert strange.problem == "round 0 holds an order that cannot be taken in: not in the pool: nobody"
+
+
+def test_where_nobody_speaks_on_a_whole_round_the_ranking_ends_by_grade_and_fused_rank():
+    course, entries = CONFIG.course(POOL), []
+    while batches := course.next_round():
+        answers = [entry(batch, None).model_copy(update={"silent": "nobody"}) for batch in batches]
+        course.learn(answers)
+        entries += answers
+    ranking = course.ranking()
+    assert (len(entries), ranking.calls, ranking.skipped, ranking.stop_reason) == (3, 0, 0, "nobody ordered them")
+    fused = {doc_id: place for place, doc_id in enumerate(POOL.ids)}
+    assert list(ranking.order) == sorted(POOL.ids, key=lambda each: (-WORLD.grades[each], fused[each]))
+    assert not any(each.failed for each in entries)
+    assert replay(CONFIG.course(POOL), Answers(entries)) == Replay(ranking)
+
+
+def test_a_round_in_which_one_spoke_is_followed_by_another():
+    course, judge = CONFIG.course(POOL), WORLD.judge(3.0)
+    batches = course.next_round()
+    first = entry(batches[0], tuple(judge(batches[0].shown)))
+    course.learn([first, *(entry(each, None).model_copy(update={"silent": "nobody"}) for each in batches[1:])])
+    assert course.next_round()
+    assert (course.ranking().calls, course.ranking().skipped) == (1, 0)
+
+
+def test_lines_of_journals_from_before_keep_their_bytes():
+    line = (
+        b'{"v":1,"qid":"q1","state":"s","engine":"bayes/5","round":0,"slot":1,"shown":["a","b"],"order":["b","a"],'
+        b'"error":null}\n'
+    )
+    record = JournalRecord.model_validate_json(line)
+    assert dump_line(record) == line
+    assert b"groups" in dump_line(told(0, ("a",), ("b",)))
