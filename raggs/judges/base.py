@@ -123,6 +123,11 @@ class Judge(Adapter, ABC):
         """Whether a judge of these causes answers by rule and never errs, so that its repeats tell nothing."""
         return False
 
+    @classmethod
+    def abstains(cls, settings: Causes) -> bool:  # noqa: ARG003 - most never do
+        """Whether a judge of these settings may abstain from a grade; an audit believes no others that they did."""
+        return False
+
     def labels(self) -> Mapping[str, Mapping[str, int]]:
         """The grades that are known before anything is asked, by query and passage; none of most judges."""
         return {}

@@ -1,4 +1,4 @@
-"""Whether a judge can err, told from its causes as locks keep them, without making one.
+"""Whether a judge can err, and whether it may abstain, told from its causes as locks keep them, without making one.
 
 A judge that answers by rule has no errors to repeat, and pairs that it cannot tell apart are ties. What is said of the
 health of others would be wrong of it.
@@ -15,3 +15,10 @@ def is_exact(causes: object) -> bool:
     found = as_object(causes)
     kind = found.get("type")
     return isinstance(kind, str) and kind in REGISTRY.builtin and REGISTRY.load(kind).exact(dict(found))
+
+
+def may_abstain(settings: object) -> bool:
+    """Whether the judge of these settings may abstain from a grade; one that raggs has not itself is taken to."""
+    found = as_object(settings)
+    kind = found.get("type")
+    return not isinstance(kind, str) or kind not in REGISTRY.builtin or REGISTRY.load(kind).abstains(dict(found))

@@ -61,6 +61,11 @@ class HumanJudge(Judge):
         """See `Judge.exact`: people err, but words that are on file are the same whenever they are read."""
         return True
 
+    @classmethod
+    def abstains(cls, settings: Causes) -> bool:  # noqa: ARG003 - whatever they are
+        """See `Judge.abstains`."""
+        return True
+
     @property
     def name(self) -> str:
         return PEOPLE

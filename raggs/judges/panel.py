@@ -26,7 +26,7 @@ from raggs.hashing import hash_value
 from raggs.jsontypes import as_list
 from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
-from raggs.judges.exactness import is_exact
+from raggs.judges.exactness import is_exact, may_abstain
 from raggs.settings import Causes
 
 Said = TypeVar("Said", Judgment, Ordering)
@@ -73,6 +73,11 @@ class PanelJudge(Judge):
     def exact(cls, causes: Causes) -> bool:
         """See `Judge.exact`: if all members are."""
         return all(is_exact(member) for member in as_list(causes.get("judges")))
+
+    @classmethod
+    def abstains(cls, settings: Causes) -> bool:
+        """See `Judge.abstains`: if all members may."""
+        return all(may_abstain(member) for member in as_list(settings.get("judges")))
 
     @property
     def name(self) -> str:

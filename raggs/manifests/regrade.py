@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
 from raggs.judges.base import Judgment
+from raggs.judges.exactness import may_abstain
 from raggs.loops import open_loop
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
@@ -20,9 +21,14 @@ UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
 
 
 class RecordedJudge:
-    """Answers for the passages of one query as their records say; what was never asked fails."""
+    """Answers for the passages of one query as their records say; what was never asked fails.
 
-    def __init__(self, records: Sequence[JudgeRecord]) -> None:
+    Args:
+        abstains: whether the judge may have abstained; others are not believed that they did.
+    """
+
+    def __init__(self, records: Sequence[JudgeRecord], *, abstains: bool) -> None:
+        self._abstains = abstains
         self._records = {record.doc_id: record for record in records if record.duplicate_of is None}
         self.name = next((record.judge for record in records if record.judge), "")
 
@@ -31,10 +37,9 @@ class RecordedJudge:
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record = self._records.get(passage.doc_id)
-        if record is not None and record.skipped is not None and not record.skipped.startswith(BEYOND):
-            return Judgment(None, silent=record.skipped)
+        silent = record is not None and self._abstains and not (record.skipped or "").startswith(BEYOND)
         if record is None or sample >= len(record.grades):
-            return Judgment(None, silent="abstained") if record is not None and record.grades else UNKNOWN
+            return Judgment(None, silent=record.skipped or "abstained") if record and silent else UNKNOWN
         votes = {name: _said(grades[sample], record) for name, grades in record.votes.items()}
         said = _said(record.grades[sample], record)
         return Judgment(said.grade, said.reason, said.error, said.raw, votes, by=record.judge)
@@ -57,8 +62,9 @@ class RecordedPool:
 def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
     """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time."""
     recorded = work.by_query("judge", JudgeRecord)
+    abstains = may_abstain(config.judge.model_dump(mode="json"))
     with open_loop() as loop:
         for qid, pool in work.by_query("merge", MergeRecord):
             _, records = next(recorded, (qid, []))
-            services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records))
+            services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records, abstains=abstains))
             yield from loop.run(STAGE.pool(pool, config, services))

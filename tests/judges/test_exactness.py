@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from raggs.artifacts import JournalRecord, RankingRecord
-from raggs.judges.exactness import is_exact
+from raggs.judges.exactness import is_exact, may_abstain
 from raggs.manifests.words import health_lines
 from raggs.stages.rankhealth import RankStatistics
 
@@ -52,3 +52,12 @@ def test_echo_and_ties_of_such_a_judge_are_no_faults() -> None:
     told = [line.text for line in health_lines(exact, exact=True)]
     assert len(told) == 1 and "answers by rule" in told[0]
     assert not any(word in told[0] for word in ("echo", "wrongly", "warning"))
+
+
+def test_only_people_and_panels_of_them_alone_may_abstain() -> None:
+    human, qrels = {"type": "human"}, {"type": "qrels"}
+    assert may_abstain(human)
+    assert may_abstain({"type": "panel", "judges": [human, human]})
+    assert not may_abstain({"type": "panel", "judges": [human, qrels]})
+    assert not may_abstain(qrels)
+    assert may_abstain({"type": "one of somebody else"})
