@@ -18,6 +18,7 @@ import numpy as np
 from raggs.agreement import Checked, Trust, check_labels, trust
 from raggs.app.review import items_of, reviews_of
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
+from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.folding import Reviewed, fold
@@ -86,6 +87,7 @@ class JudgeCheck:
         drawn: how many of the cases were drawn at random; the others were chosen, most often since they are hard.
         left_out: what does not count.
         trust: what the judge may be used for.
+        calibration: what its grades are worth in people's. Nobody applies it unasked.
     """
 
     run: str
@@ -97,6 +99,7 @@ class JudgeCheck:
     drawn: int
     left_out: LeftOut
     trust: tuple[Trust, ...]
+    calibration: Calibration
 
 
 def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float = 0.95, seed: int = 1) -> JudgeCheck:
@@ -137,6 +140,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         drawn=sum(case.drawn for case in cases),
         left_out=left_out,
         trust=trust(whole),
+        calibration=_calibrated(cases, seed),
     )
 
 
@@ -191,6 +195,11 @@ def _length(length: int, cuts: Sequence[int]) -> str:
     if place == len(cuts):
         return f"more than {cuts[-1]:,}"
     return f"up to {cuts[0]:,}" if place == 0 else f"{cuts[place - 1] + 1:,} to {cuts[place]:,}"
+
+
+def _calibrated(cases: Sequence[Case], seed: int) -> Calibration:
+    judge, people = [case.judge for case in cases], [case.people for case in cases]
+    return calibrate(judge, people, [case.qid for case in cases], seed=seed)
 
 
 def _checked(cases: Sequence[Case], confidence: float, seed: int) -> Checked:

@@ -11,6 +11,7 @@ from raggs.agreement import Checked, Estimate, Trust
 from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
 from raggs.app.judgecheck import Group, JudgeCheck
 from raggs.atomic import disk, write_atomic
+from raggs.correction import Calibration
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
 from raggs.evaluation.writers import markdown
 from raggs.manifests.store import dump_json
@@ -55,6 +56,7 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
     said = () if found.people else ("no passage was graded by two people: how well they agree is not known",)
     yield Section("Agreement", said, Table(head, (*figures, cases)), terms=TERMS)
     yield Section("Grades: the judge's in rows, people's in columns", table=confusion(found.whole))
+    yield _calibrated(found.calibration)
     for kind in dict.fromkeys(group.kind for group in found.groups):
         yield _divided(kind, [group for group in found.groups if group.kind == kind])
 
@@ -66,6 +68,18 @@ def confusion(checked: Checked) -> Table:
         for grade, row in enumerate(checked.table, 1)
     )
     return Table(("", *(f"people {grade}" for grade in range(1, 6)), "all"), tuple(rows))
+
+
+def _calibrated(found: Calibration) -> Section:
+    rows = (
+        (Cell(str(grade)), Cell(f"{expected:.2f}"), Cell(cases))
+        for grade, (expected, cases) in enumerate(zip(found.expected, found.cases, strict=True), 1)
+    )
+    before, after = f"{found.error:.2f}", "–" if math.isnan(found.error_mapped) else f"{found.error_mapped:.2f}"
+    said = f"off by {before} grades as they are, {after} by this map on questions it was not learnt from"
+    helps = "the map helps" if found.helps else "the map does not help"
+    table = Table(("judge", "people, expected", "grades"), tuple(rows))
+    return Section("What the judge's grades are worth in people's", (f"{said}: {helps}",), table)
 
 
 def _divided(kind: str, groups: list[Group]) -> Section:
@@ -139,6 +153,17 @@ def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
         for name, text in texts.items():
             write_atomic(folder / name, text.encode())
     return [folder / name for name in texts]
+
+
+def write_calibration(found: JudgeCheck, file: Path) -> None:
+    """The map as JSON, for whoever wants to apply it; raggs does not.
+
+    Raises:
+        ProviderError: the file cannot be written.
+    """
+    said = {"v": 1, "run": found.run, "judges": list(found.judges), **asdict(found.calibration)}
+    with disk(file, "choose another --calibration"):
+        write_atomic(file, (dump_json(_plain(said)) + "\n").encode())
 
 
 def _plain(value: object) -> object:

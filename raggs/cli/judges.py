@@ -15,6 +15,10 @@ from raggs.cli.reviews import ReviewsFolder
 OutFolder = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write check.json and check.md there.")
 ]
+CalibrationFile = Annotated[
+    Path | None,
+    typer.Option("--calibration", metavar="FILE", help="Write what the judge's grades are worth in people's there."),
+]
 Confidence = Annotated[float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
 
@@ -23,6 +27,7 @@ def check(
     run: RunFolder,
     reviews: ReviewsFolder = None,
     out: OutFolder = None,
+    calibration: CalibrationFile = None,
     confidence: Confidence = 0.95,
     seed: Seed = 1,
     as_json: Json = False,
@@ -36,15 +41,19 @@ def check(
     Examples:
       raggs judge check runs/demo
       raggs judge check runs/demo --reviews team/reviews --out check
+      raggs judge check runs/demo --calibration map.json
     """
     from raggs.app.judgecheck import check_judge
-    from raggs.app.judgelayout import check_json, lay_out_check, write_check
+    from raggs.app.judgelayout import check_json, lay_out_check, write_calibration, write_check
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
     from raggs.manifests.opened import open_run
 
     found = check_judge(open_run(run), reviews, confidence=confidence, seed=seed)
     files = [] if out is None else write_check(found, out)
+    if calibration is not None:
+        write_calibration(found, calibration)
+        files.append(calibration)
     if as_json:
         say_json(check_json(found))
         return

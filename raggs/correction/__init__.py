@@ -5,6 +5,7 @@ Pure: arrays in, frozen results out. An estimate without an interval that was sh
 Imports: leaves.
 """
 
+from raggs.correction.calibration import Calibration, calibrate
 from raggs.correction.estimates import FEWEST, Corrected, Totals, correct, totals_of, unlikely
 
-__all__ = ["FEWEST", "Corrected", "Totals", "correct", "totals_of", "unlikely"]
+__all__ = ["FEWEST", "Calibration", "Corrected", "Totals", "calibrate", "correct", "totals_of", "unlikely"]

@@ -21,8 +21,15 @@ def test_a_judge_is_checked(tmp_path: Path) -> None:
     assert said.returncode == 0, said.stderr
     assert "usable for comparing systems: yes (kappa at least 0.4)" in said.stdout
     assert "By rank in the pool" not in said.stdout, "one group says nothing"
-    tables = [line for line in said.stdout.splitlines() if not line.startswith(("usable", "note", "kappa  ", "/"))]
+    tables = [
+        line for line in said.stdout.splitlines() if not line.startswith(("usable", "off by", "note", "kappa  ", "/"))
+    ]
     assert max(map(len, tables)) <= 80
     assert (tmp_path / "out" / "check.md").is_file()
     found = json.loads(raggs("judge", "check", project.run, "--json").stdout)
     assert found["whole"]["exact"]["value"] == 1.0
+    wrote = raggs("judge", "check", project.run, "--calibration", tmp_path / "map.json")
+    assert "the map does not help" in wrote.stdout
+    assert str(tmp_path / "map.json") in wrote.stdout
+    said = json.loads((tmp_path / "map.json").read_text())
+    assert (said["judges"], len(said["expected"])) == (["qrels qrels.txt"], 5)

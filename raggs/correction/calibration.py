@@ -1,0 +1,106 @@
+"""What a judge's grade is worth in people's: for each of its grades the one to be expected, learnt from those of both.
+
+Each grade's mean by people is drawn towards what the judge's bias alone would make of it, the more the fewer cases
+there are, and the map never falls from one grade to the next (isotonic regression). What it would do to others is told
+by cross-fitting: each question's grades are predicted by a map of other questions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from raggs.arrays import Floats, Ints
+from raggs.seeds import generator
+
+GRADES = 5
+PRIOR = 5.0  # cases that the judge's bias counts for
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A map from a judge's grades to those to be expected from people.
+
+    Attributes:
+        expected: for the judge's grades 1 to 5, in 1 to 5, never falling.
+        cases: on how many grades each rests.
+        error: the root of the mean squared difference of people's grades and the judge's.
+        error_mapped: the same after the map, on questions that it was not learnt from; NaN below two questions.
+    """
+
+    expected: tuple[float, ...]
+    cases: tuple[int, ...]
+    error: float
+    error_mapped: float
+
+    @property
+    def helps(self) -> bool:
+        """Whether the map came nearer to people on questions that it had not seen."""
+        return self.error_mapped < self.error
+
+
+def calibrate(judge: npt.ArrayLike, people: npt.ArrayLike, clusters: Sequence[str], *, seed: int) -> Calibration:
+    """Learn the map.
+
+    Args:
+        judge, people: shape (cases,), grades 1 to 5; at least one.
+        clusters: the question of each case.
+        seed: of the folds.
+
+    Raises:
+        ValueError: the lengths differ, there is no case, or a grade is none.
+    """
+    ours, theirs = np.asarray(judge, dtype=np.int64), np.asarray(people, dtype=np.int64)
+    if not ours.shape == theirs.shape == (len(clusters),) or not ours.size:
+        raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
+    if min(ours.min(), theirs.min()) < 1 or max(ours.max(), theirs.max()) > GRADES:
+        raise ValueError("grades are 1 to 5")
+    fold = _folds(clusters, seed)
+    mapped = np.full(ours.size, np.nan)
+    for number in np.unique(fold) if len(set(clusters)) > 1 else ():
+        held = fold == number
+        mapped[held] = _map(ours[~held], theirs[~held])[ours[held] - 1]
+    return Calibration(
+        expected=tuple(_map(ours, theirs).tolist()),
+        cases=tuple(np.bincount(ours - 1, minlength=GRADES).tolist()),
+        error=_error(ours.astype(np.float64), theirs),
+        error_mapped=_error(mapped, theirs),
+    )
+
+
+def _map(judge: Ints, people: Ints) -> Floats:
+    """Shape (grades,)."""
+    cases = np.bincount(judge - 1, minlength=GRADES).astype(np.float64)
+    sums = np.bincount(judge - 1, weights=people, minlength=GRADES)
+    prior = np.arange(1, GRADES + 1) + float((people - judge).mean())
+    means = (sums + PRIOR * prior) / (cases + PRIOR)
+    return np.clip(_rising(means, cases + PRIOR), 1.0, float(GRADES))
+
+
+def _rising(values: Floats, weights: Floats) -> Floats:
+    """The nearest values that never fall, by weighted squares."""
+    pools: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, total, size = value, weight, 1
+        while pools and pools[-1][0] > mean:
+            before, held, count = pools.pop()
+            mean, total, size = (before * held + mean * total) / (held + total), held + total, size + count
+        pools.append((mean, total, size))
+    return np.repeat([mean for mean, _, _ in pools], [size for _, _, size in pools])
+
+
+def _folds(clusters: Sequence[str], seed: int) -> Ints:
+    """The fold of each case: whole questions, dealt out after shuffling."""
+    names = sorted(set(clusters))
+    order = generator(seed, "calibration", len(names)).permutation(len(names))
+    fold = {names[place]: turn % FOLDS for turn, place in enumerate(order.tolist())}
+    return np.array([fold[name] for name in clusters], dtype=np.int64)
+
+
+def _error(predicted: Floats, truth: Ints) -> float:
+    return math.sqrt(float(((predicted - truth) ** 2).mean()))
