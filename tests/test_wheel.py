@@ -25,6 +25,7 @@ NEEDED = (
     "raggs/reviewing/page/page.html",
     "raggs/reviewing/page/page.css",
     "raggs/reviewing/page/page.js",
+    "raggs/reviewing/page/views.js",
     "raggs/reviewing/page/waiting.js",
     "raggs/reviewing/page/words.js",
     "raggs/reviewing/page/icon.svg",

@@ -164,7 +164,10 @@ def _own(host: str) -> bool:
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family)
+        listener = socket.create_server((host, port), family=family)
+        # An answer's head and body are two writes: else the second waits 40 ms for the receipt of the first.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         if port and error.errno in TAKEN:
             remedy = "give another, or --port 0 for a free one"

@@ -21,6 +21,8 @@ from starlette.routing import Route
 from raggs.artifacts import Frozen
 from raggs.errors import NotFoundError, RaggsError, UsageError
 from raggs.jsonl import first_fault
+from raggs.reviewing.agreeing import agreed
+from raggs.reviewing.deciding import Deciding
 from raggs.reviewing.gate import Gate, refused
 from raggs.reviewing.leases import Holder
 from raggs.reviewing.session import Session
@@ -29,7 +31,7 @@ from raggs.reviews.models import HEX, MOST_NOTE, Name
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PAGE = {
     "/": "page.html",
-    **{f"/{name}": name for name in ("page.css", "page.js", "words.js", "waiting.js", "icon.svg")},
+    **{f"/{name}": name for name in ("page.css", "page.js", "words.js", "waiting.js", "views.js", "icon.svg")},
 }
 MOST_SECONDS = 86_400.0
 DIGITS = 100_000  # of a grade, so that a wrong one is told in our words
@@ -56,6 +58,20 @@ class GradeRequest(Who):
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
     note: str = Field("", max_length=MOST_NOTE)
     seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
+
+
+class SettleRequest(Who):
+    """A decision."""
+
+    item: ItemId
+    grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
+    note: str = Field("", max_length=MOST_NOTE)
+
+
+class ReopenRequest(Who):
+    """Take a decision back."""
+
+    line: str = Field(max_length=40)
 
 
 class UndoRequest(Who):
@@ -85,6 +101,8 @@ def make_app(session: Session, about: About, token: str) -> Gate:
     """The page as an ASGI application, behind its gate."""
     told = about.model_dump_json().encode()
 
+    deciding = Deciding(session.pool, session.store, session.settings.prompt)
+
     async def hello(_: Request) -> Response:
         return Response(told, media_type="application/json")
 
@@ -100,6 +118,14 @@ def make_app(session: Session, about: About, token: str) -> Gate:
         _post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
         _post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
         _post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
+        _post("/api/differences", Who, lambda _: deciding.differences()),
+        _post(
+            "/api/settle",
+            SettleRequest,
+            lambda asked: deciding.settle(asked.who, asked.item, asked.grade, asked.note),
+        ),
+        _post("/api/reopen", ReopenRequest, lambda asked: deciding.reopen(asked.who, asked.line)),
+        _post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.read())),
         _post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
     ]
     return Gate(Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing}), token)

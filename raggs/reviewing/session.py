@@ -99,7 +99,7 @@ class Session:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.pool, self.settings = pool, settings
-        self._store, self._lock, self._read = store, RLock(), 0
+        self.store, self._lock, self._read = store, RLock(), 0
         self._leases = Leases(now)
         self._begin()
 
@@ -111,13 +111,13 @@ class Session:
 
     def _catch_up(self) -> None:
         """Take in what was written since; all of it anew where the file became shorter."""
-        size = self._store.size
+        size = self.store.size
         if size < self._read:
             self._begin()
         elif size > self._read:
-            reviews, self._read = self._store.since(self._read)
-            for review in reviews:
+            for review, end in self.store.since(self._read):
                 self._marks.note(review)
+                self._read = end
 
     def known(self, who: str) -> int:
         """How many words of that name hold here."""
@@ -146,7 +146,7 @@ class Session:
             number, note = self._number(item), clean_unicode(note)
             held = self._marks.person(holder.who).marks.get(number)
             if held is None or held.sign != sign_of(grade, note, seconds):
-                self._store.append(self._review(holder.who, number, grade, note, seconds))
+                self.store.append(self._review(holder.who, number, grade, note, seconds))
                 self._catch_up()
             self._leases.release(holder.who, number)
             return self._receipt(holder, self._marks.person(holder.who).marks[number].line)
@@ -166,7 +166,7 @@ class Session:
                 raise UsageError("there is nothing to take back")
             held = person.marks.get(number)
             if held is not None and held.line == (line or held.line):
-                self._store.append(self._withdrawal(holder.who, number, held.line))
+                self.store.append(self._withdrawal(holder.who, number, held.line))
                 self._catch_up()
             self._leases.take(holder, number, first=True)
             return self._receipt(holder, None)
@@ -208,20 +208,8 @@ class Session:
         return Receipt(
             line=line,
             last=last and last[0],
-            ahead=tuple(map(self._view, self._leases.of(holder))),
+            ahead=tuple(view_of(self.pool, number) for number in self._leases.of(holder)),
             progress=Progress(done=len(person.marks), left=self._queue.left(holder.who), pace=pace),
-        )
-
-    def _view(self, number: int) -> ItemView:
-        item, passage = self.pool.items[number], self.pool.passage(number)
-        return ItemView(
-            item="".join(item.key),
-            question=clean_unicode(self.pool.questions[item.question]),
-            title=clean_passage(passage.title),
-            text=clean_passage(passage.text),
-            source=passage.span.source if passage.span else "",
-            around=any(self.pool.around(passage)),
-            terms=terms_of(self.pool.questions[item.question]),
         )
 
     def _review(self, who: str, number: int, grade: int | None, note: str, seconds: float | None) -> GradeReview:
@@ -245,6 +233,21 @@ class Session:
     def _withdrawal(self, who: str, number: int, line: str) -> Withdrawal:
         item = self.pool.items[number]
         return Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=line)
+
+
+def view_of(pool: Pool, number: int) -> ItemView:
+    """An item as the page shows it."""
+    item, passage = pool.items[number], pool.passage(number)
+    question = pool.questions[item.question]
+    return ItemView(
+        item="".join(item.key),
+        question=clean_unicode(question),
+        title=clean_passage(passage.title),
+        text=clean_passage(passage.text),
+        source=passage.span.source if passage.span else "",
+        around=any(pool.around(passage)),
+        terms=terms_of(question),
+    )
 
 
 def terms_of(question: str) -> tuple[str, ...]:

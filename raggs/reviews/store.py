@@ -7,7 +7,7 @@ is dropped when the next one is added; whoever reads passes over it and can say 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -52,22 +52,24 @@ class ReviewStore:
         """Bytes of the file; 0 where there is none."""
         return self.path.stat().st_size if self.path.exists() else 0
 
-    def since(self, byte: int) -> tuple[list[Review], int]:
-        """The whole lines from a byte at which one begins, and where the last of them ends.
+    def since(self, byte: int) -> Iterator[tuple[Review, int]]:
+        """Each whole line from a byte at which one begins, and the byte at which it ends.
 
         Raises:
             DataError: a line cannot be right.
         """
         if not self.path.exists():
-            return [], byte
+            return
         with self.path.open("rb") as file:
             file.seek(byte)
-            data = file.read()
-        whole = data[: data.rfind(b"\n") + 1]
-        try:
-            return [ReviewLine.model_validate_json(line).root for line in whole.splitlines()], byte + len(whole)
-        except ValidationError as error:
-            raise DataError(first_fault(error), where=self.path, remedy=REMEDY) from error
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                byte += len(line)
+                try:
+                    yield ReviewLine.model_validate_json(line).root, byte
+                except ValidationError as error:
+                    raise DataError(first_fault(error), where=self.path, remedy=REMEDY) from error
 
     @property
     def torn(self) -> bool:

@@ -239,3 +239,40 @@ def test_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
             reached.add(ada.page.evaluate("document.activeElement.id || document.activeElement.textContent"))
         assert {"language", "mark", "1", "2", "3", "4", "5", "?", "note", "undo", "skip"} <= reached
         assert ada.complaints == []
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_people_who_differ_are_settled(browser: Any, tmp_path: Path, width: int) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 2)
+    with serving(run, "--overlap", 1) as (address, _):
+        ada, bo = Reviewer(browser, address, "ada"), Reviewer(browser, address, "bo")
+        for each, grades in ((ada, "11"), (bo, "55")):
+            for grade in grades:
+                each.press(grade)
+                each.saved()
+        cy = Reviewer(browser, address, None, viewport={"width": width, "height": 844}, color_scheme="dark")
+        cy.page.get_by_role("textbox").fill("cy")
+        cy.press("Enter")
+        cy.page.get_by_role("button", name="Decide").click()
+        sync_api.expect(cy.page.locator(".said")).to_contain_text("ada")
+        sync_api.expect(cy.page.locator("#view")).to_contain_text("2 passages on which people differ")
+        cy.look(f"decide-{width}")
+        cy.press("n")
+        cy.page.keyboard.type("the limit is named")
+        cy.press("Escape", "4")
+        sync_api.expect(cy.page.locator("#view")).to_contain_text("1 passage on which people differ")
+        cy.press("u")
+        sync_api.expect(cy.page.locator("#view")).to_contain_text("2 passages on which people differ")
+        cy.press("3")
+        sync_api.expect(cy.page.locator("#view")).to_contain_text("1 passage on which people differ")
+        cy.press("3")
+        sync_api.expect(cy.page.locator("#view")).to_contain_text("People agree")
+        said = lines(tmp_path / "reviews")[4:]
+        assert [(line.kind, line.note) for line in said][:2] == [("grade", "the limit is named"), ("withdrawal", "")]
+        assert [line.settles for line in said if isinstance(line, GradeReview)] == [True] * 3
+        cy.page.get_by_role("button", name="Agreement").click()
+        sync_api.expect(cy.page.locator("table").first).to_contain_text("bo")
+        cy.look(f"agree-{width}")
+        cy.page.reload()
+        sync_api.expect(cy.page.locator("h1:visible")).to_have_text("Agreement")
+        assert cy.complaints == []

@@ -151,7 +151,7 @@ def test_the_page_asks_nobody_else(client: TestClient) -> None:
     assert "<style" not in page
     assert "style=" not in page
     assert "onclick" not in page
-    for name in ("", "page.css", "page.js", "words.js", "waiting.js"):
+    for name in ("", "page.css", "page.js", "words.js", "waiting.js", "views.js"):
         assert "//" not in client.get(f"/{name}").text.replace("// ", "").replace("http://www.w3.org", "")
         assert "innerHTML" not in client.get(f"/{name}").text
 

@@ -33,7 +33,7 @@ def session(folder: Path, questions: int = 3, passages: int = 4, **settings: flo
 
 def again(old: Session, **settings: float) -> Session:
     """The same after a restart of the server."""
-    return Session(old.pool, ReviewStore(old._store.folder), old.settings)
+    return Session(old.pool, ReviewStore(old.store.folder), old.settings)
 
 
 def work(at: Session, holder: Holder, most: int = 10_000) -> list[str]:

@@ -1,5 +1,6 @@
 // The page: shows one passage at a time, takes keys, and hands every grade on. Whatever comes from the server is text.
 import { WORDS } from "./words.js";
+import { VIEWS } from "./views.js";
 import { Waiting, post } from "./waiting.js";
 
 const $ = (id) => document.getElementById(id);
@@ -20,6 +21,7 @@ function tabName() {
 
 const page = {
   about: null, who: null, tab: tabName(), waiting: null, language: "en",
+  view: "grade", keys: null, // what is looked at, and the keys of another view than grading
   deck: [], // what comes, the first is shown
   gone: [], // what was graded here: the step, its item's view and, when it arrived, its line
   skipped: new Set(), progress: null, marking: false, since: 0, seen: 0, again: null,
@@ -27,7 +29,7 @@ const page = {
 const words = () => WORDS[page.language];
 
 function show(id) {
-  for (const each of ["hello", "work", "end"]) $(each).hidden = each !== id;
+  for (const each of ["hello", "work", "end", "view"]) $(each).hidden = each !== id;
 }
 
 function trouble(text) {
@@ -53,12 +55,12 @@ function speak() {
   $("grades").setAttribute("aria-label", said.grades);
   for (const [id, key] of [["note", "n"], ["undo", "u"], ["skip", "s"], ["mark", "h"], ["around", "c"]]) labelled($(id), said[id], key);
   labelled($("back"), said.back, "u");
-  const rubric = page.about.rubric[page.language] || page.about.rubric.en || Object.values(page.about.rubric)[0];
+  const meanings = rubric();
   $("grades").replaceChildren(...[1, 2, 3, 4, 5, null].map((grade) => {
     const button = document.createElement("button");
     button.type = "button";
     button.textContent = grade === null ? "?" : String(grade);
-    const meaning = grade === null ? said.unsure : rubric[grade];
+    const meaning = grade === null ? said.unsure : meanings[grade];
     button.title = meaning;
     button.setAttribute("aria-label", `${button.textContent}: ${meaning}`);
     button.setAttribute("aria-keyshortcuts", button.textContent);
@@ -67,10 +69,15 @@ function speak() {
   }));
   const entry = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
   $("meanings").replaceChildren(
-    ...[5, 4, 3, 2, 1].flatMap((grade) => [entry("dt", String(grade)), entry("dd", rubric[grade])]),
+    ...[5, 4, 3, 2, 1].flatMap((grade) => [entry("dt", String(grade)), entry("dd", meanings[grade])]),
     entry("dt", "?"), entry("dd", said.unsure),
   );
   standing();
+}
+
+function rubric() {
+  const all = page.about.rubric;
+  return all[page.language] || all.en || Object.values(all)[0];
 }
 
 function standing() {
@@ -99,6 +106,7 @@ function render() {
   $("words").value = "";
   for (const id of ["before", "after"]) { $(id).hidden = true; $(id).textContent = ""; }
   $("around").setAttribute("aria-expanded", "false");
+  if (page.view !== "grade") return;
   if (!view) { pause(); return; }
   show("work");
   const asked = $("question").textContent;
@@ -171,6 +179,7 @@ const me = () => ({ who: page.who, tab: page.tab });
 function give(grade) {
   const view = page.deck[0];
   if (!view || $("work").hidden) return;
+  if (page.gone.length > 500) page.gone.shift();
   const body = { ...me(), item: view.item, grade, note: $("words").value.trim(), seconds: seconds() };
   page.deck.shift();
   page.gone.push({ id: page.waiting.add("/api/grade", body), view, line: null });
@@ -190,6 +199,7 @@ function skip() {
 }
 
 async function undo() {
+  if (!page.waiting) return;
   const last = page.gone.pop();
   if (last && page.waiting.unsent(last.id)) {
     page.deck.unshift(last.view);
@@ -258,6 +268,25 @@ function tell(state, why) {
   standing();
 }
 
+// --- other views ----------------------------------------------------------------------------------------------------
+
+async function turn(name) {
+  page.view = name;
+  page.keys = null;
+  location.hash = name === "grade" ? "" : name;
+  for (const each of $("views").children) each.setAttribute("aria-current", each.dataset.view === name ? "page" : "false");
+  if (name === "grade") { render(); if (!page.deck.length) fetchNext(); return; }
+  clearTimeout(page.again);
+  show("view");
+  $("view").replaceChildren();
+  try {
+    page.keys = await VIEWS[name]({ box: $("view"), me, words, post, trouble, rubric: rubric() });
+    trouble("");
+  } catch (error) {
+    trouble(error.status ? words().refused(error.message) : words().offline);
+  }
+}
+
 // --- keys and the beginning ----------------------------------------------------------------------------------------
 
 const KEYS = { "?": () => give(null), n: noting, u: undo, s: skip, h: () => $("mark").click(), c: neighbours };
@@ -266,10 +295,15 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !page.waiting || event.repeat) return;
   const writing = event.target.matches("textarea, input");
   if (writing) {
-    if (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey)) { $("words").blur(); event.preventDefault(); }
+    if (event.target.matches("textarea") && (event.key === "Escape" || (event.key === "Enter" && !event.shiftKey))) { event.target.blur(); event.preventDefault(); }
     return;
   }
   const digit = /^(?:Digit|Numpad)([1-5])$/.exec(event.code); // also where digits need Shift
+  if (page.view !== "grade") {
+    const act = page.keys && (digit ? () => page.keys.digit?.(Number(digit[1])) : page.keys[event.key]);
+    if (act) { event.preventDefault(); act(); }
+    return;
+  }
   const act = KEYS[event.key] || (digit || /^[1-5]$/.test(event.key) ? () => give(Number(digit ? digit[1] : event.key)) : null);
   if (act) { event.preventDefault(); act(); }
 });
@@ -288,7 +322,9 @@ $("language").addEventListener("click", () => {
   page.language = page.language === "en" ? "fr" : "en";
   keep("raggs.language", page.language);
   speak();
+  if (page.view !== "grade") turn(page.view); else if (!$("end").hidden) pause();
 });
+for (const each of $("views").children) each.addEventListener("click", () => turn(each.dataset.view));
 $("enter").addEventListener("submit", async (event) => {
   event.preventDefault();
   const who = $("name").value.replace(/\s+/g, " ").trim();
@@ -312,7 +348,8 @@ function begin(who) {
   page.waiting = new Waiting(who, tell, arrived);
   page.waiting.drain();
   standing();
-  fetchNext();
+  $("views").hidden = false;
+  turn(location.hash.slice(1) in VIEWS ? location.hash.slice(1) : "grade");
 }
 
 async function start() {

@@ -1,0 +1,80 @@
+"""How long a reviewer waits for the next passage, and what the page's server keeps in memory.
+
+    python benchmarks/reviewing.py [--items 50000] [--grades 300] [--reviewed 0]
+
+A server of its own process is asked over HTTP as the page asks it; each grade is on the disk before its answer comes.
+`--reviewed` lets so many items be graded before the server starts. Prints one line of Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median, quantiles
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from support.reviewpage import Visitor, serving, write_run  # noqa: E402
+
+from raggs.manifests.opened import open_run  # noqa: E402
+from raggs.reviewing.pool import open_pool  # noqa: E402
+from raggs.reviewing.session import Session, SessionSettings  # noqa: E402
+from raggs.reviews.store import ReviewStore  # noqa: E402
+
+TEXT = "The lift of a wing in a slipstream was measured at several angles of attack. " * 13  # a thousand characters
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--items", type=int, default=50_000)
+    parser.add_argument("--grades", type=int, default=300)
+    parser.add_argument("--reviewed", type=int, default=0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        run = write_run(Path(folder) / "runs" / "demo", asked.items // 50, texts=[f"{n} {TEXT}" for n in range(50)])
+        fill(run, Path(folder) / "reviews", asked.reviewed)
+        begin = time.perf_counter()
+        with serving(run) as (address, process):
+            start = time.perf_counter() - begin
+            waits = grade(address, asked.grades)
+            memory = peak(process.pid)
+    print("| items | graded before | start s | next item, median ms | 99 % ms | most ms | memory MiB |")
+    print("|---|---|---|---|---|---|---|")
+    worst = quantiles(waits, n=100)[-1]
+    row = (asked.items, asked.reviewed, f"{start:.1f}", f"{median(waits):.1f}", f"{worst:.1f}", f"{max(waits):.1f}")
+    print(f"| {' | '.join(map(str, row))} | {memory:.0f} |")
+
+
+def fill(run: Path, folder: Path, count: int) -> None:
+    if not count:
+        return
+    session = Session(open_pool([open_run(run)]), ReviewStore(folder), SessionSettings(overlap=0))
+    lines = [session._review("bo", number, number % 5 + 1, "", 9.0) for number in range(count)]
+    ReviewStore(folder).append(*lines)
+
+
+def grade(address: str, count: int) -> list[float]:
+    """Milliseconds from sending a grade to having the next item."""
+    visitor, waits = Visitor(address), list[float]()
+    ahead = visitor.post("/api/next", who="ada", tab="t")["ahead"]
+    for number in range(count):
+        begin = time.perf_counter()
+        told = visitor.post("/api/grade", who="ada", tab="t", item=ahead[0]["item"], grade=3, seconds=number / 1000)
+        waits.append(1000 * (time.perf_counter() - begin))
+        ahead = told["ahead"]
+        time.sleep(0.03)
+    return waits
+
+
+def peak(pid: int) -> float:
+    """The most memory that a process has held, in MiB."""
+    text = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return next(int(line.split()[1]) for line in text.splitlines() if line.startswith("VmHWM")) / 1024
+
+
+if __name__ == "__main__":
+    main()
