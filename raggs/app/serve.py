@@ -19,6 +19,7 @@ from raggs.prompts import load_prompt
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import USUAL, rubric_of
 from raggs.reviewing.session import Session, SessionSettings
+from raggs.reviews.plans import read_plan
 from raggs.reviews.store import ReviewStore
 from raggs.text import plural
 
@@ -43,6 +44,7 @@ class ServeRequest:
         token: that the first address holds; drawn if left out.
         who: the only reviewer; asked on the page if left out.
         sample: how many passages are drawn at random from all; all if left out.
+        plan: a file of `raggs review plan`: these passages alone, in its order.
         seed: of every order and draw.
         overlap: share of the passages that two reviewers grade.
         repeats: share that a reviewer grades twice.
@@ -55,6 +57,7 @@ class ServeRequest:
     token: str | None = None
     who: str | None = None
     sample: int | None = None
+    plan: Path | None = None
     seed: int = 0
     overlap: float = 0.2
     repeats: float = 0.05
@@ -120,7 +123,9 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
 
     runs = [open_run(folder) for folder in request.runs]
     pool = open_pool(runs)
-    if request.sample is not None:
+    if request.plan is not None:
+        pool = pool.planned_by(read_plan(request.plan))
+    elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
     folder = reviews_of(runs[0].folder, request.folder)
     settings = SessionSettings(request.seed, request.overlap, request.repeats, USUAL)
@@ -143,6 +148,8 @@ def _check(request: ServeRequest) -> None:
     for name, share in (("--overlap", request.overlap), ("--repeats", request.repeats)):
         if not 0 <= share <= 1:
             raise UsageError(f"{name} {share:g} is outside 0..1", remedy="give a share, such as 0.2")
+    if request.plan is not None and request.sample is not None:
+        raise UsageError("a plan has a random part of its own", remedy="give --plan or --sample, not both")
     if request.token is not None and (len(request.token) < SHORTEST_TOKEN or not request.token.isascii()):
         message = f"a token has at least {SHORTEST_TOKEN} characters of ASCII"
         raise UsageError(message, remedy="leave --token out to have one drawn")

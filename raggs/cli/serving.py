@@ -29,6 +29,9 @@ def serve(
     sample: Annotated[
         int | None, typer.Option("--sample", metavar="N", help="Only so many passages, drawn at random.")
     ] = None,
+    plan: Annotated[
+        Path | None, typer.Option("--plan", metavar="FILE", help="Only the passages of a plan, in its order.")
+    ] = None,
     overlap: Annotated[
         float, typer.Option("--overlap", metavar="SHARE", help="Share of the passages that two people grade.")
     ] = 0.2,
@@ -58,5 +61,5 @@ def serve(
         typer.echo(served.address)  # as it is, since the token in it is what it is for
         say(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends", err=True)
 
-    request = ServeRequest(runs, reviews, host, port, token, who, sample, seed, overlap, repeats)
+    request = ServeRequest(runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats)
     run(request, tell)

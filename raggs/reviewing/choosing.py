@@ -79,7 +79,9 @@ class Queue:
         return next((item for item in skipped if free[item]), None)
 
     def _order(self, who: str) -> NDArray[np.int32]:
-        """Questions shuffled, and the passages of each."""
+        """Questions shuffled, and the passages of each; or as planned."""
+        if self._pool.planned:
+            return np.arange(len(self._pool.items), dtype=np.int32)
         if who not in self._orders:
             drawn = generator(self._seed, "review", "order", who)
             places = drawn.permutation(len(self._pool.questions))[self._questions]

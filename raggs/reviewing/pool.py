@@ -17,6 +17,7 @@ from raggs.artifacts import MergeRecord, Passage, QueryRecord
 from raggs.errors import DataError, UsageError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.models import Key, passage_digest, question_digest
+from raggs.reviews.plans import PlanItem
 from raggs.seeds import generator
 
 CHANGED = "the run has changed since; start the page again"
@@ -56,7 +57,8 @@ class Pool:
         items: in the order of the runs.
         questions: their texts, by number.
         numbers: of each item, by its key.
-        chance: the probability with which each was drawn from all; None where nothing was drawn.
+        chances: the probability with which each was drawn at random; None where it was not.
+        planned: whether the order of the items is the order of the work.
     """
 
     def __init__(
@@ -65,9 +67,11 @@ class Pool:
         items: Sequence[Item],
         questions: Sequence[str],
         sources: dict[str, list[tuple[int, int, Place]]],
-        chance: float | None = None,
+        chances: Sequence[float | None] = (),
+        planned: bool = False,
     ) -> None:
-        self.items, self.questions, self.chance = items, questions, chance
+        self.items, self.questions, self.planned = items, questions, planned
+        self.chances = chances or [None] * len(items)
         self.numbers = {item.key: number for number, item in enumerate(items)}
         self._files, self._sources = files, sources
 
@@ -82,7 +86,19 @@ class Pool:
             raise UsageError(f"{count} of {total} passages cannot be drawn", remedy="ask for fewer: --sample N")
         drawn = sorted(generator(seed, "review", "sample").choice(total, count, replace=False).tolist())
         items = [self.items[number] for number in drawn]
-        return Pool(self._files, items, self.questions, self._sources, count / total)
+        return Pool(self._files, items, self.questions, self._sources, [count / total] * count)
+
+    def planned_by(self, plan: Sequence[PlanItem]) -> Pool:
+        """The items of a plan, in its order, with the chances that it gives.
+
+        Raises:
+            UsageError: none of them is in the pools.
+        """
+        here = [(self.numbers[item.key], item.chance) for item in plan if item.key in self.numbers]
+        if not here:
+            raise UsageError("no passage of the plan is in these runs' pools", remedy="raggs review plan RUN makes one")
+        items = [self.items[number] for number, _ in here]
+        return Pool(self._files, items, self.questions, self._sources, [chance for _, chance in here], planned=True)
 
     def passage(self, number: int) -> Passage:
         """The passage of an item.

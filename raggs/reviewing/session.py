@@ -227,7 +227,7 @@ class Session:
             seconds=seconds,
             prompt=self.settings.prompt,
             blind=True,
-            chance=self.pool.chance,
+            chance=self.pool.chances[number],
         )
 
     def _withdrawal(self, who: str, number: int, line: str) -> Withdrawal:

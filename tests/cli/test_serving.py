@@ -34,6 +34,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (("--token", "short"), "at least 16 characters", 2),
         (("--overlap", "2"), "--overlap 2 is outside 0..1", 2),
         (("--sample", "100000"), "100000 of 1000 passages cannot be drawn", 2),
+        (("--plan", "plan.jsonl", "--sample", "3"), "give --plan or --sample", 2),
+        (("--plan", "nowhere.jsonl"), "nowhere.jsonl", 4),
         (("--port", "70000"), "port 70000 is outside", 2),
         (("--who", " "), "1 to 80 characters", 2),
     ],

@@ -13,6 +13,7 @@ from raggs.reviewing.leases import MINUTES, Holder
 from raggs.reviewing.session import AHEAD, Session, SessionSettings, terms_of
 from raggs.reviews.folding import fold
 from raggs.reviews.models import GradeReview
+from raggs.reviews.plans import PlanItem
 from raggs.reviews.store import ReviewStore
 
 ADA, ADA2, BO = Holder("ada", "t1"), Holder("ada", "t2"), Holder("bo", "t1")
@@ -184,6 +185,30 @@ def test_a_sample_is_drawn_with_a_known_chance(tmp_path: Path) -> None:
     assert [line.chance for line in ReviewStore(tmp_path / "reviews").read()] == [0.25] * 3
     with pytest.raises(UsageError, match="13 of 12"):
         make_pool(tmp_path / "more").sampled(13, seed=0)
+
+
+def test_a_plan_is_followed_in_its_order_with_its_chances(tmp_path: Path) -> None:
+    pool = make_pool(tmp_path)
+    chosen = [(pool.items[place], chance) for place, chance in ((7, None), (2, 0.5), (9, 0.25))]
+    plan = [
+        PlanItem(
+            qid=item.qid,
+            query=item.key[0],
+            doc_id=item.doc_id,
+            passage=item.key[1],
+            worth=0.1,
+            chance=chance,
+            seconds=20,
+            why="it may turn a verdict",
+        )
+        for item, chance in chosen
+    ]
+    foreign = plan[0].model_copy(update={"passage": "f" * 32})
+    at = Session(pool.planned_by([*plan, foreign]), ReviewStore(tmp_path / "reviews"), SessionSettings())
+    assert work(at, ADA) == ["".join(item.key) for item, _ in chosen]
+    assert [line.chance for line in at.store.read()] == [None, 0.5, 0.25]
+    with pytest.raises(UsageError, match="no passage of the plan"):
+        pool.planned_by([foreign])
 
 
 def test_neighbours_are_those_of_the_source(tmp_path: Path) -> None:
