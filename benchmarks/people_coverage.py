@@ -17,13 +17,13 @@ import argparse
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from projection import systems
 
-from raggs.arrays import Ints
+from raggs.arrays import Floats, Ints
 from raggs.correction import Corrected, Totals, correct, totals_of
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.hits import Hits, find_hits
@@ -34,6 +34,7 @@ from raggs.trec import read_qrels
 
 POOL, GRADES = 20, 5
 MEASURES = [named.measure for named in parse_measures(["precision4@10", "harm@10", "rbp@10", "hits@5"])]
+OTHERS = parse_measures(["recall@10", "ndcg@10", "ra_nwg@10", "mrr@10"])
 Judge = Callable[["Collection", np.random.Generator], Ints]
 
 
@@ -181,6 +182,49 @@ def rows_of(collection: Collection, chances: Sequence[float], worlds: int) -> It
                 )
 
 
+def effects_of(collection: Collection, judge: Ints) -> tuple[Floats, Floats]:
+    """By other measures: what queries are worth by the judge's labels, and what each passage's right label adds alone.
+
+    Shapes (measures, queries) and (measures, passages).
+    """
+    qrels, hits = collection.qrels, collection.hits[0]
+    turn = np.arange(len(qrels.query)) - np.searchsorted(qrels.query, qrels.query)
+
+    def values(grade: Ints) -> Floats:
+        held = replace(hits, qrels=qrels.relabelled(grade))
+        return np.array([np.nan_to_num(named.values(held)) for named in OTHERS])
+
+    now, found = values(judge), np.zeros((len(OTHERS), len(judge)))
+    for number in range(int(turn.max()) + 1):
+        rows = (turn == number) & (judge != qrels.grade)
+        found[:, rows] = (values(np.where(rows, qrels.grade, judge)) - now)[:, qrels.query[rows]]
+    return now, found
+
+
+def linearised(collection: Collection, chance: float, worlds: int) -> Iterator[str]:
+    """Measures whose labels depend on each other, corrected label by label as if they did not."""
+    truths = [float(np.nan_to_num(named.values(collection.hits[0])).mean()) for named in OTHERS]
+    for judge in list(JUDGES)[:3]:
+        held, off = np.zeros(len(OTHERS)), np.zeros(len(OTHERS))
+        for seed in range(worlds):
+            world = world_of(collection, judge, chance, seed)
+            now, effect = effects_of(collection, world.judge)
+            drawn = np.array([len(some) for some in world.drawn])
+            for place, truth in enumerate(truths):
+                added = np.array([effect[place, some].sum() for some in world.drawn]) / chance
+                nothing = np.zeros(len(drawn))
+                sums = Totals(now[place, world.picked] + added, nothing, nothing, nothing, nothing, drawn)
+                found = correct(sums, power=0.0)
+                held[place] += found.low <= truth <= found.high
+                off[place] += found.mean - truth
+        for named, truth, share, sum_ in zip(OTHERS, truths, held / worlds, off, strict=True):
+            error = math.sqrt(share * (1 - share) / worlds)
+            yield (
+                f"| {100 * chance:g} % | {judge} | {named.name} | {truth:+.3f} | {sum_ / worlds:+.3f} | "
+                f"{100 * share:.0f} ± {100 * error:.0f} |"
+            )
+
+
 HEAD = "| read | judge | measure | truth | machine off by | coverage, % | width | against people only | power |"
 
 
@@ -189,9 +233,15 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--worlds", type=int, default=1000)
     parser.add_argument("--chances", default="0.1,0.25")
+    parser.add_argument("--linearised", action="store_true", help="other measures instead, corrected label by label")
     options = parser.parse_args(arguments)
     chances = [float(each) for each in options.chances.split(",")]
     collection = collection_of(options.folder, "bm25", "dense 256")
+    if options.linearised:
+        print("| read | judge | measure | truth | corrected is off by | coverage, % |\n" + "|---" * 6 + "|")
+        for row in linearised(collection, chances[0], options.worlds):
+            print(row, flush=True)
+        return
     print(HEAD + "\n|" + "---|" * 9)
     for row in rows_of(collection, chances, options.worlds):
         print(row, flush=True)
