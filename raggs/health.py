@@ -69,12 +69,20 @@ class Panel(Frozen):
     warnings: tuple[str, ...]
 
 
+class Canaries(Frozen):
+    """How a judge did on cases of known grade."""
+
+    passed: Rate = Field(description="cases with the grade that was expected, of those asked; null if none could be")
+    kinds: Mapping[str, Rate] = Field(description="the same by kind of case")
+
+
 class JudgeHealth(Frozen):
-    """Of the judge stage, its depth, its repeats and its panel; null what was not asked for."""
+    """Of the judge stage, its depth, its repeats, its panel and its canaries; null what was not asked for."""
 
     depth: Depth | None = None
     samples: Samples | None = None
     panel: Panel | None = None
+    canaries: Canaries | None = None
     silent: int = Field(0, ge=0, description="passages on which the judge abstained")
     replaced: int = Field(0, ge=0, description="judgments in whose words U+FFFD stands for what is no character")
 

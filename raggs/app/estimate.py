@@ -22,6 +22,7 @@ from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
 from raggs.pipeline.standing import Standing
+from raggs.stages.canaries import planned
 from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
@@ -207,7 +208,8 @@ def _judge(known: _Known, tokens: int) -> Iterator[Estimate]:
     found = known.rehearsed
     if found is None:
         pool, exact = _pool_size(known)
-        calls, exact = pool * config.samples, exact and config.stop_after is None
+        calls, exact = pool * config.samples, exact and config.stop_after is None and not config.canaries
+        calls += planned(config.canaries, calls) if services.judge.reads else 0
         lines = _bounds(known, "judge", calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
     else:
         lines = _counted(known, found)

@@ -22,6 +22,7 @@ from raggs.languages import detect_language
 from raggs.llm.rehearsal import Rehearsal
 from raggs.manifests.store import RunStore
 from raggs.stages.base import Work
+from raggs.stages.canaries import make_cases
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
@@ -106,10 +107,16 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
     grading = _Grading(services.queries, judge)
     rankings = _Rankings(services, judge, _journal(store), found)
 
+    def pools() -> Iterator[tuple[str, list[MergeRecord]]]:
+        merged = groupby(store.read("merge", MergeRecord), key=lambda record: record.qid)
+        return ((qid, list(group)) for qid, group in merged)
+
     async def walk() -> int:
         beyond = 0
-        for qid, group in groupby(store.read("merge", MergeRecord), key=lambda record: record.qid):
-            pool = list(group)
+        if config.judge.canaries and judge.reads:
+            for case in make_cases(pools, services.queries, config.judge.canaries, config.judge.samples):
+                await judge.grade(case.query, case.passage, sample=case.sample)  # the others are asked for the pools
+        for qid, pool in pools():
             before = found.llm.missing
             graded = await JUDGE.pool(pool, config.judge, grading)
             if found.llm.missing > before:

@@ -141,6 +141,11 @@ class Judge(Adapter, ABC):
         return ()
 
     @property
+    def reads(self) -> bool:
+        """Whether its grades come of reading the passage, so that passages may be made up to try it."""
+        return bool(self.models)
+
+    @property
     def spares(self) -> bool:
         """Whether some of `models` may not be asked, since others spoke: what is counted of them is at most asked."""
         return False

@@ -96,6 +96,10 @@ class PanelJudge(Judge):
         return self._first or any(member.spares for member in self.members.values())
 
     @property
+    def reads(self) -> bool:
+        return any(member.reads for member in self.members.values())
+
+    @property
     def central(self) -> bool:
         return any(member.central for member in self.members.values())
 

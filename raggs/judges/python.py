@@ -43,6 +43,10 @@ class PythonJudge(Judge):
     def name(self) -> str:
         return f"python {self.config.callable}"
 
+    @property
+    def reads(self) -> bool:
+        return True
+
     def causes(self, task: Task) -> Causes:
         function = self._order if task == "order" and self._order is not None else self._grade
         found = {**self.own_causes(), **function.causes()}

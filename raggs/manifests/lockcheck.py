@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from raggs.artifacts import Frozen, artifact_file
 from raggs.hashing import hash_value
+from raggs.health import JudgeHealth
 from raggs.llm.ledger import LedgerLine
 from raggs.manifests.filecheck import Tally, artifacts_of
 from raggs.manifests.findings import MANIFEST, Finding
@@ -69,7 +70,10 @@ def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
     if lock.failed != tally.failed:
         yield _said(lock.stage, f"failed is {lock.failed}, its records have {tally.failed} failures")
     if outdated(lock) is None and lock.booked is not None:
-        found, told = tally.statistics.health(), lock.health
+        told = lock.health
+        if isinstance(told, JudgeHealth):
+            tally.statistics.probed = told.canaries  # no record tells of them
+        found = tally.statistics.health()
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]
             yield _said(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")

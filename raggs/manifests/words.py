@@ -9,7 +9,18 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from raggs.health import ECHO, Depth, Health, JudgeHealth, PairAgreement, Panel, RankHealth, Samples, grade_apart
+from raggs.health import (
+    ECHO,
+    Canaries,
+    Depth,
+    Health,
+    JudgeHealth,
+    PairAgreement,
+    Panel,
+    RankHealth,
+    Samples,
+    grade_apart,
+)
 from raggs.judges.exactness import is_exact
 from raggs.text import plural
 
@@ -69,6 +80,8 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _depth(health.depth)
         yield from _samples(health.samples)
         yield from _panel(health.panel)
+        if health.canaries is not None:
+            yield _canaries(health.canaries)
         if health.silent:
             yield Line(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
         if health.replaced:
@@ -105,6 +118,17 @@ def _samples(samples: Samples | None) -> Iterator[Line]:
     if samples is not None and samples.passages:
         agree = _agreement(samples)
         yield Line(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+
+
+def _canaries(found: Canaries) -> Line:
+    passed = found.passed
+    if not passed.total:
+        return Line("canaries: none, since this judge does not read passages")
+    missed = [
+        f"{name} {rate.count:,} of {rate.total:,}" for name, rate in found.kinds.items() if rate.count < rate.total
+    ]
+    told = f" ({', '.join(missed)})" if missed else ""
+    return Line(f"canaries: {passed.count:,} of {passed.total:,} as expected{told}")
 
 
 def _panel(panel: Panel | None) -> Iterator[Line]:

@@ -179,6 +179,7 @@ class Runner:
         watch.statistics.exact = is_exact(parts.get("judge"))
         try:
             work = Work({name: self._reader(name) for name in stage.READS}, journal, partial(self.progress, name))
+            watch.statistics.probed = stage.probe(work, config, self.services)
             records = self.execution.records(stage, work, config, self.services, self.store.folder)
             outputs = self._written(stage, records, watch)
             if journal is not None and stage.JOURNAL:

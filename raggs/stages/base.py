@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from raggs.artifacts import JournalRecord, Passage, Query, Record
 from raggs.embedders.base import Embedder
+from raggs.health import Canaries
 from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
@@ -176,6 +177,10 @@ class StageOf(ABC, Generic[C, V]):
     def failed(self, record: Record) -> bool:
         """Whether a record stands for work that could not be done; such a stage runs again next time."""
         return False
+
+    def probe(self, work: Work, config: C, services: V) -> Canaries | None:
+        """Put cases of known grade to whom the stage asks; None where that is not wanted."""
+        return None
 
     def statistics(self, config: C) -> Statistics:
         """Who reads the judge's health off the records of one run of the stage."""

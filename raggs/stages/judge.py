@@ -18,11 +18,13 @@ from pydantic import Field
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
+from raggs.health import Canaries
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
-from raggs.settings import Causes, Effort, PromptName, Settings
+from raggs.settings import Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
+from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
 from raggs.stages.ordered import run_ordered
 
@@ -48,6 +50,13 @@ class JudgeConfig(Settings):
         ge=1,
         description=f"a pool is judged from the top until this many grades in a row are {LOW} or less;"
         " null: to its end",
+    )
+    canaries: Later[float] = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="cases of known grade that the judge is also asked, as a share of its judgments and at least one of"
+        " each kind; only its health tells of them; 0: none",
     )
 
 
@@ -88,6 +97,15 @@ class JudgeStage(Stage[JudgeConfig]):
 
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
         return JudgeStatistics(config.samples, config.stop_after)
+
+    def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:
+        if not config.canaries:
+            return None
+        cases = make_cases(
+            lambda: work.by_query("merge", MergeRecord), services.queries, config.canaries, config.samples
+        )
+        judge = services.judge
+        return services.loop.run(ask_cases(judge, cases if judge.reads else ()))
 
     async def pool(
         self, pool: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices

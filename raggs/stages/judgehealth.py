@@ -71,6 +71,7 @@ class JudgeStatistics(Statistics):
             depth=None if self._stop_after is None else self._depth(self._stop_after),
             samples=self._self_consistency() if self._samples > 1 else None,
             panel=self._panel() if self._votes else None,
+            canaries=self.probed,
             replaced=self._replaced,
             silent=self._silent,
         )

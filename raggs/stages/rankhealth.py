@@ -21,10 +21,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from raggs.agreement import wilson
 from raggs.artifacts import JournalRecord, RankingRecord, Record
 from raggs.health import ECHO, RankHealth, Rate, grade_apart, rounded
-from raggs.stages.statistics import Statistics
+from raggs.stages.statistics import Statistics, rate_of
 
 Judged = tuple[Sequence[str], Sequence[str] | None]  # a batch as shown, and best first; None where the judge failed
 
@@ -80,8 +79,8 @@ class RankStatistics(Statistics):
     def health(self) -> RankHealth:
         """Over the queries so far."""
         self._end_query()
-        first, flips = _rate(self._first, self._ordered), _rate(self._flips, self._pairs)
-        cycles, invalid = _rate(self._cycles, self._triples), _rate(self._asked - self._ordered, self._asked)
+        first, flips = rate_of(self._first, self._ordered), rate_of(self._flips, self._pairs)
+        cycles, invalid = rate_of(self._cycles, self._triples), rate_of(self._asked - self._ordered, self._asked)
         fair = self._fair / self._ordered if self._ordered else math.nan
         sharpness, echo = self._sharpness.value, self._echo.value
         rated = _of_rates(first, fair, flips, cycles, invalid, sharpness)
@@ -109,12 +108,6 @@ class RankStatistics(Statistics):
             self._flips, self._pairs = self._flips + changed, self._pairs + together
         for circular in _triples(Counter(pair for _, order in answered for pair in combinations(order, 2))):
             self._cycles, self._triples = self._cycles + circular, self._triples + 1
-
-
-def _rate(count: int, total: int) -> Rate:
-    low, high = wilson(count, total)
-    rate = round(count / total, 4) if total else None
-    return Rate(rate=rate, interval=(round(low, 4), round(high, 4)), count=count, total=total)
 
 
 def _of_rates(

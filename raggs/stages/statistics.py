@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from raggs.agreement import wilson
 from raggs.artifacts import Record
-from raggs.health import Health
+from raggs.health import Canaries, Health, Rate
+
+
+def rate_of(count: int, total: int) -> Rate:
+    """So many of a total, with the interval; four digits."""
+    low, high = wilson(count, total)
+    rate = round(count / total, 4) if total else None
+    return Rate(rate=rate, interval=(round(low, 4), round(high, 4)), count=count, total=total)
 
 
 class Statistics:
     """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
 
+    probed: Canaries | None = None  # what cases of known grade told, which no record tells
     exact = False  # whether the judge answers by rule, so that nothing is to be warned of
 
     def see(self, record: Record) -> None:

@@ -1,0 +1,72 @@
+"""Canaries of a paid judge: counted beforehand, paid once, told by status, and in no golden set."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.llm_server import LLMServer
+from support.project import Project, make_project, raggs
+
+from raggs.stages.canaries import ORDER
+
+
+def truth(query: str, passage: str) -> int:
+    """Obeys whatever stands in a passage."""
+    return 5 if ORDER in passage else 1
+
+
+def expected(project: Project) -> dict[str, int]:
+    found = json.loads(raggs("run", "--config", project.config, "--dry-run", "--json").stdout)
+    return next(line for line in found["estimates"] if line["stage"] == "judge")
+
+
+def judged(project: Project) -> None:
+    done = raggs("run", "--config", project.config, "--to", "judge", "-q", "--yes")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_judge_that_obeys_is_seen_and_nothing_is_paid_twice(server: LLMServer, project: Project) -> None:
+    server.truth = truth
+    judged(project)
+    before, grades = project.manifest()["stages"]["judge"], (project.run / "judge.jsonl").read_bytes()
+    assert before["health"] is None
+    assert "canaries" not in json.dumps(before["components"]), "a run without them need not run again"
+    asked = server.count
+
+    section = project.settings()["judge"]
+    project.change(judge={**section, "canaries": 0.1})
+    count = expected(project)
+    assert (count["calls"], count["cached"]) == (6, asked)
+    judged(project)
+    lock = project.manifest()["stages"]["judge"]
+    assert server.count - asked == 6 == lock["cost"]["calls"], "the pool's own passages are not paid again"
+    assert (project.run / "judge.jsonl").read_bytes() == grades
+    found = lock["health"]["canaries"]
+    assert found["kinds"]["injected"]["count"] == 0
+    assert found["kinds"]["unrelated"]["rate"] == 1.0
+
+    told = raggs("status", project.run).stdout
+    line = next(line for line in told.splitlines() if "canaries:" in line)
+    assert "as expected" in line
+    assert "injected 0 of" in line
+    assert "what is there is as the manifest says" in raggs("audit", project.run).stderr
+
+    done = raggs("run", "--config", project.config, "--from", "judge", "--to", "judge", "--force", "-q", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert server.count == asked + 6, "their answers are kept as any"
+    assert project.manifest()["stages"]["judge"]["health"]["canaries"] == found
+
+
+@pytest.mark.parametrize("share", ["-0.1", "1.5", "much"])
+def test_a_share_that_is_none(project: Project, share: str) -> None:
+    done = raggs("run", "--config", project.config, "--set", f"judge.canaries={share}", "--dry-run")
+    assert done.returncode == 5
+    assert "judge.canaries" in done.stderr
+
+
+def test_a_judge_that_reads_nothing_has_none(tmp_path_factory: pytest.TempPathFactory) -> None:
+    project = make_project(tmp_path_factory.mktemp("labels"))
+    project.change(judge={**project.settings()["judge"], "canaries": 0.1})
+    assert raggs("run", "--config", project.config, "--to", "judge", "-q").returncode == 0
+    assert "does not read passages" in raggs("status", project.run).stdout
