@@ -20,13 +20,13 @@ from raggs.app.review import items_of, reviews_of
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
 from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
+from raggs.judges.human import PEOPLE
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Key
 from raggs.reviews.store import ReviewStore
 
 RANKS = (("1 to 10", 10), ("11 to 20", 20), ("21 to 50", 50), ("51 and below", None))
-PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 REMEDY = "read some of its passages without seeing its grades; raggs review status RUN says what there is"
 
 
@@ -119,7 +119,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     settled = held.items()
     graded = {(record.qid, record.doc_id): record for record in run.typed("judge", JudgeRecord)}
     both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
-    machine = [(item, record) for item, record in both if not record.judge.startswith(PEOPLE)]
+    machine = [(item, record) for item, record in both if not by_people(record)]
     facts = _facts(run, {item for item, _ in machine}, graded)
     cases = [
         Case(record.grade, settled[present[item]].grade, item[0], facts[item], _drawn(held, present[item]))
@@ -142,6 +142,11 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         trust=trust(whole),
         calibration=_calibrated(cases, seed),
     )
+
+
+def by_people(record: JudgeRecord) -> bool:
+    """Whether a run's grade is people's own."""
+    return record.judge == PEOPLE or record.judge.startswith(f"{PEOPLE}: ")
 
 
 def blind_only(said: Reviewed) -> Reviewed:

@@ -64,7 +64,7 @@ def test_a_run_that_people_graded_themselves_cannot_be_corrected(made: Project, 
         if path.is_file():
             (run / path.name).write_bytes(path.read_bytes())
     records = [
-        each.model_copy(update={"judge": "human ada"}) for each in read_records(run / "judge.jsonl", JudgeRecord)
+        each.model_copy(update={"judge": "human: ada"}) for each in read_records(run / "judge.jsonl", JudgeRecord)
     ]
     write_records(run / "judge.jsonl", records)
     with pytest.raises(DataError, match="people's where they spoke"):

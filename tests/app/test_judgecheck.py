@@ -82,7 +82,7 @@ def test_grades_that_are_peoples_own_are_no_witness(made: Project, tmp_path: Pat
         if path.is_file():
             (run / path.name).write_bytes(path.read_bytes())
     records = list(read_records(run / "judge.jsonl", JudgeRecord))
-    people = [record.model_copy(update={"judge": "human ada"}) for record in records[:9]]
+    people = [record.model_copy(update={"judge": "human: ada"}) for record in records[:9]]
     write_records(run / "judge.jsonl", [*people, *records[9:]])
     found = check_judge(open_run(run), tmp_path / "reviews")
     assert (found.whole.cases, found.left_out.by_people) == (count - 9, 9)
