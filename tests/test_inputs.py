@@ -12,7 +12,7 @@ import pytest
 
 from raggs.config.load import load_config
 from raggs.corpora.base import hash_source
-from raggs.corpora.folder import read_text
+from raggs.documents.base import read_text
 from raggs.errors import DataError, NotFoundError, RaggsError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples

@@ -33,9 +33,10 @@ def check(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Say how far the grades of a run's judge agree with people's, where they differ, and what they may be used for.
+    """Compare a judge's grades with people's: what are they good for?
 
-    Only grades by people who had not seen a machine's count.
+    How far they agree, where they differ, and what they may be used for. Only grades by people
+    who had not seen a machine's count.
 
     \b
     Examples:

@@ -22,6 +22,11 @@ def say_json(text: str) -> None:
     typer.echo(COMMANDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text))
 
 
+def say_secret(text: str) -> None:
+    """Print to stdout what holds a secret that is meant for whoever reads it, unmasked."""
+    typer.echo(visible(text))
+
+
 def agree(question: str, default: bool = False, err: bool = True) -> bool:
     """Ask for yes or no."""
     return typer.confirm(visible(question), default=default, err=err)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.plain import say
+from raggs.cli.plain import say, say_secret
 from raggs.cli.reviews import ReviewsFolder
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, e.g. runs/demo.")]
@@ -58,7 +58,7 @@ def serve(
     from raggs.app.serve import serve as run
 
     def tell(served: Served) -> None:
-        typer.echo(served.address)  # as it is, since the token in it is what it is for
+        say_secret(served.address)  # the token in it is what it is for
         say(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends", err=True)
 
     request = ServeRequest(runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats)
