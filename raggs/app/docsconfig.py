@@ -11,14 +11,18 @@ import os
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from raggs import askers
 from raggs.adapter import AdapterConfig
 from raggs.atomic import disk, write_atomic
 from raggs.chunking.specs import parse_spec
+from raggs.config.assign import split_key
 from raggs.config.load import load_config
-from raggs.errors import UsageError
+from raggs.config.models import RunConfig
+from raggs.config.source import parse_value, read_source
+from raggs.errors import ConfigError, RaggsError, UsageError
 from raggs.queries.base import format_of
 
 FILE = "raggs.yaml"
@@ -49,15 +53,19 @@ judge:                            # raggs run --config <this file>
 """
 
 
-def config_for(documents: Path, config: Path | None, out: Path | None, *, writes: bool = True) -> tuple[Path, bool]:
+def config_for(
+    documents: Path, config: Path | None, out: Path | None, asked: Sequence[str] = (), *, writes: bool = True
+) -> tuple[Path, bool]:
     """The configuration for a folder of documents, and whether it is new: one that lies beside the questions, or made.
 
     Args:
         out: where the questions go.
+        asked: settings, as ``key=value``, that a new one says, so that going on by it asks the same.
         writes: whether it may be made there; else in a folder that is gone with the process.
 
     Raises:
         UsageError: `config` is given too; or the file that is there is about other documents.
+        ConfigError: what is asked cannot be.
         NotFoundError: there is no such folder.
     """
     if config is not None:
@@ -72,8 +80,66 @@ def config_for(documents: Path, config: Path | None, out: Path | None, *, writes
     where = file if writes else _passing() / FILE
     with disk(where, "name another folder with --out"):
         where.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(where, _text(documents, out or QUESTIONS, where.parent if writes else None).encode())
+        text = _text(documents, out or QUESTIONS, where.parent if writes else None)
+        write_atomic(where, text.encode())
+        if asked and writes:
+            _say_what_is_asked(where, text, asked)
     return where, True
+
+
+def says_otherwise(file: Path, run: RunConfig) -> bool:
+    """Whether going on by the file alone would make other questions than those of `run`."""
+    told = load_config(file).run
+    return (told.questions, told.corpus, told.embed) != (run.questions, run.corpus, run.embed)
+
+
+def _say_what_is_asked(where: Path, text: str, asked: Sequence[str]) -> None:
+    """Put settings into a new file; it stays as it is where they cannot be put in so that it says the same."""
+    try:
+        meant = load_config(where, asked).run
+    except RaggsError:
+        where.unlink(missing_ok=True)  # or the call that mends it would find a file that says something else
+        raise
+    write_atomic(where, _with(text, read_source(where, {}).values, asked).encode())
+    try:
+        same = load_config(where).run == meant
+    except ConfigError:  # a list's entry by its name
+        same = False
+    if not same:
+        write_atomic(where, text.encode())
+
+
+def _with(text: str, values: dict[str, object], asked: Sequence[str]) -> str:
+    """The file's text with sections that say what is asked, their comments kept; each in few lines."""
+    for setting in asked:
+        key, _, value = setting.partition("=")
+        *above, last = split_key(key.strip())
+        level = values
+        for step in above:
+            found = level.setdefault(step, {})
+            level = found if isinstance(found, dict) else {}
+        level[last] = parse_value(value)
+    blocks = text.rstrip("\n").split("\n\n")
+    for section in dict.fromkeys(split_key(setting.partition("=")[0].strip())[0] for setting in asked):
+        own = next((block for block in blocks if block.startswith(f"{section}:")), f"{section}:")
+        comment = "#" + own.partition("\n")[0].partition("#")[2] if "#" in own.partition("\n")[0] else ""
+        held = values[section]
+        inner = held if isinstance(held, dict) else {}
+        lines = [f"  {_flow(key)}: {_flow(each)}" for key, each in inner.items()]
+        head = f"{section}:" if lines else f"{section}: {_flow(held)}"
+        new = "\n".join([f"{head:<33} {comment}".rstrip(), *lines])
+        blocks = [new if block == own else block for block in blocks] if own in blocks else [*blocks, new]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _flow(value: object) -> str:
+    """On one line, as YAML reads it; names stand bare, and a dollar is no variable."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_flow(key)}: {_flow(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    plain = isinstance(value, str) and re.fullmatch(r"[a-z_]+", value) and parse_value(value) == value
+    return str(value) if plain else json.dumps(value, ensure_ascii=False).replace("$", "$$")
 
 
 def _passing() -> Path:
@@ -109,7 +175,7 @@ def _text(documents: Path, out: Path, beside: Path | None) -> str:
     folder = documents.resolve() if beside is None else Path(os.path.relpath(documents, beside))
     return TEMPLATE.format(
         name=json.dumps(name, ensure_ascii=False),
-        documents=json.dumps(folder.as_posix(), ensure_ascii=False),
+        documents=_flow(folder.as_posix()),
         format=format_of(out),
-        questions=json.dumps(out.name, ensure_ascii=False),
+        questions=_flow(out.name),
     )

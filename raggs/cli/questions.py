@@ -77,7 +77,7 @@ def make(
       raggs questions make --config raggs.yaml --max-usd 2
     """
     from raggs.app.addresses import permit
-    from raggs.app.docsconfig import config_for
+    from raggs.app.docsconfig import config_for, says_otherwise
     from raggs.app.questions import open_questions, output_of
     from raggs.app.run import forecast
     from raggs.cli import render
@@ -89,11 +89,11 @@ def make(
     from raggs.pipeline.plan import Selection
     from raggs.questions import QUESTIONS
 
-    written = False
+    written, wanted = False, (*(overrides or ()), *_settings(n, asker))
     if documents is not None:
-        config, written = config_for(documents, config, out, writes=not dry_run)
+        config, written = config_for(documents, config, out, wanted, writes=not dry_run)
     config = meant(None, config, "raggs.yaml", "name a folder of documents: raggs questions docs")
-    settings = (*(overrides or ()), *_settings(n, asker, max_usd, max_calls))
+    settings = (*wanted, *_caps(max_usd, max_calls))
     loaded = load_config(config, settings)
     target = output_of(loaded.run, out)
     permit(loaded.run, () if dry_run else QUESTIONS.order, approver(yes, quiet))
@@ -108,18 +108,26 @@ def make(
         say_json(made_json(made))
     elif not quiet:
         _tell(made, asked, loaded, config if written else None)
+        if not written and documents is not None and says_otherwise(config, loaded.run):
+            kept = ", ".join(setting.replace("=", ": ", 1) for setting in wanted)
+            say(f"note: {config} says otherwise, so going on by it makes other questions; put there: {kept}")
     if made.stopped is not None:
         raise made.stopped
     if not made.kept:
         raise PartialError("no question is left", where=made.run.folder, remedy="see why: filter.jsonl, ask.jsonl")
 
 
-def _settings(n: int | None, asker: str | None, max_usd: float | None, max_calls: int | None) -> list[str]:
-    """The flags as settings."""
+def _caps(max_usd: float | None, max_calls: int | None) -> list[str]:
+    """What this call may spend, as settings."""
+    caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
+    return [f"{name}={value}" for name, value in caps.items() if value is not None]
+
+
+def _settings(n: int | None, asker: str | None) -> list[str]:
+    """What is asked, as settings."""
     from raggs.app.docsconfig import asker_setting
 
-    caps = {"questions.sample.n": n, "budget.max_usd": max_usd, "budget.max_calls": max_calls}
-    found = [f"{name}={value}" for name, value in caps.items() if value is not None]
+    found = [] if n is None else [f"questions.sample.n={n}"]
     return found if asker is None else [*found, f"questions.ask.asker={asker_setting(asker)}"]
 
 

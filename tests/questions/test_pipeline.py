@@ -180,11 +180,38 @@ def test_a_configuration_that_was_made_is_gone_on_with(tmp_path: Path, monkeypat
     raggs("questions", "docs", "--n", 4, "--out", "set/questions.csv")
     written = (tmp_path / "set" / "raggs.yaml").read_text()
     assert 'path: "../docs"' in written and "type: csv" in written
-    (tmp_path / "set" / "raggs.yaml").write_text(written.replace("n: 100", "n: 5"))
+    (tmp_path / "set" / "raggs.yaml").write_text(written.replace("n: 4", "n: 5"))
     shown = raggs("questions", "docs", "--out", "set/questions.csv")
     assert " of 5 kept" in shown and "configuration:" not in shown
     make_documents(tmp_path / "other")
     assert "its corpus is not other" in refused("questions", "other", "--out", "set/questions.csv")
+
+
+def test_a_configuration_that_is_made_says_what_was_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Going on by the file alone does nothing again and throws nothing away."""
+    monkeypatch.chdir(tmp_path)
+    make_documents(tmp_path / "docs")
+    words = ("--set", 'questions.sample.personas=["a ${USER} $$ #1", "no"]', "--set", "questions.filter.excerpt=0")
+    refused("questions", "docs", "-n", 10**9, code=5)
+    assert not (tmp_path / "raggs.yaml").exists()  # nothing is left of what could not be asked
+    raggs("questions", "docs", "-n", 12, "--asker", "extractive", *words, "--max-usd", 3)
+    written, questions = (tmp_path / "raggs.yaml").read_text(), (tmp_path / "questions.jsonl").read_bytes()
+    assert "sample: {n: 12, personas:" in written and "# raggs questions --config" in written
+    again = raggs("questions", "--config", "raggs.yaml")
+    assert "sample unchanged" in again and "filter unchanged" in again and "says otherwise" not in again
+    assert (tmp_path / "questions.jsonl").read_bytes() == questions
+    assert "#   max_usd: 1" in written  # what a call may spend is its own
+
+
+def test_settings_that_no_file_can_say_so_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that lies there is not rewritten, and a list's entry has no key of its own."""
+    monkeypatch.chdir(tmp_path)
+    make_documents(tmp_path / "docs")
+    raggs("questions", "docs", "-n", 4, "--set", "retrieve.retrievers.bm25.k=7", "--set", "questions.filter.excerpt=0")
+    assert "n: 100" in (tmp_path / "raggs.yaml").read_text()
+    more = ("-n", 5, "--set", "questions.filter.excerpt=0")
+    assert "raggs.yaml says otherwise" in raggs("questions", "docs", *more)
+    assert "put there: questions.filter.excerpt: 0, questions.sample.n: 5" in raggs("questions", "docs", *more)
 
 
 def test_where_nothing_is_left_nothing_is_written(tmp_path: Path) -> None:
