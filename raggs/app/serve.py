@@ -16,6 +16,7 @@ from raggs.app.review import reviewer, reviews_of
 from raggs.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.manifests.opened import open_run
 from raggs.prompts import load_prompt
+from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import USUAL, rubric_of
 from raggs.reviewing.session import Session, SessionSettings
@@ -122,21 +123,22 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     from raggs.reviewing.server import About, make_app
 
     runs = [open_run(folder) for folder in request.runs]
-    pool = open_pool(runs)
+    pool = whole = open_pool(runs)
     if request.plan is not None:
         pool = pool.planned_by(read_plan(request.plan))
     elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
     folder = reviews_of(runs[0].folder, request.folder)
     settings = SessionSettings(request.seed, request.overlap, request.repeats, USUAL)
-    session = Session(pool, ReviewStore(folder), settings)
+    store = ReviewStore(folder)
+    session, ordering = Session(pool, store, settings), Ordering(whole, store, kept_of(runs), request.seed)
     about = About(
         rubric=rubric_of(load_prompt(USUAL, "grade")),
         title=", ".join(run.manifest.name for run in runs),
         who=None if request.who is None else reviewer(request.who),
     )
     questions = len({item.question for item in pool.items})
-    return make_app(session, about, token), (folder, len(pool.items), questions)
+    return make_app(session, ordering, about, token), (folder, len(pool.items), questions)
 
 
 def offered(served: Served) -> str:

@@ -25,6 +25,7 @@ from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding
 from raggs.reviewing.gate import Gate, refused
 from raggs.reviewing.leases import Holder
+from raggs.reviewing.ordering import AT_ONCE, Ordering
 from raggs.reviewing.session import Session
 from raggs.reviews.models import HEX, MOST_NOTE, Name
 
@@ -68,8 +69,17 @@ class SettleRequest(Who):
     note: str = Field("", max_length=MOST_NOTE)
 
 
+class OrderRequest(Who):
+    """Passages from best to worst, in groups of equals."""
+
+    shown: tuple[ItemId, ...] = Field(min_length=2, max_length=AT_ONCE)
+    order: tuple[tuple[ItemId, ...], ...] = Field(min_length=1, max_length=AT_ONCE)
+    note: str = Field("", max_length=MOST_NOTE)
+    seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
+
+
 class ReopenRequest(Who):
-    """Take a decision back."""
+    """Take a decision, or an order, back."""
 
     line: str = Field(max_length=40)
 
@@ -97,7 +107,7 @@ class About(Frozen):
     who: str | None = None
 
 
-def make_app(session: Session, about: About, token: str) -> Gate:
+def make_app(session: Session, ordering: Ordering, about: About, token: str) -> Gate:
     """The page as an ASGI application, behind its gate."""
     told = about.model_dump_json().encode()
 
@@ -125,6 +135,13 @@ def make_app(session: Session, about: About, token: str) -> Gate:
             lambda asked: deciding.settle(asked.who, asked.item, asked.grade, asked.note),
         ),
         _post("/api/reopen", ReopenRequest, lambda asked: deciding.reopen(asked.who, asked.line)),
+        _post("/api/order/next", Who, lambda asked: ordering.upcoming(asked.who)),
+        _post(
+            "/api/order",
+            OrderRequest,
+            lambda asked: ordering.note(asked.who, asked.shown, asked.order, asked.note, asked.seconds),
+        ),
+        _post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
         _post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.read())),
         _post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
     ]

@@ -276,3 +276,23 @@ def test_people_who_differ_are_settled(browser: Any, tmp_path: Path, width: int)
         cy.page.reload()
         sync_api.expect(cy.page.locator("h1:visible")).to_have_text("Agreement")
         assert cy.complaints == []
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_five_in_order_by_keys_and_by_touch(browser: Any, tmp_path: Path, width: int) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 10)
+    with serving(run) as (address, _):
+        ada = Reviewer(browser, address, "ada", viewport={"width": width, "height": 844})
+        ada.page.get_by_role("button", name="Order").click()
+        sync_api.expect(ada.page.locator(".card")).to_have_count(5)
+        ada.press("3", "1", "=", "2", "4", "u", "4")
+        ada.page.locator("#place-5").click()
+        ada.look(f"order-{width}")
+        ada.page.get_by_role("button", name="Send").click()
+        sync_api.expect(ada.page.locator("#view")).to_contain_text("1 done, 1 left")
+        (line,) = lines(tmp_path / "reviews")
+        assert line.places == (1, 1, 0, 2, 3)
+        assert line.seconds > 0
+        ada.press("u")
+        sync_api.expect(ada.page.locator("#view")).to_contain_text("0 done, 2 left")
+        assert ada.complaints == []

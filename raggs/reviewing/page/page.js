@@ -299,6 +299,7 @@ document.addEventListener("keydown", (event) => {
     return;
   }
   const digit = /^(?:Digit|Numpad)([1-5])$/.exec(event.code); // also where digits need Shift
+  if (event.key === "Enter" && event.target.matches("button:not(.card button)")) return;
   if (page.view !== "grade") {
     const act = page.keys && (digit ? () => page.keys.digit?.(Number(digit[1])) : page.keys[event.key]);
     if (act) { event.preventDefault(); act(); }

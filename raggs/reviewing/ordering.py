@@ -1,0 +1,131 @@
+"""Five passages of a question to be put in order, equals allowed: batch after batch of what a run would rank.
+
+Each batch is shown in an order of the reviewer's own. What a reviewer has put in order already is not asked again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from datetime import UTC, datetime
+
+from pydantic import ValidationError
+
+from raggs.artifacts import Frozen, PruneRecord
+from raggs.errors import NotFoundError, UsageError
+from raggs.manifests.opened import OpenedRun
+from raggs.reviewing.pool import Item, Pool
+from raggs.reviewing.session import ItemView, view_of
+from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.models import HEX, OrderReview, Withdrawal
+from raggs.reviews.store import ReviewStore
+from raggs.seeds import generator
+from raggs.text import clean_unicode
+
+AT_ONCE = 5
+Batch = tuple[int, ...]  # numbers of items
+
+
+class Asked(Frozen):
+    """Passages to be put in order, none where all is done; how far one is; and the line that was just noted."""
+
+    line: str | None
+    views: tuple[ItemView, ...]
+    done: int
+    left: int
+
+
+def kept_of(runs: Sequence[OpenedRun]) -> set[tuple[str, str]]:
+    """Query id and passage id of what runs rank; nothing where none has come so far."""
+    done = (run for run in runs if run.file("prune").is_file())
+    return {(record.qid, record.doc_id) for run in done for record in run.typed("prune", PruneRecord) if record.kept}
+
+
+class Ordering:
+    """Batches of a pool.
+
+    Args:
+        kept: query id and passage id of what is put in order; empty: all of the pool.
+    """
+
+    def __init__(self, pool: Pool, store: ReviewStore, kept: Collection[tuple[str, str]], seed: int) -> None:
+        self._pool, self._store, self._seed = pool, store, seed
+        rows: dict[int, dict[str, int]] = {}
+        for number, item in enumerate(pool.items):
+            if not kept or (item.qid, item.doc_id) in kept:
+                rows.setdefault(item.question, {}).setdefault(item.doc_id, number)
+        self._batches = [batch for question, row in rows.items() for batch in self._cut(question, [*row.values()])]
+
+    def _cut(self, question: int, row: Sequence[int]) -> Iterator[Batch]:
+        shuffled = generator(self._seed, "review", "batches", self._pool.questions[question]).permutation(row).tolist()
+        for start in range(0, len(shuffled), AT_ONCE):
+            if len(shuffled) - start > 1:
+                yield tuple(shuffled[start : start + AT_ONCE])
+
+    def upcoming(self, who: str, line: str | None = None) -> Asked:
+        """What a reviewer is to put in order next."""
+        held = fold(self._store.read())
+        order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
+        left = [self._batches[place] for place in order if not self._done(held, who, self._batches[place])]
+        first = left[0] if left else ()
+        shown = generator(self._seed, "review", "shown", who, first).permutation(first).tolist() if first else []
+        views = tuple(view_of(self._pool, int(number)) for number in shown)
+        return Asked(line=line, views=views, done=len(order) - len(left), left=len(left))
+
+    def note(
+        self, who: str, shown: Sequence[str], order: Sequence[Sequence[str]], note: str, seconds: float | None
+    ) -> Asked:
+        """Note an order: groups of equals, best first. One that is sent twice is noted once.
+
+        Raises:
+            UsageError: it does not hold each passage that was shown once, or they are not of one question.
+            NotFoundError: there is no such passage.
+            ProviderError: the disk refuses; nothing is noted.
+        """
+        items = {each: self._item(each) for each in shown}
+        if len({item.question for item in items.values()}) != 1 or not {each for row in order for each in row} <= {
+            *items
+        }:
+            raise UsageError("an order is of the passages that were shown, all of one question")
+        first = next(iter(items.values()))
+        try:
+            review = OrderReview(
+                who=who,
+                at=datetime.now(UTC),
+                qid=first.qid,
+                query=first.key[0],
+                shown=tuple(items[each].doc_id for each in shown),
+                passages=tuple(items[each].key[1] for each in shown),
+                order=tuple(tuple(items[each].doc_id for each in row) for row in order),
+                note=clean_unicode(note),
+                seconds=seconds,
+            )
+        except ValidationError as error:
+            raise UsageError("an order holds each passage that was shown once") from error
+        before = fold(self._store.read()).orders.get((review.query, frozenset(review.passages)), {}).get(who)
+        if before is not None and (before.order, before.seconds) == (review.order, review.seconds):
+            return self.upcoming(who, before.id)
+        self._store.append(review)
+        return self.upcoming(who, review.id)
+
+    def undo(self, who: str, line: str) -> Asked:
+        """Take one's own order back.
+
+        Raises:
+            UsageError: it does not hold, or is another's.
+        """
+        rows = fold(self._store.read()).orders.values()
+        found = next((row[who] for row in rows if who in row and row[who].id == line), None)
+        if found is None:
+            raise UsageError("there is nothing to take back")
+        self._store.append(Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=line))
+        return self.upcoming(who)
+
+    def _item(self, each: str) -> Item:
+        number = self._pool.numbers.get((each[:HEX], each[HEX:]))
+        if number is None:
+            raise NotFoundError("there is no such passage here; load the page again")
+        return self._pool.items[number]
+
+    def _done(self, held: Reviewed, who: str, batch: Batch) -> bool:
+        items = [self._pool.items[number] for number in batch]
+        return who in held.orders.get((items[0].key[0], frozenset(item.key[1] for item in items)), {})
