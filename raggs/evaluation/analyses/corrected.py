@@ -188,7 +188,7 @@ def _parts(
         if unlikely(each):
             raise DataError(
                 f"what people graded at random of {name} does not fit the chances that are noted with it",
-                remedy="finish the random part, or draw it from the pool that these systems return",
+                remedy="finish the random part, over the pool of these systems; those of two plans do not add up",
             )
         yield Finding(name, _part(measure, None, each, confidence))
     for name, other in _pairs(list(totals), baseline):

@@ -169,3 +169,12 @@ def _page(report: Report) -> Document:
 
 def _said(report: Report) -> str:
     return "\n".join(sentence for section in _page(report).sections for sentence in section.sentences)
+
+
+def test_the_draws_of_two_plans_do_not_add_up_and_are_refused() -> None:
+    rng = generator(2, "second plan")
+    open_ = [(qid, doc) for qid in QIDS for doc in TRUTH[qid] if (qid, doc) not in DRAWN]
+    second = {(qid, doc): DrawnLabel(TRUTH[qid][doc], CHANCE) for qid, doc in open_ if rng.random() < CHANCE}
+    with pytest.raises(DataError, match="does not fit the chances") as caught:
+        reported({**DRAWN, **second})
+    assert "two plans" in str(caught.value)
