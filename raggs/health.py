@@ -13,6 +13,7 @@ from pydantic import Field
 
 from raggs.artifacts import Frozen
 
+PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
 
 
@@ -84,6 +85,10 @@ class JudgeHealth(Frozen):
     panel: Panel | None = None
     canaries: Canaries | None = None
     silent: int = Field(0, ge=0, description="passages on which the judge abstained")
+    sources: Mapping[str, int] = Field(
+        default_factory=dict,
+        description="where people gave some: by who gave them, how many grades",
+    )
     replaced: int = Field(0, ge=0, description="judgments in whose words U+FFFD stands for what is no character")
 
 
@@ -103,6 +108,17 @@ class RankHealth(Frozen):
 
 
 Health = JudgeHealth | RankHealth
+
+
+def source_of(judge: str) -> str:
+    """Who gave a grade, people as one: `human` of "human: ada, bo", else the judge."""
+    return PEOPLE if judge == PEOPLE or judge.startswith(f"{PEOPLE}: ") else judge
+
+
+def sources_words(sources: Mapping[str, int]) -> str:
+    """Who gave how many grades, people first: "312 by people, 4,200 by litellm openai/x"."""
+    ordered = sorted(sources.items(), key=lambda item: (item[0] != PEOPLE, item[0]))
+    return ", ".join(f"{count:,} by {'people' if who == PEOPLE else who}" for who, count in ordered)
 
 
 def grade_apart(sharpness: float) -> float:

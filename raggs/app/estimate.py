@@ -208,7 +208,8 @@ def _judge(known: _Known, tokens: int) -> Iterator[Estimate]:
     found = known.rehearsed
     if found is None:
         pool, exact = _pool_size(known)
-        calls, exact = pool * config.samples, exact and config.stop_after is None and not config.canaries
+        certain = config.stop_after is None and not config.canaries and not services.judge.spares
+        calls, exact = pool * config.samples, exact and certain
         calls += planned(config.canaries, calls) if services.judge.reads else 0
         lines = _bounds(known, "judge", calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
     else:
@@ -218,9 +219,11 @@ def _judge(known: _Known, tokens: int) -> Iterator[Estimate]:
 
 def _counted(known: _Known, found: Rehearsed) -> Iterator[Estimate]:
     """The judge stage's lines, where each question is known; a walk may end before its last one."""
-    for model in known.services.judge.models:
+    judge = known.services.judge
+    sure = not judge.spares or len(judge.models) == 1  # of several, later ones are asked only where earlier ones fail
+    for model in judge.models:
         asked = found.llm.asked(model, "grade")
-        exact = known.services.config.judge.stop_after is None or not asked.missing
+        exact = (sure and known.services.config.judge.stop_after is None) or not asked.missing
         yield _line(known, "judge", "grade", model, (asked.missing, asked.tokens), asked.known, exact)
 
 

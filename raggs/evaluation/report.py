@@ -13,6 +13,7 @@ from raggs.evaluation.strangers import doubt_of, harmless_note
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
+from raggs.health import sources_words
 from raggs.metrics.evaluate import Evaluation
 from raggs.metrics.stats import Interval
 from raggs.text import plural
@@ -50,7 +51,7 @@ def _scores(study: Study, systems: Sequence[System]) -> Report:
         seed=scoring.seed,
         label_uncertainty=False,
         systems=parts,
-        notes=tuple(note for part in parts for note in _notes(part, study)),
+        notes=(*_sources(study), *(note for part in parts for note in _notes(part, study))),
         warnings=(*_edits(study, systems), *filter(None, (doubt_of(study, part.name) for part in parts))),
         per_query={name: _per_query(values) for name, values in study.values.items()},
     )
@@ -94,6 +95,11 @@ def score_part(interval: Interval) -> ScorePart:
 def _edits(study: Study, systems: Sequence[System]) -> list[str]:
     """Each once, for the systems of a run share its files."""
     return list(dict.fromkeys(chain(study.judgments.edits, *(system.edits for system in systems))))
+
+
+def _sources(study: Study) -> Iterator[str]:
+    if sources := study.judgments.sources:
+        yield f"grades: {sources_words(sources)}"
 
 
 def _notes(part: SystemPart, study: Study) -> Iterator[str]:

@@ -21,8 +21,8 @@ class JsonlExporter(Exporter):
 
     `golden.jsonl` is sorted by query id and rank and holds in each line the query, the passage, its grade (1 to 5) and
     gain (0 to 4). `confidence` is the probability that the passage truly stands above the next one of the full order;
-    `score` is the ranker's own. `judgments.jsonl` holds every graded passage, `queries.jsonl` the questions with all
-    that came with them.
+    `score` is the ranker's own. `judgments.jsonl` holds every graded passage and who graded it, `queries.jsonl` the
+    questions with all that came with them.
     """
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
@@ -81,4 +81,5 @@ def _judgments(golden: GoldenSet) -> Iterator[dict[str, object]]:
         for graded in query.grades:
             if graded.grade is not None:
                 gain = GAIN.written(graded.grade)
-                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, "gain": gain}
+                who = {"judge": graded.judge} if graded.judge else {}
+                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, "gain": gain, **who}

@@ -10,7 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import not_
 from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from raggs.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
 
@@ -76,7 +79,8 @@ class GoldenQuery:
 class Provenance(Frozen):
     """Whence the grades of a run are and how they were made, as the sidecars of exports say it.
 
-    Of the corpus a hash of its content is given, of what was retrieved from it the sha256 of its lists.
+    Of the corpus a hash of its content is given, of what was retrieved from it the sha256 of its lists. `sources`: if
+    people gave some, by who gave them, how many grades.
     """
 
     run: str
@@ -89,6 +93,7 @@ class Provenance(Frozen):
     depth: object
     corpus: str | None = None
     retrieved: str | None = None
+    sources: Mapping[str, int] = Field(default_factory=dict, exclude_if=not_)
 
 
 class GoldenSet(ABC):

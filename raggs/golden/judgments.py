@@ -24,6 +24,7 @@ class Judgments:
         doubt: of each of them; None where nothing is known.
         origin: what is known of whence the judged passages are.
         edits: sentences on files that are not what their run wrote.
+        sources: where people gave grades, by who gave them, how many; near-duplicates left out.
         facets: groups of near-duplicates: by passage, the representative of its group.
     """
 
@@ -33,6 +34,7 @@ class Judgments:
     facets: Mapping[str, str] = field(default_factory=dict)
     origin: Origin = UNKNOWN
     edits: tuple[str, ...] = ()
+    sources: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from raggs.manifests.models import RunManifest
     from raggs.manifests.opened import OpenedRun
 
+LASTING = {"judge": "; raggs review set RUN QID DOC GRADE gives a grade that lasts"}  # for who changed it by hand
 SHOWN = 12  # digits of a hash
 
 
@@ -71,5 +72,5 @@ def edited(run: OpenedRun, *artifacts: str) -> Iterator[str]:
             hashes = f"sha256 {str(found)[:SHOWN]}, the manifest says {stated.sha256[:SHOWN]}"
             yield (
                 f"{run.store.path(artifact)} is not what its stage wrote ({hashes}): edited by hand, or the stage was "
-                "cut short; it is taken as it stands"
+                f"cut short; it is taken as it stands{LASTING.get(artifact, '')}"
             )

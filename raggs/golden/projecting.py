@@ -77,7 +77,7 @@ class Projection:
         golden, found = self.judged.golden, self.projected
         docs = IdColumn.of(self.cut.ids[row] for row in found.passage.tolist())
         qrels = Qrels(golden.qrels.qids, found.query, found.grade, docs, golden.qrels.scale)
-        return Judgments(golden.source, qrels, origin=self.origin, edits=golden.edits)
+        return Judgments(golden.source, qrels, origin=self.origin, edits=golden.edits, sources=golden.sources)
 
     @cached_property
     def projected(self) -> Projected:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
 from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import edited, origin_of
+from raggs.health import PEOPLE, source_of
 from raggs.manifests.opened import OpenedRun
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.uncertainty import Doubt
@@ -32,7 +34,15 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
     rows = [(qid, doc_id) for qid in qrels.qids for doc_id in labels[qid]]
     doubt, origin = _doubt(rows, graded, ranked), origin_of(run.manifest)
-    return Judgments(str(run.folder), qrels, doubt, facets, origin, tuple(edited(run, "judge", "rank")))
+    return Judgments(
+        str(run.folder), qrels, doubt, facets, origin, tuple(edited(run, "judge", "rank")), _sources(graded)
+    )
+
+
+def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
+    """Who gave how many grades, where people gave some."""
+    found = Counter(source_of(record.judge) for record in graded if record.duplicate_of is None)
+    return found if PEOPLE in found else {}
 
 
 def _doubt(rows: list[tuple[str, str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:

@@ -183,7 +183,8 @@ def _provenance(run: OpenedRun) -> Provenance:
     stages = run.manifest.stages
     judge, rank = stages.get("judge"), stages.get("rank")
     origin = origin_of(run.manifest)
-    depth = judge.health.depth if judge and isinstance(judge.health, JudgeHealth) else None
+    health = judge.health if judge and isinstance(judge.health, JudgeHealth) else JudgeHealth()
+    depth = health.depth
     return Provenance(
         run=run.manifest.name,
         raggs=run.manifest.raggs,
@@ -195,4 +196,5 @@ def _provenance(run: OpenedRun) -> Provenance:
         depth=depth.model_dump() if depth else None,
         corpus=origin.corpus,
         retrieved=origin.retrieved,
+        sources=health.sources,
     )

@@ -17,6 +17,7 @@ from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
 from raggs.hashing import hash_value
+from raggs.health import PEOPLE
 from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.reviews.folding import Reviewed, Settled, fold
 from raggs.reviews.models import GradeReview, Key, OrderReview, key_of, passage_digest, question_digest
@@ -24,7 +25,6 @@ from raggs.reviews.store import ReviewStore
 from raggs.settings import AnchoredPath, Causes, Effort
 from raggs.text import plural
 
-PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 NOBODY, UNSURE, UNDECIDED = "nobody has reviewed it", "nobody could tell", "people differ, and nobody has decided"
 NO_ORDER = "nobody has ordered these passages"
 OTHERS: Mapping[Task, tuple[str, ...]] = {"grade": ("sharpness",), "order": ("conflicts",)}  # do not matter for it

@@ -20,6 +20,7 @@ from raggs.health import (
     RankHealth,
     Samples,
     grade_apart,
+    sources_words,
 )
 from raggs.judges.exactness import is_exact
 from raggs.text import plural
@@ -82,6 +83,8 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _panel(health.panel)
         if health.canaries is not None:
             yield _canaries(health.canaries)
+        if health.sources:
+            yield Line(f"grades: {sources_words(health.sources)}")
         if health.silent:
             yield Line(f"judge: nobody spoke on {plural(health.silent, 'passage')}; they have no grade")
         if health.replaced:

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
-from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded
+from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
 from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
 
@@ -29,6 +29,7 @@ class JudgeStatistics(Statistics):
     def __init__(self, samples: int, stop_after: int | None) -> None:
         self._samples, self._stop_after = samples, stop_after
         self._asked = self._skipped = self._silent = self._replaced = 0
+        self._sources: Counter[str] = Counter()
         self._stopped: set[str] = set()
         self._unanimous = self._repeated = 0
         self._repeats: Pairs = Counter()
@@ -47,6 +48,8 @@ class JudgeStatistics(Statistics):
                 self._silent += 1
             return
         self._asked += 1
+        if record.grade is not None:
+            self._sources[source_of(record.judge)] += 1
         self._replaced += any(REPLACED in said for said in (record.reason, record.error or "", record.raw or ""))
         self._compare_samples([grade for grade in record.grades if grade is not None])
         self._compare_members(record.votes)
@@ -74,6 +77,7 @@ class JudgeStatistics(Statistics):
             canaries=self.probed,
             replaced=self._replaced,
             silent=self._silent,
+            sources=dict(sorted(self._sources.items())) if PEOPLE in self._sources else {},
         )
         return None if found == JudgeHealth() else found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from support.people import grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
-from raggs.artifacts import JournalRecord, JudgeRecord, RankingRecord, RankRecord
+from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, RankingRecord, RankRecord
 from raggs.jsonl import read_records
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}
@@ -50,6 +51,52 @@ def test_people_decide_where_they_spoke_and_the_audit_is_clean(project: Project)
     assert {record.judge for record in records if record.rank > 1} == {"qrels qrels.txt"}
     audit = raggs("audit", project.run)
     assert audit.returncode == 0, audit.stdout + audit.stderr
+
+
+def test_status_exports_and_evaluations_say_how_many_grades_are_by_people(project: Project, tmp_path: Path) -> None:
+    done = raggs("run", "--config", project.config)
+    others = sum(record.duplicate_of is None for record in grades(project)) - 3
+    told = f"3 by people, {others:,} by qrels qrels.txt"
+    assert f"grades: {told}" in done.stdout + done.stderr
+    assert told in raggs("status", project.run).stdout
+    for form, sidecar in (("trec", "qrels.txt.meta.json"), ("jsonl", "golden.jsonl.meta.json")):
+        out = tmp_path / form
+        assert raggs("export", project.run, "--format", form, "--out", out).returncode == 0
+        provenance = json.loads((out / sidecar).read_text())["provenance"]
+        assert provenance["sources"] == {"human": 3, "qrels qrels.txt": others}
+    lines = [json.loads(line) for line in (tmp_path / "jsonl" / "judgments.jsonl").read_text().splitlines()]
+    assert {line["judge"] for line in lines} == {"human: ada", "qrels qrels.txt"}
+    shown = raggs("eval", "-g", project.run, "-r", project.run)
+    assert f"grades: {told}" in shown.stdout
+    exported = raggs("eval", "-g", tmp_path / "jsonl", "-r", project.run)
+    assert exported.returncode == 0, exported.stderr
+
+
+def test_a_dry_run_counts_calls_only_where_people_are_silent(project: Project) -> None:
+    model = {"type": "litellm", "model": "openai/gpt-4o-mini"}
+    project.change(judge={"judge": {**FIRST, "judges": [{"type": "human"}, model]}})
+    raw = raggs("run", "--config", project.config, "--dry-run", "--json")
+    assert raw.returncode == 0, raw.stderr
+    pooled = sum(record.duplicate_of is None for record in read_records(project.run / "merge.jsonl", MergeRecord))
+    [line] = [each for each in json.loads(raw.stdout)["estimates"] if each["stage"] == "judge"]
+    assert (line["calls"], line["exact"]) == (pooled - 3, True)
+
+
+def test_where_no_person_spoke_nothing_is_said_of_sources(project: Project, tmp_path: Path) -> None:
+    (project.folder / "reviews" / "reviews.jsonl").unlink()
+    done = raggs("run", "--config", project.config)
+    assert "by people" not in done.stdout + done.stderr
+    assert raggs("export", project.run, "--format", "trec", "--out", tmp_path / "out").returncode == 0
+    assert "sources" not in (tmp_path / "out" / "qrels.txt.meta.json").read_text()
+
+
+def test_who_edits_a_grade_by_hand_is_told_what_lasts(project: Project) -> None:
+    raggs("run", "--config", project.config, "-q")
+    with (project.run / "judge.jsonl").open("a") as file:
+        file.write("\n")
+    assert "raggs review set RUN QID DOC GRADE gives a grade that lasts" in raggs(
+        "eval", "-g", project.run, "-r", project.run
+    ).stdout.replace("\n", " ")
 
 
 def test_a_review_added_afterwards_runs_judge_to_rank_again_and_one_of_other_questions_does_not(
