@@ -49,6 +49,7 @@ COMMANDS: dict[str, str | Group] = {
     "review": Group(
         "People's word on passages: give it, and see where it stands.",
         {
+            "plan": "planning:plan",
             "serve": "serving:serve",
             "set": "reviews:set_",
             "status": "reviews:status",

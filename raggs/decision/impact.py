@@ -1,9 +1,9 @@
 """Which passages a person should read so that the verdicts, one system above another, become sure soonest.
 
-A verdict is open as far as people's labels could turn it. What a passage may turn is the square of what its label
-moves the difference of two systems by, over the variance that all unread labels leave it, times the probability of that
-label; summed over the verdicts by how open each is. The best for their seconds are taken a block at a time, and what
-is open is looked at again after each: a verdict that is settled draws no more reading.
+A verdict is open as far as all labels by people would turn what the labels say as they stand. What a passage may turn
+is how far its label moves the difference of two systems, over the standard error that all unread labels leave it, times
+the probability of that label; summed over the verdicts by how open each is. The best for their seconds are taken
+a block at a time, and what is open is looked at again after each: a verdict that is settled draws no more reading.
 
 Labels are taken to be wrong independently, and effects to add up; both are approximations, which a new plan after
 some reading makes good.
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from raggs.arrays import Flags, Floats, Ints
 
@@ -30,13 +30,13 @@ class Outlook:
 
     Attributes:
         turned: shape (measures, systems, systems), the probability that all labels by people would turn the verdict
-            of the labels that are expected now; 0.5 at most.
-        sure: how many verdicts are at most 5 % from that, or are expected to be.
-        verdicts: how many there are.
+            of the labels as they stand, or are expected to stand.
+        sure: shape (measures,), of how many verdicts that is at most 5 %, or is expected to be.
+        verdicts: how many there are of each measure.
     """
 
     turned: Floats
-    sure: float
+    sure: Floats
     verdicts: int
 
 
@@ -57,15 +57,20 @@ class Impact:
     queries: int
 
     @cached_property
-    def expected(self) -> Floats:
-        """Shape (measures, systems, systems): the differences of means that all labels by people are expected to give.
+    def differences(self) -> Floats:
+        """Shape (measures, systems, systems): the first system's mean less the second's, as the labels stand."""
+        return _differences(self.now.T)
 
-        The first system's less the second's.
-        """
-        moved = np.einsum("pg,pgsm->sm", self.beliefs, self.effects) / self.queries
-        means = (self.now + moved).T
-        found: Floats = means[:, :, None] - means[:, None, :]
+    @cached_property
+    def expected(self) -> Floats:
+        """Shape (measures, systems, systems): the same by the labels that people are expected to give."""
+        found: Floats = self.differences + self.moved()
         return found
+
+    def moved(self, items: Flags | Ints | None = None) -> Floats:
+        """Shape (measures, systems, systems): how people's labels of some items, or of all, are expected to move it."""
+        chosen = slice(None) if items is None else items
+        return _differences(np.einsum("pg,pgsm->ms", self.beliefs[chosen], self.effects[chosen]) / self.queries)
 
     def variance(self, items: Flags | Ints | None = None) -> Floats:
         """Shape (measures, systems, systems): of the differences, by the labels of some items, or of all."""
@@ -77,33 +82,51 @@ class Impact:
         found: Floats = np.maximum(spread, 0.0) / self.queries**2
         return found
 
-    def worth(self, left: Floats) -> Floats:
+    def worth(self, left: Floats, stands: Floats) -> Floats:
         """Shape (items,): what reading an item does for all verdicts.
 
         Args:
             left: shape (measures, systems, systems), the variance that unread labels leave.
+            stands: the same shape, the differences as the labels stand.
         """
-        weights = _openness(self.expected, left)
-        # Sums over pairs of squared differences are quadratic forms of one Laplacian a measure.
-        laplacian = np.einsum("ms,st->mst", weights.sum(axis=2), np.eye(weights.shape[1])) - weights
-        moved = np.einsum("pgsm,mst->pgtm", self.effects, laplacian, optimize=True)
-        found: Floats = np.einsum("pg,pgtm,pgtm->p", self.beliefs, moved, self.effects, optimize=True)
-        return np.maximum(found, 0.0) / self.queries**2
+        weights = self._weights(left, stands)
+        found = np.zeros(len(self.beliefs))
+        for measure, one, other in zip(*np.nonzero(weights), strict=True):
+            moved = np.abs(self.effects[:, :, one, measure] - self.effects[:, :, other, measure])
+            found += weights[measure, one, other] * np.einsum("pg,pg->p", self.beliefs, moved)
+        return found / self.queries
+
+    def _weights(self, left: Floats, stands: Floats) -> Floats:
+        """Shape (measures, systems, systems): how open each verdict is, over its standard error; each pair once."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(left > 0, _turned(stands, self.expected, left) / np.sqrt(left), 0.0)
+        return np.triu(found, 1)
+
+    def pulls(self, items: Ints) -> Ints:
+        """Shape (items chosen, 3): measure, system and system of the verdict that each of some items does most for."""
+        weights = self._weights(self.variance(), self.differences)
+        found = np.empty((len(items), 3), dtype=np.int64)
+        for row, item in enumerate(items.tolist()):
+            effects = self.effects[item].transpose(0, 2, 1)
+            moved = effects[:, :, :, None] - effects[:, :, None, :]
+            gain = weights * np.einsum("g,gmst->mst", self.beliefs[item], np.abs(moved))
+            found[row] = np.unravel_index(int(gain.argmax()), gain.shape)
+        return found
 
     def outlook(self, read: Flags | Ints | None = None) -> Outlook:
         """How sure verdicts are now, or are expected to be once some items are read."""
         total = self.variance()
         gone = np.zeros_like(total) if read is None else np.minimum(self.variance(read), total)
+        stands = self.differences if read is None else self.differences + self.moved(read)
         left = total - gone
-        turned = _turned(self.expected, total if read is None else left)
         upper = np.triu_indices(total.shape[1], 1)
-        needed = _quantile(SURE) * np.sqrt(left)
+        needed = ndtri(SURE) * np.sqrt(left)
         # Reading moves the expected difference by a normal deviate whose variance is what it takes away.
         with np.errstate(divide="ignore", invalid="ignore"):
             above = ndtr((self.expected - needed) / np.sqrt(gone)) + ndtr((-self.expected - needed) / np.sqrt(gone))
-        sure = np.where(gone > 0, np.minimum(above, 1.0), np.abs(self.expected) >= needed)
+        sure = np.where(gone > 0, np.minimum(above, 1.0), np.sign(stands) * self.expected >= needed)
         pairs = sure[:, upper[0], upper[1]]
-        return Outlook(turned, float(pairs.sum()), pairs.size)
+        return Outlook(_turned(stands, self.expected, left), pairs.sum(axis=1).astype(np.float64), pairs.shape[1])
 
 
 @dataclass(frozen=True)
@@ -130,9 +153,10 @@ def choose(impact: Impact, seconds: Floats, budget: float, taken: Ints, blocks: 
     free = np.ones(len(seconds), dtype=bool)
     free[taken] = False
     left = np.maximum(impact.variance() - impact.variance(~free), 0.0)
+    stands = impact.differences + impact.moved(~free)
     step, rest = budget / blocks, budget
     while rest > 0 and free.any():
-        worth = np.where(free, impact.worth(left), 0.0)
+        worth = np.where(free, impact.worth(left, stands), 0.0)
         rate = worth / seconds
         order = np.argsort(-rate, kind="stable")
         order = order[(worth[order] > 0) & (seconds[order] <= rest)]
@@ -144,21 +168,19 @@ def choose(impact: Impact, seconds: Floats, budget: float, taken: Ints, blocks: 
         free[block] = False
         rest -= float(seconds[block].sum())
         left = np.maximum(left - impact.variance(block), 0.0)
+        stands = stands + impact.moved(block)
 
 
-def _openness(expected: Floats, left: Floats) -> Floats:
-    """Shape (measures, systems, systems): how open each verdict is, over its variance; each pair stands twice."""
+def _differences(means: Floats) -> Floats:
+    """Shape (measures, systems, systems), of means of shape (measures, systems)."""
+    found: Floats = means[:, :, None] - means[:, None, :]
+    return found
+
+
+def _turned(stands: Floats, expected: Floats, left: Floats) -> Floats:
+    """The probability that the true difference lies on the other side of 0 than the one that stands."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(left > 0, _turned(expected, left) / left, 0.0)
-
-
-def _turned(expected: Floats, left: Floats) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        distance = np.abs(expected) / np.sqrt(left)
-    return np.where(left > 0, ndtr(-np.nan_to_num(distance, posinf=np.inf)), 0.0)
-
-
-def _quantile(probability: float) -> float:
-    from scipy.special import ndtri
-
-    return float(ndtri(probability))
+        distance = np.sign(stands) * expected / np.sqrt(left)
+    certain = np.where(np.sign(stands) * expected < 0, 1.0, 0.0)
+    found: Floats = np.where(left > 0, ndtr(-np.nan_to_num(distance)), certain)
+    return found
