@@ -5,6 +5,7 @@ Its questions copy the words of the text, which flatters lexical search; whoever
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from raggs.adapter import AdapterConfig
@@ -14,6 +15,7 @@ from raggs.seeds import derive_seed
 if TYPE_CHECKING:
     from raggs.asking.extractive import Extracted
 
+RULE = re.compile(r"^([^\w\s])\1{2,}\s+")  # above a title of reStructuredText, which Markdown takes for words of it
 NOTHING = "no rule finds anything more to ask about"
 
 
@@ -40,7 +42,10 @@ class ExtractiveAsker(Asker):
         from raggs.chunkers.outline import Outline
 
         text = assignment.windows[0]
-        sections = [Section(*each) for each in Outline(text).sections()]
+        sections = [
+            Section(tuple(RULE.sub("", each) for each in path), start, end)
+            for path, start, end in Outline(text).sections()
+        ]
         fresh = [
             each for each in extract(text, sections, assignment.language) if each.question not in assignment.earlier
         ]

@@ -31,3 +31,12 @@ def test_every_excerpt_stands_in_the_window_and_no_question_comes_twice() -> Non
 def test_a_window_without_anything_to_ask_about_is_told() -> None:
     for text in ("", "...", "1 2 3\n", "| a | b |\n|---|---|\n| 1 | 2 |\n"):
         assert asked(text).error == NOTHING
+
+
+def test_a_rule_above_a_title_is_no_word_of_it() -> None:
+    """reStructuredText draws a line above a title as well."""
+    text = "====\nLoom\n====\n\nIt weaves.\n\nWarp\n----\n\nThreads under tension run lengthwise here.\n"
+    earlier: list[str] = []
+    while (found := asked(text, *earlier).text) is not None:
+        earlier.append(found)
+    assert any("Loom" in each for each in earlier) and not any("=" in each for each in earlier), earlier
