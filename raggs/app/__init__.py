@@ -3,5 +3,5 @@
 The command line, Python programs and pages call nothing else.
 
 Imports: sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, questions, stages,
-workshop, adapters, chunkers, embedders, rerankers, tools, libraries, llm, leaves.
+workshop, adapters, chunkers, embedders, rerankers, tools, libraries, llm, health, leaves.
 """
