@@ -16,6 +16,7 @@ from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.again import Asked
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
+from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json
@@ -149,6 +150,7 @@ def run_json(result: RunResult) -> str:
             "run": str(result.store.folder),
             "ran": {name: [str(reason) for reason in reasons] for name, reasons in result.ran.items()},
             "failed": result.failed,
+            "gate": fallen(result.manifest),
             "seconds": round(result.seconds, 3),
             "stages": {name: lock.model_dump(mode="json") for name, lock in result.manifest.stages.items()},
         }
@@ -253,6 +255,8 @@ def status(found: Status, as_json: bool) -> None:
     console = open_console()
     console.print(_standing(found))
     _trust(console, manifest.stages)
+    if below := "; ".join(fallen(manifest)):
+        console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)
     asked = Asked(found.config or Path(manifest.config_file or "CONFIG"), found.overrides)
     if manifest.pipeline != GOLDEN.name:
         asked = replace(asked, verb=manifest.pipeline)

@@ -90,6 +90,7 @@ def run(
     from raggs.cli.again import Asked
     from raggs.config.load import load_config
     from raggs.errors import UsageError
+    from raggs.manifests.gate import FALLEN, fallen
     from raggs.pipeline.plan import select
     from raggs.stages import GOLDEN
 
@@ -120,6 +121,9 @@ def run(
         render.run_summary(result, asked, show)
     if result.failed:
         say(f"raggs: finished in part: {render.failures(result)}", err=True)
+    if below := "; ".join(fallen(result.manifest)):
+        say(f"raggs: {FALLEN}: {below}", err=True)
+    if result.failed or below:
         raise typer.Exit(IN_PART)
 
 

@@ -91,6 +91,7 @@ class Provenance(Frozen):
     rank: Mapping[str, object]
     failed: int
     depth: object
+    gate: tuple[str, ...] = Field((), exclude_if=not_, description="how the judge falls below what was asked of it")
     corpus: str | None = None
     retrieved: str | None = None
     sources: Mapping[str, int] = Field(default_factory=dict, exclude_if=not_)

@@ -12,6 +12,7 @@ from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import edited, origin_of
 from raggs.health import PEOPLE, source_of
+from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.opened import OpenedRun
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.uncertainty import Doubt
@@ -34,9 +35,9 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
     rows = [(qid, doc_id) for qid in qrels.qids for doc_id in labels[qid]]
     doubt, origin = _doubt(rows, graded, ranked), origin_of(run.manifest)
-    return Judgments(
-        str(run.folder), qrels, doubt, facets, origin, tuple(edited(run, "judge", "rank")), _sources(graded)
-    )
+    below = [f"{run.folder}: {FALLEN}: {said}" for said in ["; ".join(fallen(run.manifest))] if said]
+    notes = (*edited(run, "judge", "rank"), *below)
+    return Judgments(str(run.folder), qrels, doubt, facets, origin, notes, _sources(graded))
 
 
 def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:

@@ -17,6 +17,7 @@ from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded, Provenance,
 from raggs.golden.origin import origin_of
 from raggs.health import JudgeHealth
 from raggs.jsontypes import as_object
+from raggs.manifests.gate import fallen
 from raggs.manifests.opened import OpenedRun
 from raggs.queries.made import MADE, made_notes
 from raggs.stages import GOLDEN
@@ -194,6 +195,7 @@ def _provenance(run: OpenedRun) -> Provenance:
         rank=dict(rank.params) if rank else {},
         failed=sum(lock.failed for lock in stages.values()),
         depth=depth.model_dump() if depth else None,
+        gate=fallen(run.manifest),
         corpus=origin.corpus,
         retrieved=origin.retrieved,
         sources=health.sources,

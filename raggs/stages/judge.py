@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
@@ -31,6 +31,16 @@ from raggs.stages.ordered import run_ordered
 LOW = 2  # grades up to here say that the pool runs dry
 
 JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
+
+
+class JudgeGate(Settings):
+    """What the judge of a run must be like; a run whose judge is not ends with exit code 7. No limit: null."""
+
+    canaries: float | None = Field(None, ge=0, le=1, description="least share of the canaries that is as expected")
+    flips: float | None = Field(
+        None, ge=0, le=1, description="most of the pairs that may change places when they are shown again"
+    )
+    position_bias: float | None = Field(None, ge=0, description="most that a place may be worth, in grades")
 
 
 class JudgeConfig(Settings):
@@ -58,6 +68,13 @@ class JudgeConfig(Settings):
         description="cases of known grade that the judge is also asked, as a share of its judgments and at least one of"
         " each kind; only its health tells of them; 0: none",
     )
+    gate: Effort[JudgeGate] = JudgeGate()
+
+    @model_validator(mode="after")
+    def _canaries_for_the_gate(self) -> Self:
+        if self.gate.canaries is not None and not self.canaries:
+            raise ValueError("gate.canaries is set, and no canaries are asked: set canaries, for example to 0.02")
+        return self
 
 
 class JudgeStage(Stage[JudgeConfig]):

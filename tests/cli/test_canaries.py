@@ -70,3 +70,34 @@ def test_a_judge_that_reads_nothing_has_none(tmp_path_factory: pytest.TempPathFa
     project.change(judge={**project.settings()["judge"], "canaries": 0.1})
     assert raggs("run", "--config", project.config, "--to", "judge", "-q").returncode == 0
     assert "does not read passages" in raggs("status", project.run).stdout
+
+
+def test_a_judge_below_its_gate_ends_the_run_with_7_and_everybody_says_so(server: LLMServer, project: Project) -> None:
+    server.truth = truth
+    section = {**project.settings()["judge"], "canaries": 0.1}
+    project.change(judge={**section, "gate": {"canaries": 0.95, "position_bias": 5}})
+    done = raggs("run", "--config", project.config, "-q", "--yes")
+    assert done.returncode == 7
+    said = "the judge falls below its gate"
+    assert said in done.stderr
+    assert "of the canaries are as expected, at least 95% are to be" in done.stderr
+    assert "position bias" not in done.stderr, "what holds is not named"
+    assert said in raggs("status", project.run).stdout
+    exported = raggs("export", project.run, "--format", "trec", "--out", project.folder / "out")
+    assert exported.returncode == 0, exported.stderr
+    meta = json.loads((project.folder / "out" / "qrels.txt.meta.json").read_text())
+    assert "canaries" in meta["provenance"]["gate"][0]
+    scored = raggs("eval", "--golden", project.run, "--run", project.run)
+    assert said in " ".join((scored.stdout + scored.stderr).split())
+    asked = server.count
+    project.change(judge={**section, "gate": {"canaries": 0.1}})
+    assert raggs("run", "--config", project.config, "-q", "--yes").returncode == 0, "a limit is no cause to run again"
+    assert server.count == asked
+    assert said not in raggs("status", project.run).stdout
+
+
+def test_a_gate_without_canaries_is_told_before_anything_is_paid(server: LLMServer, project: Project) -> None:
+    done = raggs("run", "--config", project.config, "--set", "judge.gate.canaries=0.95", "-q", "--yes")
+    assert done.returncode == 5
+    assert "no canaries are asked" in done.stderr
+    assert server.count == 0

@@ -1,0 +1,55 @@
+"""Whether a run's judge is as good as the run asked for: `judge.gate` against the health in the locks.
+
+Read off the manifest alone, so that status, exports and evaluations say the same. What could not be looked at has
+failed: a gate is never passed over. A judge that answers by rule has no errors to be held to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from raggs.health import JudgeHealth, RankHealth
+from raggs.jsontypes import as_object
+from raggs.judges.exactness import is_exact
+from raggs.manifests.models import RunManifest
+
+FALLEN = "the judge falls below its gate"
+
+
+def fallen(manifest: RunManifest) -> tuple[str, ...]:
+    """A clause for each figure of the judge that is beyond its limit; none of stages that have not run."""
+    section = as_object(manifest.config.get("judge"))
+    limits = {
+        name: float(limit) for name, limit in as_object(section.get("gate")).items() if isinstance(limit, int | float)
+    }
+    found = (*_judge(manifest, limits), *_rank(manifest, limits)) if limits else ()
+    return tuple(found)
+
+
+def _judge(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
+    lock, least = manifest.stages.get("judge"), limits.get("canaries")
+    if lock is None or least is None or is_exact(lock.components.get("judge")):
+        return
+    asked = lock.health.canaries if isinstance(lock.health, JudgeHealth) else None
+    rate = None if asked is None else asked.passed.rate
+    if rate is None:
+        yield "no canary was asked, though a share of them is to be as expected"
+    elif rate < least:
+        yield f"{rate:.0%} of the canaries are as expected, at least {least:.0%} are to be"
+
+
+def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
+    lock = manifest.stages.get("rank")
+    if lock is None or not isinstance(lock.health, RankHealth) or is_exact(lock.components.get("judge")):
+        return
+    flips, bias = lock.health.flips.rate, lock.health.position_bias
+    if (most := limits.get("flips")) is not None:
+        if flips is None:
+            yield "no pair was shown twice, so that flips are not known"
+        elif flips > most:
+            yield f"{flips:.0%} of the pairs flip, at most {most:.0%} are to"
+    if (most := limits.get("position_bias")) is not None:
+        if bias is None:
+            yield "the engine does not estimate the position bias"
+        elif abs(bias) > most:
+            yield f"the position bias is {abs(bias):.2f} grades, at most {most:g} it is to be"

@@ -1,0 +1,54 @@
+"""Limits on a judge against the health in the locks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from raggs.health import Canaries, JudgeHealth, RankHealth
+from raggs.manifests.gate import fallen
+from raggs.manifests.models import RunManifest, StageLock
+from raggs.stages.statistics import rate_of
+
+
+def manifest(gate: dict[str, float], judge: str = "litellm", **ranked: Any) -> RunManifest:
+    """A run whose judge graded 18 of 20 canaries as expected and flips 3 of 20 pairs."""
+    nothing = rate_of(0, 0)
+    rates = {"first": nothing, "cycles": nothing, "invalid": nothing, "flips": rate_of(3, 20)}
+    health = RankHealth(**{**rates, "fair_first": None, "position_bias": -0.4, **ranked})
+    asked = JudgeHealth(canaries=Canaries(passed=rate_of(18, 20), kinds={}))
+    causes = {"judge": {"type": judge}}
+    stages = {
+        "judge": StageLock.model_construct(stage="judge", components=causes, health=asked),
+        "rank": StageLock.model_construct(stage="rank", components=causes, health=health),
+    }
+    return RunManifest.model_construct(config={"judge": {"gate": gate}}, stages=stages)
+
+
+@pytest.mark.parametrize(
+    ("gate", "said"),
+    [
+        ({}, ()),
+        ({"canaries": 0.9, "flips": 0.15, "position_bias": 0.4}, ()),
+        ({"canaries": 0.95}, ("90% of the canaries are as expected, at least 95% are to be",)),
+        ({"flips": 0.1}, ("15% of the pairs flip, at most 10% are to",)),
+        ({"position_bias": 0.3}, ("the position bias is 0.40 grades, at most 0.3 it is to be",)),
+    ],
+)
+def test_each_figure_beyond_its_limit_is_named(gate: dict[str, float], said: tuple[str, ...]) -> None:
+    assert fallen(manifest(gate)) == said
+
+
+def test_what_could_not_be_looked_at_has_failed() -> None:
+    gate = {"flips": 1.0, "position_bias": 9.0}
+    found = fallen(manifest(gate, flips=rate_of(0, 0), position_bias=None))
+    assert len(found) == 2
+
+
+def test_a_stage_that_has_not_run_and_a_judge_by_rule_are_held_to_nothing() -> None:
+    gate = {"canaries": 1.0, "flips": 0.0, "position_bias": 0.0}
+    whole = manifest(gate)
+    assert len(fallen(whole)) == 3
+    assert len(fallen(whole.model_copy(update={"stages": {"judge": whole.stages["judge"]}}))) == 1
+    assert fallen(manifest(gate, judge="reference")) == ()
