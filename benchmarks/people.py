@@ -1,6 +1,7 @@
-"""What people's reading buys: scores corrected for what a judge gets wrong.
+"""What people's reading buys: scores corrected for what a judge gets wrong, and verdicts sure soonest.
 
     python benchmarks/people.py coverage FOLDER [--worlds 1000]
+    python benchmarks/people.py impact FOLDER [--worlds 20]
 
 FOLDER holds a labelled collection: corpus.jsonl, queries.jsonl, qrels.trec. The tables are in results/people.md.
 """
@@ -11,8 +12,12 @@ import sys
 from collections.abc import Callable, Sequence
 
 import people_coverage
+import people_impact
 
-SECTIONS: dict[str, Callable[[Sequence[str]], None]] = {"coverage": people_coverage.main}
+SECTIONS: dict[str, Callable[[Sequence[str]], None]] = {
+    "coverage": people_coverage.main,
+    "impact": people_impact.main,
+}
 
 
 def main() -> None:

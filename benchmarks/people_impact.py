@@ -1,0 +1,223 @@
+"""How much must people read until the order of eight systems is the one that all labels by people give?
+
+A pool holds the best 10 of each system, and people's labels are those of the collection; passages without one are not
+relevant. A simulated judge is off by one grade on a quarter of its answers. Each strategy says what to read next; a
+person reads it, and their label takes the judge's place. Counted is what is read until the order by nDCG@10 is the
+true one and stays it to the end. Worlds differ in the questions, 75 of all, and in the judge's errors; every number
+comes from names by the seed.
+
+    random        any passage
+    uncertainty   where the judge's grade is least sure (entropy), by all that was read so far
+    impact        raggs review plan, made anew after each block of reading, its random tenth counted
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from projection import systems
+
+from raggs.arrays import Floats, Ints
+from raggs.decision.beliefs import Heard, believe
+from raggs.decision.drawing import draw
+from raggs.decision.impact import Impact, choose
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.flips import flip_effects
+from raggs.metrics.hits import Hits, find_hits
+from raggs.metrics.names import parse_measures
+from raggs.seeds import generator
+from raggs.trec import read_qrels
+
+POOL, GRADES, QUESTIONS = 10, 5, 75
+MEASURES = parse_measures(["ndcg@10"])
+LOOK = 20  # read between two looks at the order
+FIRST, GROWTH = 60, 1.5  # read until the next plan, and how much longer each time
+LATE = 0.4  # of all passages: no more plans from there on
+RANDOM_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The pool of eight systems with people's labels, and where each system put them."""
+
+    qrels: Qrels
+    hits: tuple[Hits, ...]
+
+    def relabelled(self, grade: Ints) -> list[Hits]:
+        from dataclasses import replace
+
+        qrels = self.qrels.relabelled(grade + 1)
+        return [replace(each, qrels=qrels) for each in self.hits]
+
+    def means(self, grade: Ints) -> Floats:
+        """Shape (systems, measures)."""
+        held = self.relabelled(grade)
+        return np.array([[np.nan_to_num(each.values(hits)).mean() for each in MEASURES] for hits in held])
+
+    def order(self, grade: Ints) -> tuple[int, ...]:
+        return tuple(np.argsort(-self.means(grade)[:, 0], kind="stable").tolist())
+
+
+@dataclass(frozen=True)
+class World:
+    """A judge's answers on the pool, grades from 0."""
+
+    collection: Collection
+    truth: Ints
+    heard: Heard
+    seed: int
+
+    @property
+    def machine(self) -> Ints:
+        return self.heard.grade
+
+
+Strategy = Callable[[World, Ints, Ints, Ints], Ints]  # world, read, drawn at random among them, how many -> what next
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """People's labels of the pools by question, and what eight systems return."""
+
+    labels: dict[str, dict[str, int]]
+    runs: dict[str, Run]
+
+    def some(self, seed: int) -> Collection:
+        """A part of the questions, drawn at random."""
+        chosen = generator(seed, "questions").permutation(sorted(self.labels))[:QUESTIONS]
+        qrels = Qrels.of({qid: self.labels[qid] for qid in chosen.tolist()}, Scale.of(1, GRADES))
+        return Collection(qrels, tuple(find_hits(qrels, run) for run in self.runs.values()))
+
+
+def labelled(folder: Path) -> Labelled:
+    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").open()]
+    asked = [json.loads(line) for line in (folder / "queries.jsonl").open()]
+    ids = [each.get("_id") or each.get("doc_id") or each["id"] for each in corpus]
+    qids = [each.get("_id") or each.get("qid") or each["id"] for each in asked]
+    runs = dict(systems([each["text"] for each in asked], [f"{e.get('title', '')} {e['text']}" for e in corpus]))
+    known = {(label.qid, label.doc_id): label.grade for label in read_qrels(folder / "qrels.trec")}
+    labels: dict[str, dict[str, int]] = {}
+    for run in runs.values():
+        place = np.arange(len(run.query)) - np.searchsorted(run.query, run.query)
+        docs = run.docs.take(np.arange(len(run.docs))).tolist()
+        for row in np.flatnonzero(place < POOL).tolist():
+            query, doc = int(run.query[row]), docs[row].decode()
+            labels.setdefault(f"q{query:03d}", {})[doc] = known.get((qids[query], ids[int(doc)]), 1)
+    return Labelled(labels, runs)
+
+
+def world_of(collection: Collection, seed: int, answers: int, noise: float, lean: float) -> World:
+    """A judge that slips by one grade; upwards with probability `lean`."""
+    truth, draw = collection.qrels.grade - 1, generator(seed, "judge", answers, noise, lean)
+    shape = len(truth), answers
+    step = np.where(draw.random(shape) < lean, 1, -1) * (draw.random(shape) < noise)
+    said = np.clip(truth[:, None] + step, 0, GRADES - 1)
+    voices = np.stack([(said == grade).sum(axis=1) for grade in range(GRADES)], axis=1)
+    median = np.sort(said, axis=1)[:, (answers - 1) // 2]
+    return World(collection, truth, Heard(median, voices, np.zeros(len(truth))), seed)
+
+
+def unread(world: World, read: Ints) -> Ints:
+    left = np.ones(len(world.truth), dtype=bool)
+    left[read] = False
+    return np.flatnonzero(left)
+
+
+def at_random(world: World, read: Ints, _: Ints, count: int) -> Ints:
+    return generator(world.seed, "random", len(read)).permutation(unread(world, read))[:count]
+
+
+def by_entropy(world: World, read: Ints, _: Ints, count: int) -> Ints:
+    beliefs = believe(world.heard, read, world.truth[read])
+    left = generator(world.seed, "entropy", len(read)).permutation(unread(world, read))
+    entropy = -(beliefs[left] * np.log(np.maximum(beliefs[left], 1e-12))).sum(axis=1)
+    return left[np.argsort(-entropy, kind="stable")][:count]
+
+
+def by_impact(share: float = RANDOM_SHARE, make: Callable[..., Impact] = Impact) -> Strategy:
+    def next_(world: World, read: Ints, drawn: Ints, count: int) -> Ints:
+        beliefs = believe(world.heard, drawn, world.truth[drawn])
+        left = unread(world, read)
+        grade = world.machine.copy()
+        grade[read] = world.truth[read]
+        item = np.full(len(grade), -1)
+        item[left] = np.arange(len(left))
+        effects = flip_effects(world.collection.relabelled(grade), MEASURES, item)
+        impact = make(world.collection.means(grade), effects, beliefs[left], len(world.collection.qrels.qids))
+        some = lot(world, read, round(share * count))
+        best = [pick.item for pick in choose(impact, np.ones(len(left)), count - len(some), some)]
+        rest = generator(world.seed, "rest", len(read)).permutation(np.setdiff1d(np.arange(len(left)), [*some, *best]))
+        return left[mixed(some, np.array([*best, *rest[: count - len(some) - len(best)]], dtype=np.int64))]
+
+    return next_
+
+
+def lot(world: World, read: Ints, count: int) -> Ints:
+    left = unread(world, read)
+    heard = world.heard
+    return draw(heard.kind[left] * GRADES + heard.grade[left], count, world.seed * 100_003 + len(read)).items
+
+
+def mixed(some: Ints, others: Ints) -> Ints:
+    """Both, the first spread evenly."""
+    place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (some, others)])
+    return np.concatenate([some, others])[np.argsort(place, kind="stable")].astype(np.int64)
+
+
+def needed(world: World, strategy: Strategy, share: float) -> tuple[int, int]:
+    """How many are read until the order is the true one and stays it, and until it is first."""
+    goal, grade = world.collection.order(world.truth), world.machine.copy()
+    read, drawn, block = np.empty(0, np.int64), np.empty(0, np.int64), FIRST
+    wrong, first = 0 if world.collection.order(grade) == goal else 1, None
+    while len(read) < len(grade):
+        chosen = strategy(world, read, drawn, block)
+        for start in range(0, len(chosen), LOOK):
+            part = chosen[start : start + LOOK]
+            grade[part] = world.truth[part]
+            if world.collection.order(grade) != goal:
+                wrong = len(read) + start + len(part)
+            elif first is None:
+                first = len(read) + start + len(part)
+        if share:
+            drawn = np.concatenate([drawn, unread(world, read)[lot(world, read, round(share * block))]])
+        read = np.concatenate([read, chosen])
+        block = int(block * GROWTH) if len(read) < len(grade) * LATE else len(grade)
+    return wrong + LOOK if wrong else 0, first or 0
+
+
+def told(values: Sequence[int]) -> str:
+    found = np.array(values, dtype=float)
+    return f"{found.mean():,.0f} ± {found.std(ddof=1) / np.sqrt(len(found)):,.0f}"
+
+
+def rows(collection: Labelled, worlds: int, names: Sequence[str]) -> Iterator[str]:
+    judges = {"one answer": (1, 0.25, 0.5), "three answers": (3, 0.25, 0.5)}
+    for judge, settings in judges.items():
+        for name in names:
+            found = [
+                needed(world_of(collection.some(seed), seed, *settings), *STRATEGIES[name]) for seed in range(worlds)
+            ]
+            stay, first = zip(*found, strict=True)
+            yield f"| {judge} | {name} | {told(stay)} | {told(first)} | {np.median(stay):,.0f} |"
+
+
+STRATEGIES: dict[str, tuple[Strategy, float]] = {
+    "random": (at_random, 0.0),
+    "uncertainty": (by_entropy, 0.0),
+    "impact": (by_impact(), RANDOM_SHARE),
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--worlds", type=int, default=20)
+    parser.add_argument("--strategies", nargs="*", default=list(STRATEGIES))
+    options = parser.parse_args(arguments)
+    for row in rows(labelled(options.folder), options.worlds, options.strategies):
+        print(row, flush=True)
