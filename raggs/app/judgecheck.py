@@ -20,7 +20,7 @@ from raggs.app.review import items_of, reviews_of
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
 from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
-from raggs.health import PEOPLE
+from raggs.judges.human import PEOPLE
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Key

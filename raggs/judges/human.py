@@ -17,7 +17,7 @@ from raggs.adapter import AdapterConfig
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
 from raggs.hashing import hash_value
-from raggs.health import PEOPLE
+from raggs.health import PEOPLE as PEOPLE
 from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.reviews.folding import Reviewed, Settled, fold
 from raggs.reviews.models import GradeReview, Key, OrderReview, key_of, passage_digest, question_digest
