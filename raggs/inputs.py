@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import os
 import stat
 import zlib
@@ -124,3 +125,27 @@ def read_lines(path: Path, most: int = MOST_LINE) -> Iterator[bytes]:
                 yield text
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise unreadable(error, path) from error
+
+
+def table_rows(text: str, path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV text that hold more than white space, each with the number of its first line, from 1.
+
+    A row may span lines (a quoted line break), and a cell may be as long as the text.
+
+    Raises:
+        DataError: it is not valid CSV; names `path` and the line.
+    """
+    import csv  # late: not every run reads a table
+
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    line, usual = 1, csv.field_size_limit()  # the limit is everybody's, and others rely on it
+    csv.field_size_limit(max(usual, len(text)))
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                yield line, row
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"not valid CSV ({error})", where=path, line=line, remedy="check the quotes") from error
+    finally:
+        csv.field_size_limit(usual)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import os
 import socket
@@ -17,7 +18,7 @@ from raggs.errors import DataError, NotFoundError, RaggsError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples
 from raggs.hashing import hash_file
-from raggs.inputs import read_lines, read_whole, regular_file
+from raggs.inputs import read_lines, read_whole, regular_file, table_rows
 from raggs.jsonl import raw_lines, read_objects
 from raggs.llm.guard import stored_key
 from raggs.queries.base import read_text as read_questions
@@ -149,3 +150,13 @@ def test_too_few_handles_are_no_fault_of_the_file(tmp_path: Path, monkeypatch: p
         with pytest.raises(RaggsError, match="too many files are open — raise the limit") as caught:
             read(tmp_path)
         assert caught.value.exit_code == 6
+
+
+def test_a_long_cell_in_one_table_leaves_the_limit_of_others_alone(tmp_path: Path) -> None:
+    usual, long = csv.field_size_limit(), "x" * 200_000
+    assert list(table_rows(f"a,b\n\n1,{long}\n", tmp_path / "t.csv")) == [(1, ["a", "b"]), (3, ["1", long])]
+    assert csv.field_size_limit() == usual
+    with pytest.raises(DataError, match="not valid CSV") as caught:
+        list(table_rows('a\n"b', tmp_path / "t.csv"))
+    assert caught.value.line == 2
+    assert csv.field_size_limit() == usual

@@ -7,8 +7,6 @@ cell is no value. Without a column of ids, each question gets one that is made o
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -17,6 +15,7 @@ from pydantic import Field
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import DataError
+from raggs.inputs import table_rows
 from raggs.jsonl import decode_json
 from raggs.queries.base import QueryReader, read_text
 from raggs.queries.fields import ALIASES, query_of
@@ -51,23 +50,10 @@ class CsvQueries(QueryReader):
         Raises:
             DataError: the table is not valid CSV, or a row does not fit its header.
         """
-        # A row may span lines (a quoted line break), so its number is that of its first line.
-        content = read_text(self.config.path)
-        csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # a question may have many references
-        text = io.StringIO(content, newline="")
-        reader = csv.reader(text, delimiter=self.config.delimiter, strict=True)
-        line = 1
-        try:
-            header = self._header(next(reader, []))
-            line = reader.line_num + 1
-            for row in reader:
-                if any(cell.strip() for cell in row):
-                    yield line, query_of(self._cells(header, row, line), self.config.path, line)
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise DataError(
-                f"not valid CSV ({error})", where=self.config.path, line=line, remedy="check the quotes"
-            ) from error
+        rows = table_rows(read_text(self.config.path), self.config.path, self.config.delimiter)
+        header = self._header(next(rows, (1, []))[1])
+        for line, row in rows:
+            yield line, query_of(self._cells(header, row, line), self.config.path, line)
 
     def _header(self, row: list[str]) -> list[str]:
         """The names of the columns.

@@ -8,8 +8,6 @@ guard, and that is all.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -20,7 +18,7 @@ from uuid import NAMESPACE_URL, uuid5
 from pydantic import ValidationError
 
 from raggs.errors import DataError, UsageError
-from raggs.inputs import read_whole
+from raggs.inputs import read_whole, table_rows
 from raggs.jsonl import DECODER, TOO_DEEP, first_fault, read_objects
 from raggs.reviews.models import Review, ReviewLine
 from raggs.text import of_spreadsheet_cell
@@ -81,23 +79,14 @@ def _text(path: Path) -> str:
 
 
 def _of_table(path: Path) -> Iterator[Row]:
-    content = _text(path)
-    csv.field_size_limit(max(csv.field_size_limit(), len(content)))
-    reader = csv.reader(io.StringIO(content, newline=""), strict=True)
-    line = 1
-    try:
-        header = [name.strip() for name in next(reader, [])]
-        _check_header(header, path)
-        line = reader.line_num + 1
-        for cells in reader:
-            if any(cell.strip() for cell in cells):
-                if len(cells) != len(header):
-                    said = f"{len(cells)} columns, the header has {len(header)}"
-                    raise DataError(said, where=path, line=line, remedy="quote texts that hold a comma")
-                yield Row(path, line, dict(zip(header, map(of_spreadsheet_cell, cells), strict=True)))
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"not valid CSV ({error})", where=path, line=line, remedy="check the quotes") from error
+    rows = table_rows(_text(path), path)
+    header = [name.strip() for name in next(rows, (1, []))[1]]
+    _check_header(header, path)
+    for line, cells in rows:
+        if len(cells) != len(header):
+            said = f"{len(cells)} columns, the header has {len(header)}"
+            raise DataError(said, where=path, line=line, remedy="quote texts that hold a comma")
+        yield Row(path, line, dict(zip(header, map(of_spreadsheet_cell, cells), strict=True)))
 
 
 def _check_header(header: list[str], path: Path) -> None:

@@ -116,7 +116,7 @@ def test_an_index_is_not_loaded_into_itself(tmp_path: Path, place: dict[str, Any
 
 
 def test_a_load_that_is_killed_again_and_again_ends_whole(tmp_path: Path, place: dict[str, Any]) -> None:
-    project = searched(tmp_path, {**place, "batch": 1}, corpus=400, embed={"embedder": None}, modes=("bm25",))
+    project = searched(tmp_path, {**place, "batch": 1}, corpus=800, embed={"embedder": None}, modes=("bm25",))
     index = IndexPlace(**place)
     killed = 0
     for goal in (60, 120, 180):
@@ -133,8 +133,8 @@ def test_a_load_that_is_killed_again_and_again_ends_whole(tmp_path: Path, place:
         process.communicate()
     assert killed == 3
     (row,) = json.loads(raggs("index", "--config", project.config, "--json").stdout)
-    assert row["documents"] == Index(index).count() == 400
-    assert 0 < row["sent"] <= 220
+    assert row["documents"] == Index(index).count() == 800
+    assert 0 < row["sent"] <= 620
 
 
 def written(place: IndexPlace) -> int:

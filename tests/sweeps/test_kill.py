@@ -81,7 +81,7 @@ def test_kills_at_random_moments_change_no_list_and_no_score(server: LLMServer, 
     finish(project)
     assert killed, "the sweep was over before anything happened to it"
     assert project.files() == calm.files()
-    assert server.paid_twice == [], "but for the answers that were on their way"
+    assert len(server.paid_twice) <= 3 * killed, "no more than the answers that were on their way"
     assert other.count <= server.count <= other.count + 3 * KILLS, "those that were on their way come again"
     assert calls(project) <= server.count
     assert raggs("audit", project.out).returncode == 0
