@@ -11,9 +11,10 @@ from pathlib import Path
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, MergeRecord, Passage, Query, QueryRecord
 from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun
+from raggs.reviews import beside
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import MOST_NAME, GradeReview, Key, key_of, passage_digest, question_digest
-from raggs.reviews.store import ReviewStore, beside
+from raggs.reviews.store import ReviewStore
 from raggs.text import clean_unicode, did_you_mean, one_line
 
 

@@ -2,3 +2,14 @@
 
 Imports: leaves.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FOLDER = "reviews"
+
+
+def beside(workspace: Path) -> Path:
+    """Where the reviews of the runs in `workspace` are kept, if nobody says otherwise: in a folder beside it."""
+    return workspace.resolve().parent / FOLDER

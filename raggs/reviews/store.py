@@ -18,14 +18,9 @@ from raggs.errors import BusyError, DataError
 from raggs.jsonl import Appender, first_fault, read_torn
 from raggs.reviews.models import Review, ReviewLine
 
-FOLDER, FILE, LOCK = "reviews", "reviews.jsonl", ".lock"
+FILE, LOCK = "reviews.jsonl", ".lock"
 PATIENCE = 10.0  # seconds; a line takes some milliseconds
 REMEDY = "nobody but raggs should write here; delete the line, or bring the file back from a copy"
-
-
-def beside(workspace: Path) -> Path:
-    """Where the reviews of the runs in `workspace` are kept, if nobody says otherwise: in a folder beside it."""
-    return workspace.resolve().parent / FOLDER
 
 
 class ReviewStore:

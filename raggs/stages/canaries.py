@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from raggs.artifacts import MergeRecord, Passage, Query
-from raggs.chunkers.sentence import sentences
 from raggs.hashing import hash_bytes
 from raggs.health import Canaries
 from raggs.seeds import derive_seed, generator
@@ -126,6 +125,8 @@ def _kept(pools: Pools, needed: Collection[str]) -> dict[str, _Pool]:
 
 
 def _cases(query: Query, kept: Mapping[str, _Pool], samples: int) -> Iterator[Case]:
+    from raggs.chunkers.sentence import sentences  # late: few runs have canaries, and it has patterns to compile
+
     top, stranger = kept[query.qid].top, _stranger(query, kept)
     answer = query.answer or next((reference.text for reference in query.references), None)
     if answer:

@@ -21,7 +21,7 @@ from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSetting
 from raggs.loops import open_loop
 from raggs.progress import Building, Hear, Notice, Waiting
 from raggs.prompts import Prompt, load_prompt
-from raggs.reviews.store import beside
+from raggs.reviews import beside
 from raggs.rewriters.base import Rewriter, RewriterContext
 
 if TYPE_CHECKING:
