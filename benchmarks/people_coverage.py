@@ -14,14 +14,13 @@ worlds the 95 % interval holds the truth, and how wide it is beside that by peop
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from projection import systems
+from people_impact import labelled
 
 from raggs.arrays import Floats, Ints
 from raggs.correction import Corrected, Totals, correct, totals_of
@@ -30,7 +29,6 @@ from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measure import Linear
 from raggs.metrics.names import parse_measures
 from raggs.seeds import generator
-from raggs.trec import read_qrels
 
 POOL, GRADES = 20, 5
 MEASURES = [named.measure for named in parse_measures(["precision4@10", "harm@10", "rbp@10", "hits@5"])]
@@ -47,20 +45,9 @@ class Collection:
 
 
 def collection_of(folder: Path, first: str, second: str) -> Collection:
-    corpus = [json.loads(line) for line in (folder / "corpus.jsonl").open()]
-    asked = [json.loads(line) for line in (folder / "queries.jsonl").open()]
-    runs = dict(systems([each["text"] for each in asked], [f"{e.get('title', '')} {e['text']}" for e in corpus]))
-    known = {(label.qid, label.doc_id): label.grade for label in read_qrels(folder / "qrels.trec")}
-    labels: dict[str, dict[str, int]] = {}
-    for run in runs.values():
-        place = np.arange(len(run.query)) - np.searchsorted(run.query, run.query)
-        docs = run.docs.take(np.arange(len(run.docs))).tolist()
-        for row in np.flatnonzero(place < POOL).tolist():
-            query, doc = int(run.query[row]), docs[row].decode()
-            grade = known.get((asked[query]["_id"], corpus[int(doc)]["_id"]), 1)
-            labels.setdefault(f"q{query:03d}", {})[doc] = grade
-    qrels = Qrels.of(labels, Scale.of(1, GRADES))
-    return Collection(qrels, (find_hits(qrels, runs[first]), find_hits(qrels, runs[second])))
+    found = labelled(folder, POOL)
+    qrels = Qrels.of(found.labels, Scale.of(1, GRADES))
+    return Collection(qrels, (find_hits(qrels, found.runs[first]), find_hits(qrels, found.runs[second])))
 
 
 def off_by_one(collection: Collection, draw: np.random.Generator) -> Ints:

@@ -94,7 +94,8 @@ class Labelled:
         return Collection(qrels, tuple(find_hits(qrels, run) for run in self.runs.values()))
 
 
-def labelled(folder: Path) -> Labelled:
+def labelled(folder: Path, pool: int = POOL) -> Labelled:
+    """The best `pool` of each of eight systems over a collection, with its labels; 1 where it has none."""
     corpus = [json.loads(line) for line in (folder / "corpus.jsonl").open()]
     asked = [json.loads(line) for line in (folder / "queries.jsonl").open()]
     ids = [each.get("_id") or each.get("doc_id") or each["id"] for each in corpus]
@@ -105,7 +106,7 @@ def labelled(folder: Path) -> Labelled:
     for run in runs.values():
         place = np.arange(len(run.query)) - np.searchsorted(run.query, run.query)
         docs = run.docs.take(np.arange(len(run.docs))).tolist()
-        for row in np.flatnonzero(place < POOL).tolist():
+        for row in np.flatnonzero(place < pool).tolist():
             query, doc = int(run.query[row]), docs[row].decode()
             labels.setdefault(f"q{query:03d}", {})[doc] = known.get((qids[query], ids[int(doc)]), 1)
     return Labelled(labels, runs)

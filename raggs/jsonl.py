@@ -271,13 +271,26 @@ def read_torn(path: Path, model: type[M], remedy: str) -> Iterator[M]:
     Raises:
         DataError: a fault in a whole line, with what to do about it.
     """
+    return (record for record, _ in read_on(path, model, remedy))
+
+
+def read_on(path: Path, model: type[M], remedy: str, byte: int = 0) -> Iterator[tuple[M, int]]:
+    """As `read_torn` from a byte at which a line begins: each record, and the byte at which its line ends.
+
+    Raises:
+        DataError: as `read_torn`; where the file is not read from its beginning, it names no line.
+    """
     if not path.exists():
         return
+    whole = byte == 0
     with regular_file(path).open("rb") as file:
+        file.seek(byte)
         for number, line in enumerate(file, start=1):
             if not line.endswith(b"\n"):
                 return
+            byte += len(line)
             try:
-                yield model.model_validate_json(line)
+                yield model.model_validate_json(line), byte
             except ValidationError as error:
-                raise DataError(first_fault(error), where=path, line=number, remedy=remedy) from error
+                where = number if whole else None
+                raise DataError(first_fault(error), where=path, line=where, remedy=remedy) from error

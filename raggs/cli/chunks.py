@@ -10,7 +10,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import show_costs
-from raggs.cli.options import GivenConfig, Json, Overrides, SameConfig, Yes, meant
+from raggs.cli.options import GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 from raggs.text import plural
 
@@ -67,7 +67,7 @@ def eval_(
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
     ] = False,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:
@@ -140,7 +140,7 @@ def place(
     to: Annotated[
         Path, typer.Option("--to", metavar="FILE", help="The file that is written: .csv, .jsonl, .yaml or .yml.")
     ],
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Write questions with the places of their excerpts, in any format.

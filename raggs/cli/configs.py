@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import GivenConfig, Json, Overrides, SameConfig, meant
+from raggs.cli.options import GivenConfig, Json, Overrides, RunFile, SameConfig, meant
 from raggs.cli.plain import say, say_json
 
 
 def validate(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The run's YAML file; raggs.yaml, if it is here.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
-    ] = None,
+    file: RunFile = None,
+    config: SameConfig = None,
     overrides: Overrides = None,
     as_json: Json = False,
     debug: Debug = False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import GivenConfig, Json, Overrides, SameConfig, Yes, meant
+from raggs.cli.options import GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def make(
         typer.Option("--max-usd", metavar="USD", min=0, help="What all cuts of the workspace may cost."),
     ] = None,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:

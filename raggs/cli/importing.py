@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json
+from raggs.cli.options import Json, Quiet
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def import_(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Make questions of what users typed, without what tells who they are.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import ConfigFile, Json, Overrides
+from raggs.cli.options import ConfigFile, Json, Overrides, Quiet
 from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def index(
         bool, typer.Option("--yes", "-y", help="Replace an index that raggs made from something else; do not ask.")
     ] = False,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
     """Load the corpus into Elasticsearch.

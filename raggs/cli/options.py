@@ -21,6 +21,7 @@ CheckedConfig = Annotated[
 GivenConfig = Annotated[
     Path | None, typer.Argument(metavar="CONFIG", help="The run's YAML file; raggs.yaml, if it is here.")
 ]
+RunFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The run's YAML file; raggs.yaml, if it is here.")]
 SameConfig = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")]
 Overrides = Annotated[
     list[str] | None,
@@ -28,6 +29,15 @@ Overrides = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+MaxUsd = Annotated[
+    float | None,
+    typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),
+]
+MaxCalls = Annotated[
+    int | None,
+    typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 

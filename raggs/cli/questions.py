@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, Overrides, Yes
+from raggs.cli.options import Json, MaxCalls, MaxUsd, Overrides, Quiet, Yes
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -46,20 +46,14 @@ def make(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing runs.")
     ] = False,
-    max_usd: Annotated[
-        float | None,
-        typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),
-    ] = None,
-    max_calls: Annotated[
-        int | None,
-        typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
-    ] = None,
+    max_usd: MaxUsd = None,
+    max_calls: MaxCalls = None,
     partial: Annotated[
         bool, typer.Option("--partial", help="Ask no more: use what a run that was stopped has asked.")
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace files that this run has not written.")] = False,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import math
 import sys
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, MaybeConfig, Overrides, RunFolder, Yes, meant
+from raggs.cli.options import (
+    Json,
+    MaxCalls,
+    MaxUsd,
+    MaybeConfig,
+    Overrides,
+    Quiet,
+    RunFile,
+    RunFolder,
+    SameConfig,
+    Yes,
+    meant,
+)
 from raggs.cli.plain import agree, say, say_json
 
 if TYPE_CHECKING:
@@ -27,12 +38,8 @@ REMEDY = "name one: raggs run --config raggs.yaml; raggs init DIR makes one"
 
 
 def run(
-    file: Annotated[
-        Path | None, typer.Argument(metavar="FILE", help="The run's YAML file; raggs.yaml, if it is here.")
-    ] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")
-    ] = None,
+    file: RunFile = None,
+    config: SameConfig = None,
     overrides: Overrides = None,
     start: Annotated[
         str | None,
@@ -59,17 +66,11 @@ def run(
     run_id: Annotated[
         str | None, typer.Option("--run-id", metavar="NAME", help="Another name for the run directory.")
     ] = None,
-    max_usd: Annotated[
-        float | None,
-        typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),
-    ] = None,
-    max_calls: Annotated[
-        int | None,
-        typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
-    ] = None,
+    max_usd: MaxUsd = None,
+    max_calls: MaxCalls = None,
     show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Queries in the final table.")] = 5,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:

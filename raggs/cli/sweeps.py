@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, Overrides, Yes, meant
+from raggs.cli.options import Json, Overrides, Quiet, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def sweep(
         typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
     ] = None,
     as_json: Json = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")] = False,
+    quiet: Quiet = False,
     yes: Yes = False,
     debug: Debug = False,
 ) -> None:

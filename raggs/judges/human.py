@@ -20,7 +20,7 @@ from raggs.hashing import hash_value
 from raggs.health import PEOPLE as PEOPLE
 from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
 from raggs.reviews.folding import Reviewed, Settled, fold
-from raggs.reviews.models import GradeReview, Key, OrderReview, key_of, passage_digest, question_digest
+from raggs.reviews.models import GradeReview, Key, OrderReview, digests, key_of, passage_digest, question_digest
 from raggs.reviews.store import ReviewStore
 from raggs.settings import AnchoredPath, Causes, Effort
 from raggs.text import plural
@@ -163,10 +163,10 @@ class HumanJudge(Judge):
         """See `Judge.order`: where people put all of these in one order, without equals; of several, Kemeny's."""
         if len(passages) == 1:
             return Ordering((0,))
-        digests = [passage_digest(passage) for passage in passages]
+        shown = digests(passages)
         given = self._orders.get(question_digest(query), ())
-        covering = (order for order in given if set(digests) <= set(order.passages))
-        found = {order.who: found for order in covering if (found := _strict(order, digests))}
+        covering = (order for order in given if set(shown) <= set(order.passages))
+        found = {order.who: found for order in covering if (found := _strict(order, shown))}
         if not found:
             return Ordering(None, silent=NO_ORDER)
         return Ordering(consensus_order(list(found.values()), [1.0] * len(found)), by=_by(tuple(found)))

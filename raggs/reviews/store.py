@@ -7,15 +7,14 @@ is dropped when the next one is added; whoever reads passes over it and can say 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
 
 from raggs.atomic import disk, sync_folder
-from raggs.errors import BusyError, DataError
-from raggs.jsonl import Appender, first_fault, read_torn
+from raggs.errors import BusyError
+from raggs.jsonl import Appender, read_on, read_torn
 from raggs.reviews.models import Review, ReviewLine
 
 FILE, LOCK = "reviews.jsonl", ".lock"
@@ -53,18 +52,7 @@ class ReviewStore:
         Raises:
             DataError: a line cannot be right.
         """
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            file.seek(byte)
-            for line in file:
-                if not line.endswith(b"\n"):
-                    return
-                byte += len(line)
-                try:
-                    yield ReviewLine.model_validate_json(line).root, byte
-                except ValidationError as error:
-                    raise DataError(first_fault(error), where=self.path, remedy=REMEDY) from error
+        return ((line.root, end) for line, end in read_on(self.path, ReviewLine, REMEDY, byte))
 
     @property
     def torn(self) -> bool:
@@ -82,9 +70,6 @@ class ReviewStore:
             ProviderError: the disk refuses, or the folder is read-only.
             BusyError: another process has held the file for 10 s.
         """
-        self._append(reviews)
-
-    def _append(self, reviews: Iterable[Review]) -> None:
         with disk(self.folder, "name a folder that can be written: --reviews DIR"):
             new = not self.path.exists()
             self.folder.mkdir(parents=True, exist_ok=True)
