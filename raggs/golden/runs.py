@@ -46,7 +46,7 @@ class RunGolden(GoldenSet):
 
     def __init__(self, run: OpenedRun) -> None:
         check_golden(run)
-        self._run = run
+        self.run = run
         self.name = run.manifest.name
         self.source = str(run.folder)
         self.provenance = _provenance(run)
@@ -59,7 +59,7 @@ class RunGolden(GoldenSet):
     @property
     def made(self) -> tuple[str, ...]:
         """See `GoldenSet.made`; only questions that may say something are read."""
-        path = self._run.file("queries")
+        path = self.run.file("queries")
         if not path.is_file():
             return ()
         with path.open("rb") as file:
@@ -73,21 +73,21 @@ class RunGolden(GoldenSet):
             DataError: the run was made before questions were kept.
         """
         self._check_kept()
-        return self._run.typed("queries", QueryRecord)
+        return self.run.typed("queries", QueryRecord)
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`."""
         self._check_kept()
         wanted = parts or get_args(SetPart)
-        passages = _Beside("the pools", self._run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
-        grades = _Beside("the grades", self._run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
+        passages = _Beside("the pools", self.run.typed("merge", MergeRecord) if "pool" in wanted else iter(()))
+        grades = _Beside("the grades", self.run.typed("judge", JudgeRecord) if "grades" in wanted else iter(()))
         orders = _Beside("the ranking", self._orders() if "order" in wanted else iter(()))
         for query in self.queries():
             yield GoldenQuery(
                 query.qid,
                 query,
                 tuple(record.passage for record in passages.of(query.qid)),
-                tuple(map(_graded, grades.of(query.qid))),
+                tuple(map(graded, grades.of(query.qid))),
                 orders.of(query.qid),
             )
         for stream in (passages, grades, orders):
@@ -96,11 +96,11 @@ class RunGolden(GoldenSet):
     def hits(self) -> Iterator[RetrieveRecord]:
         """See `GoldenSet.hits`: the retrievers, and their fusion where there are several."""
         names = set()
-        for record in self._run.typed("retrieve", RetrieveRecord):
+        for record in self.run.typed("retrieve", RetrieveRecord):
             names.add(record.retriever)
             yield record
         if len(names) > 1 and FUSED not in names:
-            for pooled in self._run.typed("merge", MergeRecord):
+            for pooled in self.run.typed("merge", MergeRecord):
                 yield RetrieveRecord(
                     qid=pooled.qid, retriever=FUSED, rank=pooled.rank, doc_id=pooled.doc_id, score=pooled.score
                 )
@@ -109,13 +109,13 @@ class RunGolden(GoldenSet):
         """See `GoldenSet.judgments`."""
         from raggs.golden.runcolumns import columns_of  # late: an export needs no columns
 
-        return columns_of(self._run, self._orders(), scale)
+        return columns_of(self.run, self._orders(), scale)
 
     def _orders(self) -> Iterator[RankRecord]:
-        return self._run.typed("rank", RankRecord) if self._ranked else iter(())
+        return self.run.typed("rank", RankRecord) if self._ranked else iter(())
 
     def _check_kept(self) -> None:
-        manifest = self._run.manifest
+        manifest = self.run.manifest
         if "embed" in manifest.stages and "queries.jsonl" not in manifest.stages["embed"].outputs:
             raise DataError(
                 f"holds no queries.jsonl: raggs {manifest.raggs} made it before questions were kept as they were asked",
@@ -166,7 +166,8 @@ def _top(settings: object, folder: Path) -> int:
     return top
 
 
-def _graded(record: JudgeRecord) -> Graded:
+def graded(record: JudgeRecord) -> Graded:
+    """What a line of judge.jsonl says of a passage's grade."""
     return Graded(
         doc_id=record.doc_id,
         grade=record.grade,

@@ -1,0 +1,266 @@
+"""The questions of a golden set as views, by id or one after the other; one is in memory at a time.
+
+Of a run each artifact is looked through once for where its queries stand, and a question reads its own lines alone: so
+one of thousands costs little, and all of them cost one pass. Systems are the run's own retrievers, or lists that were
+given, which are kept as columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from raggs.artifacts import (
+    EmbedRecord,
+    JudgeRecord,
+    MergeRecord,
+    Passage,
+    PruneRecord,
+    Query,
+    QueryRecord,
+    RankingRecord,
+    RankRecord,
+    Record,
+    RetrieveRecord,
+)  # fmt: skip
+from raggs.errors import NotFoundError
+from raggs.golden.base import FUSED, GoldenQuery, GoldenSet
+from raggs.golden.runs import RunGolden, graded
+from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
+from raggs.manifests.byquery import ByQuery
+from raggs.reviews.folding import Reviewed
+from raggs.reviews.models import key_of
+from raggs.text import did_you_mean
+
+if TYPE_CHECKING:
+    from raggs.golden.systems import System
+
+R = TypeVar("R", bound=Record)
+LISTED = 20  # ids that an error lists
+READ = ("embed", "retrieve", "merge", "judge", "prune", "rank", "rank.queries")
+RANKED = ("rank", "rank.queries")  # what an earlier, other ranking may have left
+
+
+class Questions:
+    """The questions of a golden set.
+
+    Args:
+        golden: the set.
+        systems: whose lists are shown; None: the run's own retrievers and their fusion, of files none.
+        reviews: what people say, folded.
+        texts: whether passages bring their texts, and judges and people their words.
+        depth: how many hits of each system are shown; all if left out.
+
+    Attributes:
+        top: how many ranks of an order count; 0 where nothing is ranked.
+
+    Raises:
+        NotFoundError, DataError: as the set.
+    """
+
+    def __init__(
+        self,
+        golden: GoldenSet,
+        systems: Sequence[System] | None = None,
+        reviews: Reviewed | None = None,
+        *,
+        texts: bool = True,
+        depth: int | None = None,
+    ) -> None:
+        self._source: _Source = _OfRun(golden, depth) if isinstance(golden, RunGolden) else _OfFiles(golden)
+        self._lists = None if systems is None else [_Lists(system, depth) for system in systems]
+        self.top = golden.top
+        self._name, self._reviews, self._texts = golden.source, reviews, texts
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Their ids, sorted."""
+        return self._source.ids
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __iter__(self) -> Iterator[QuestionView]:
+        return map(self.view, self.ids)
+
+    def view(self, qid: str) -> QuestionView:
+        """One question.
+
+        Raises:
+            NotFoundError: there is none of that id; names the nearest.
+            DataError: a line cannot be right.
+        """
+        if qid not in self._source.known:
+            few = len(self.ids) <= LISTED
+            remedy = did_you_mean(qid, self.ids, None if few else f"{len(self.ids):,} ids are known")
+            raise NotFoundError(f"there is no question {qid!r}", where=self._name, remedy=remedy)
+        found = self._source.view(qid, self._reviews)
+        if self._lists is not None:
+            grades = found.grades
+            lists = (each.of(qid, grades) for each in self._lists)
+            found = replace(found, systems=tuple(each for each in lists if each is not None))
+        return found if self._texts else found.without_texts()
+
+
+class _Source(Protocol):
+    """Where views come from."""
+
+    @property
+    def ids(self) -> tuple[str, ...]: ...
+
+    @property
+    def known(self) -> frozenset[str]: ...
+
+    def view(self, qid: str, reviews: Reviewed | None) -> QuestionView: ...
+
+
+class _OfFiles:
+    """Files of labels: grades, and questions where they lie beside."""
+
+    def __init__(self, golden: GoldenSet) -> None:
+        self._queries = {query.qid: query for query in golden.by_query("grades")}
+        self.ids = tuple(self._queries)
+        self.known = frozenset(self.ids)
+
+    def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
+        """The question; people's words need passages, which such files have not."""
+        found: GoldenQuery = self._queries[qid]
+        passages = tuple(PassageView(grade.doc_id, judged=grade) for grade in found.grades)
+        return replace(_asked(qid, found.query), passages=passages)
+
+
+class _OfRun:
+    """The artifacts of a run."""
+
+    def __init__(self, golden: RunGolden, depth: int | None) -> None:
+        self._run, self._depth = golden.run, depth
+        self._unranked = () if golden.top else RANKED
+        self._questions = ByQuery(self._run, "queries")
+
+    @cached_property
+    def ids(self) -> tuple[str, ...]:
+        """Sorted, as the artifact is."""
+        return self._questions.qids or ByQuery(self._run, "embed").qids
+
+    @cached_property
+    def known(self) -> frozenset[str]:
+        """The same, to look one up."""
+        return frozenset(self.ids)
+
+    @cached_property
+    def _files(self) -> dict[str, ByQuery]:
+        return {name: ByQuery(self._run, name) for name in READ if name not in self._unranked}
+
+    def _of(self, artifact: str, model: type[R], qid: str) -> tuple[R, ...]:
+        return () if artifact in self._unranked else self._files[artifact].of(qid, model)
+
+    def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
+        """The question, with all that its lines say."""
+        query = next(iter(self._questions.of(qid, QueryRecord)), None)
+        pooled = self._of("merge", MergeRecord, qid)
+        passages = tuple(self._passages(qid, pooled))
+        if reviews is not None and query is not None:
+            passages = tuple(
+                replace(view, words=_words(reviews, query, record.passage))
+                for view, record in zip(passages, pooled, strict=True)
+            )
+        found = self._embedded(replace(_asked(qid, query), passages=passages, course=self._course(qid)))
+        return replace(found, systems=tuple(self._systems(qid, pooled, found.grades)))
+
+    def _passages(self, qid: str, pooled: Sequence[MergeRecord]) -> Iterator[PassageView]:
+        judged = {record.doc_id: record for record in self._of("judge", JudgeRecord, qid)}
+        ranked = {record.doc_id: record for record in self._of("rank", RankRecord, qid)}
+        pruned = {record.doc_id: record for record in self._of("prune", PruneRecord, qid)}
+        for record in pooled:
+            doc_id = record.doc_id
+            cut, grade, place = pruned.get(doc_id), judged.get(doc_id), ranked.get(doc_id)
+            yield PassageView(
+                doc_id=doc_id,
+                pooled=record.rank,
+                sources=record.sources,
+                title=record.title,
+                text=record.text,
+                span=record.span,
+                judged=None if grade is None else graded(grade),
+                place=None if place is None else _place(place),
+                cut="" if cut is None or cut.kept else cut.why,
+                duplicate_of=record.duplicate_of,
+            )
+
+    def _embedded(self, found: QuestionView) -> QuestionView:
+        record = next(iter(self._files["embed"].of(found.qid, EmbedRecord)), None)
+        if record is None:
+            return found
+        rewrite = "" if record.rewrite == record.text else record.rewrite
+        return replace(found, text=found.text or record.text, rewrite=rewrite, language=record.language)
+
+    def _course(self, qid: str) -> Course | None:
+        for record in self._of("rank.queries", RankingRecord, qid):
+            return Course(record.calls, record.skipped, record.stop_reason, record.expected_inversions)
+        return None
+
+    def _systems(self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]) -> Iterator[Returned]:
+        lists: dict[str, list[Hit]] = {}
+        for record in self._files["retrieve"].of(qid, RetrieveRecord, self._depth):
+            hit = Hit(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
+            lists.setdefault(record.retriever, []).append(hit)
+        if len(lists) > 1 and FUSED not in lists:
+            lists[FUSED] = [
+                Hit(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
+            ]
+        return (Returned(name, tuple(hits)) for name, hits in lists.items())
+
+
+class _Lists:
+    """A system's lists by question."""
+
+    def __init__(self, system: System, depth: int | None) -> None:
+        import numpy as np  # late: a run's own lists need none
+
+        self.name, self._run, self._depth = system.name, system.run, depth
+        order = np.argsort(self._run.query, kind="stable")
+        ends = np.cumsum(np.bincount(self._run.query, minlength=len(self._run.qids)))[:-1]
+        self._rows = dict(zip(self._run.qids, np.split(order, ends), strict=True))
+
+    def of(self, qid: str, grades: dict[str, int | None]) -> Returned | None:
+        """What it returned; None where it has no list for the question."""
+        rows = self._rows.get(qid)
+        if rows is None:
+            return None
+        docs = [doc.decode() for doc in self._run.docs.take(rows).tolist()]
+        found = sorted(zip(docs, self._run.score[rows].tolist(), strict=True), reverse=True)
+        found.sort(key=lambda pair: pair[1], reverse=True)
+        hits = (
+            Hit(rank, doc, score, grades.get(doc)) for rank, (doc, score) in enumerate(found[: self._depth], start=1)
+        )
+        return Returned(self.name, tuple(hits))
+
+
+def _asked(qid: str, query: Query | None) -> QuestionView:
+    if query is None:
+        return QuestionView(qid)
+    return QuestionView(qid, query.text, "", query.language or "", query.answer, query.metadata)
+
+
+def _place(record: RankRecord) -> Place:
+    return Place(
+        record.rank,
+        record.score,
+        record.sigma,
+        record.confidence,
+        record.rank_low,
+        record.rank_high,
+        record.membership,
+        record.exposures,
+        record.locks_out,
+        record.locks_in,
+    )
+
+
+def _words(reviews: Reviewed, query: Query, passage: Passage) -> tuple[Word, ...]:
+    key = key_of(query, passage)
+    said = [*reviews.grades.get(key, {}).values()]
+    decided = [reviews.settling[key]] if key in reviews.settling else []
+    return tuple(Word(word.who, word.grade, word.note, word.settles) for word in (*said, *decided))

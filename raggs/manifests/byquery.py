@@ -1,0 +1,96 @@
+"""Where each query's lines stand in a run's artifacts, so that one query is read without the others.
+
+One pass over the bytes finds the ids; nothing is parsed until it is asked for. A file that changes afterwards is an
+error or read as it is now, never another query's lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from raggs.artifacts import Record
+from raggs.errors import DataError
+from raggs.inputs import regular_file
+from raggs.jsonl import first_fault
+from raggs.manifests.opened import OpenedRun
+
+R = TypeVar("R", bound=Record)
+QID = re.compile(rb'"qid":\s*("(?:[^"\\]|\\.)+")')  # inside a text its quotes would be escaped
+RANK = re.compile(rb'"rank":\s*([0-9]+)')
+
+
+class ByQuery:
+    """An artifact by query; empty where there is no file.
+
+    Raises:
+        DataError: a line names no query.
+    """
+
+    def __init__(self, run: OpenedRun, artifact: str) -> None:
+        self._path = run.file(artifact)
+        self._pieces: dict[str, list[tuple[int, int]]] = {}
+        if self._path.is_file():
+            for qid, begin, end in _pieces(self._path):
+                self._pieces.setdefault(qid, []).append((begin, end))
+
+    @property
+    def qids(self) -> tuple[str, ...]:
+        """The queries, in the order of the file."""
+        return tuple(self._pieces)
+
+    def of(self, qid: str, model: type[R], depth: int | None = None) -> tuple[R, ...]:
+        """A query's records; none where it has none.
+
+        Args:
+            depth: those of a rank beyond it are not read; None: all are.
+
+        Raises:
+            DataError: a line does not fit `model`, or the file has changed since.
+        """
+        if qid not in self._pieces:
+            return ()
+        try:
+            records = tuple(model.model_validate_json(line) for line in self._lines(qid, depth))
+        except ValidationError as error:
+            where = f"{self._path}, query {qid}"
+            raise DataError(first_fault(error), where=where, remedy=f"expected a {model.__name__}") from error
+        if any(record.qid != qid for record in records):
+            raise DataError("has changed while it was read", where=self._path, remedy="start again")
+        return records
+
+    def _lines(self, qid: str, depth: int | None) -> Iterator[bytes]:
+        with self._path.open("rb") as file:
+            for begin, end in self._pieces[qid]:
+                file.seek(begin)
+                for line in file.read(end - begin).splitlines():
+                    if line.strip() and not _beyond(line, depth):
+                        yield line
+
+
+def _beyond(line: bytes, depth: int | None) -> bool:
+    """Whether a line says a rank beyond a depth."""
+    found = None if depth is None else RANK.search(line)
+    return found is not None and depth is not None and int(found[1]) > depth
+
+
+def _pieces(path: Path) -> Iterator[tuple[str, int, int]]:
+    """Query, first byte and end of each run of lines of one query."""
+    named, begin, byte = b"", 0, 0
+    with regular_file(path).open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            found = QID.search(line)
+            if found is None and line.strip():
+                raise DataError("names no query", where=path, line=number, remedy="run raggs audit on the run")
+            if found is not None and found[1] != named:
+                if named:
+                    yield json.loads(named), begin, byte
+                named, begin = found[1], byte
+            byte += len(line)
+    if named:
+        yield json.loads(named), begin, byte
