@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING
 from raggs.app.review import reviewer, reviews_of
 from raggs.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.manifests.opened import open_run
-from raggs.prompts import load_prompt
 from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
-from raggs.reviewing.rubric import USUAL, rubric_of
+from raggs.reviewing.rubric import rubric_of_runs
 from raggs.reviewing.session import Session, SessionSettings
 from raggs.reviews.plans import read_plan
 from raggs.reviews.store import ReviewStore
@@ -73,12 +72,14 @@ class Served:
         folder: where the reviews go.
         passages: how many can be graded.
         questions: for how many questions.
+        notes: what else whoever serves it must know.
     """
 
     address: str
     folder: Path
     passages: int
     questions: int
+    notes: tuple[str, ...] = ()
 
 
 def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
@@ -114,8 +115,8 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
             uvicorn.Server(settings).run(sockets=[listener])
 
 
-def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, int]]:
-    """The page's application, and what it offers: folder of the reviews, passages, questions.
+def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, int, tuple[str, ...]]]:
+    """The page's application, and what it offers: folder of the reviews, passages, questions, notes.
 
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
@@ -129,16 +130,18 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
     folder = reviews_of(runs[0].folder, request.folder)
-    settings = SessionSettings(request.seed, request.overlap, request.repeats, USUAL)
+    rubric = rubric_of_runs(runs)
+    settings = SessionSettings(request.seed, request.overlap, request.repeats, rubric.name)
     store = ReviewStore(folder)
     session, ordering = Session(pool, store, settings), Ordering(whole, store, kept_of(runs), request.seed)
     about = About(
-        rubric=rubric_of(load_prompt(USUAL, "grade")),
+        rubric=rubric.meanings,
+        text=rubric.texts,
         title=", ".join(run.manifest.name for run in runs),
         who=None if request.who is None else reviewer(request.who),
     )
     questions = len({item.question for item in pool.items})
-    return make_app(session, ordering, about, token), (folder, len(pool.items), questions)
+    return make_app(session, ordering, about, token), (folder, len(pool.items), questions, rubric.notes)
 
 
 def offered(served: Served) -> str:

@@ -60,6 +60,8 @@ def serve(
     def tell(served: Served) -> None:
         say_secret(served.address)  # the token in it is what it is for
         say(f"{offered(served)}; grades go to {served.folder}; Ctrl-C ends", err=True)
+        for note in served.notes:
+            say(f"note: {note}", err=True)
 
     request = ServeRequest(runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats)
     run(request, tell)

@@ -12,7 +12,7 @@ import numpy as np
 from raggs.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
 from raggs.artifacts import Frozen
 from raggs.reviewing.pool import Pool
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed, fold, standing
 from raggs.reviews.models import GradeReview, Key, Review
 
 SEED = 0
@@ -73,9 +73,10 @@ def agreed(pool: Pool, lines: Sequence[Review]) -> Agreed:
     keys = [key for key in held.grades if key in pool.numbers]
     ratings = np.array([[grades[who].get(key, math.nan) for key in keys] for who in names], np.float64)
     alpha = None if len(names) < 2 else krippendorff_alpha(ratings, seed=SEED)
+    holding = [*standing(lines)]
     return Agreed(
         alpha=_figure(alpha),
-        people=tuple(_standing(pool, held, lines, who, grades) for who in names),
+        people=tuple(_standing(pool, held, holding, who, grades) for who in names),
         pairs=tuple(_pairs(grades)),
     )
 
@@ -86,12 +87,12 @@ def _grades(pool: Pool, held: Reviewed, who: str) -> dict[Key, int]:
 
 
 def _standing(
-    pool: Pool, held: Reviewed, lines: Sequence[Review], who: str, grades: dict[str, dict[Key, int]]
+    pool: Pool, held: Reviewed, holding: Sequence[Review], who: str, grades: dict[str, dict[Key, int]]
 ) -> Standing:
     mine = grades[who]
     spoken = sum(who in words for key, words in held.grades.items() if key in pool.numbers)
     apart = [mine[key] - grades[other][key] for other in grades if other != who for key in mine.keys() & grades[other]]
-    twice = [*_repeated(pool, lines, who)]
+    twice = [*_repeated(pool, holding, who)]
     return Standing(
         who=who,
         graded=len(mine),
@@ -106,10 +107,9 @@ def _standing(
 
 def _repeated(pool: Pool, lines: Sequence[Review], who: str) -> Iterator[tuple[int, int]]:
     """First and next grade of one's passages that came again; what was taken back or replaced is none."""
-    gone = {line.replaces for line in lines}
     said: dict[Key, list[int]] = {}
     for line in lines:
-        if not isinstance(line, GradeReview) or line.who != who or line.settles or line.id in gone:
+        if not isinstance(line, GradeReview) or line.who != who or line.settles:
             continue
         if line.grade is not None and line.key in pool.numbers:
             said.setdefault(line.key, []).append(line.grade)

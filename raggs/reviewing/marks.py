@@ -1,12 +1,13 @@
 """Who has said something of which item: what the queue needs of reviews.jsonl, in little memory.
 
-The rules are those of `raggs.reviews.folding`: each reviewer's latest word on an item holds, by the order of lines, and
-a line that takes another's place, or takes it back, ends that one if it is of the same reviewer. A test compares them.
+The rules are those of `raggs.reviews.folding`: each reviewer's latest word on an item holds, by the order of lines; a
+line that takes another's place ends that one if it is of the same reviewer; what is taken back was never said. A test
+compares them.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from raggs.reviews.models import GradeReview, Key, Review
+from raggs.reviews.models import GradeReview, Key, Review, Withdrawal
 
 LATEST = 20  # words of which the pace is told
 
@@ -34,6 +35,7 @@ class Person:
     Attributes:
         done: by item, whether a word of theirs holds.
         marks: that word.
+        said: by item, all that they ever said, oldest first.
         stack: ids and items of their words, oldest first; those that hold no longer too.
         lines: the item of each line.
         twice: items that they graded again without replacing what they had said.
@@ -42,6 +44,7 @@ class Person:
 
     done: NDArray[np.bool_]
     marks: dict[int, Mark] = field(default_factory=dict)
+    said: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
     stack: list[tuple[str, int]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
     twice: set[int] = field(default_factory=set)
@@ -49,17 +52,15 @@ class Person:
 
     def holding(self) -> list[tuple[str, int]]:
         """Their words that hold, oldest first."""
-        self.stack = [(line, item) for line, item in self.stack if item in self.marks and self.marks[item].line == line]
-        return self.stack
+        return [entry for entry in self.stack if self._holds(entry)]
 
     def last(self) -> tuple[str, int] | None:
         """Their latest word that holds: line and item."""
-        while self.stack:
-            line, item = self.stack[-1]
-            if item in self.marks and self.marks[item].line == line:
-                return line, item
-            self.stack.pop()
-        return None
+        return next((entry for entry in reversed(self.stack) if self._holds(entry)), None)
+
+    def _holds(self, entry: tuple[str, int]) -> bool:
+        line, item = entry
+        return item in self.marks and self.marks[item].line == line
 
 
 def sign_of(grade: int | None, note: str, seconds: float | None) -> int:
@@ -82,7 +83,11 @@ class Marks:
         self._numbers = numbers
         self.words = np.zeros(len(numbers), np.int32)
         self.settled = np.zeros(len(numbers), np.bool_)
-        self._settling = dict[int, tuple[str, str]]()  # line and reviewer, by item
+        self._decisions = dict[int, list[str]]()  # lines, by item
+        self._decided = dict[str, tuple[str, int]]()  # who and item, by line
+        self._gone = set[str]()  # lines that were taken back
+        self._named = dict[str, tuple[str, str]]()  # who and what, by line that takes that one's place
+        self._replaced = Counter[str]()  # how many lines that hold take a line's place
         self._people = dict[str, Person]()
 
     def person(self, who: str) -> Person:
@@ -94,12 +99,13 @@ class Marks:
     def note(self, review: Review) -> None:
         """Take a line in. Lines come in their order."""
         if review.replaces is not None:
-            self._take_back(review.who, review.replaces)
+            self._take_back(review, review.replaces)
         item = self._numbers.get(review.key) if isinstance(review, GradeReview) else None
         if item is None or not isinstance(review, GradeReview):
             return
         if review.settles:
-            self._settling[item] = review.id, review.who
+            self._decisions.setdefault(item, []).append(review.id)
+            self._decided[review.id] = review.who, item
             self.settled[item] = True
         else:
             self._say(item, review)
@@ -108,23 +114,48 @@ class Marks:
         person, line = self.person(review.who), review.id
         if person.done[item]:
             person.twice.add(item)
-        else:
-            person.done[item] = True
-            self.words[item] += 1
-        person.marks[item] = Mark(line, sign_of(review.grade, review.note, review.seconds))
+        person.said[item] = (*person.said.get(item, ()), Mark(line, sign_of(review.grade, review.note, review.seconds)))
         person.stack.append((line, item))
         person.lines[line] = item
         if review.seconds is not None:
             person.seconds.append(review.seconds)
+        self._stand(review.who, item)
 
-    def _take_back(self, who: str, line: str) -> None:
-        for item, (settling, decider) in [*self._settling.items()]:
-            if (settling, decider) == (line, who):
-                del self._settling[item]
-                self.settled[item] = False
+    def _take_back(self, by: Review, line: str) -> None:
+        """Let a line hold no longer: what it had taken the place of holds again, if it is itself taken back."""
+        if not self._is_of(by.who, line):
+            return
+        if not isinstance(by, Withdrawal):
+            self._named[by.id] = by.who, line
+            self._replaced[line] += 1
+        elif line not in self._gone:
+            self._gone.add(line)
+            if (named := self._named.pop(line, None)) is not None:
+                self._replaced[named[1]] -= 1
+                self._look_again(*named)
+        self._look_again(by.who, line)
+
+    def _is_of(self, who: str, line: str) -> bool:
+        authors = (self._decided.get(line), self._named.get(line))
+        return line in self.person(who).lines or any(found is not None and found[0] == who for found in authors)
+
+    def _look_again(self, who: str, line: str) -> None:
+        if line in self._decided:
+            item = self._decided[line][1]
+            self.settled[item] = any(map(self._up, self._decisions[item]))
+        elif (number := self.person(who).lines.get(line)) is not None:
+            self._stand(who, number)
+
+    def _up(self, line: str) -> bool:
+        return line not in self._gone and not self._replaced[line]
+
+    def _stand(self, who: str, item: int) -> None:
+        """Find the word of a reviewer that holds of an item."""
         person = self.person(who)
-        number = person.lines.get(line)
-        if number is not None and number in person.marks and person.marks[number].line == line:
-            del person.marks[number]
-            person.done[number] = False
-            self.words[number] -= 1
+        held = next((mark for mark in reversed(person.said[item]) if self._up(mark.line)), None)
+        self.words[item] += (held is not None) - int(person.done[item])
+        person.done[item] = held is not None
+        if held is None:
+            person.marks.pop(item, None)
+        else:
+            person.marks[item] = held

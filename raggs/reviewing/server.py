@@ -100,9 +100,16 @@ R = TypeVar("R", bound=Who)
 
 
 class About(Frozen):
-    """What the page says of the work: rubric by language and grade, and the reviewer's name where it was given."""
+    """What the page says of the work.
+
+    Attributes:
+        rubric: by language, what each grade means.
+        text: by language, the judge's instructions as they are, where they do not say it grade by grade.
+        who: the reviewer's name, where it was given.
+    """
 
     rubric: dict[str, dict[int, str]]
+    text: dict[str, str]
     title: str
     who: str | None = None
 

@@ -1,13 +1,14 @@
 """What holds now: all lines of reviews.jsonl folded, by question and passage.
 
-Of each reviewer the latest word on an item counts, by the order of lines, whatever their clocks said. Where several
-reviewers spoke, what they agree on holds; else what was settled; else the lower median, and the conflict stays visible.
+Of each reviewer the latest word on an item counts, by the order of lines, whatever their clocks said. What was taken
+back was never said: the word before it holds again, and so does one whose place it took. Where several reviewers
+spoke, what they agree on holds; else what was settled; else the lower median, and the conflict stays visible.
 "Cannot tell" is an answer, but no grade: an item on which nobody could tell has none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 from typing import Literal
@@ -88,16 +89,34 @@ class Reviewed:
 
 def fold(reviews: Iterable[Review]) -> Reviewed:
     """What holds after all lines, in their order."""
-    found, said = Reviewed(), dict[str, Review]()
-    for review in reviews:
-        if review.replaces is not None:
-            _take_back(found, said.get(review.replaces), review)
-        said[review.id] = review
+    found = Reviewed()
+    for review in standing(list(reviews), found.unmatched):
         if isinstance(review, GradeReview):
             _note_grade(found, review)
         elif isinstance(review, OrderReview):
             found.orders.setdefault((review.query, frozenset(review.passages)), {})[review.who] = review
     return found
+
+
+def standing(lines: Sequence[Review], unmatched: list[str] | None = None) -> Iterator[Review]:
+    """Grades and orders that nobody took back, and whose place none such took; in their order.
+
+    Args:
+        unmatched: gets the ids that are named, and are of no earlier line of the same reviewer.
+    """
+    places = dict[str, int]()
+    names = dict[int, int]()  # by line, the line that it names
+    for number, line in enumerate(lines):
+        if line.replaces is not None:
+            old = places.get(line.replaces)
+            if old is not None and lines[old].who == line.who and not isinstance(lines[old], Withdrawal):
+                names[number] = old
+            elif unmatched is not None:
+                unmatched.append(line.replaces)
+        places[line.id] = number
+    gone = {old for number, old in names.items() if isinstance(lines[number], Withdrawal)}
+    gone |= {old for number, old in names.items() if number not in gone}
+    yield from (line for number, line in enumerate(lines) if number not in gone and not isinstance(line, Withdrawal))
 
 
 def _note_grade(found: Reviewed, review: GradeReview) -> None:
@@ -107,21 +126,3 @@ def _note_grade(found: Reviewed, review: GradeReview) -> None:
         words = found.grades.setdefault(review.key, {})
         words.pop(review.who, None)  # so that the latest word stands last
         words[review.who] = review
-
-
-def _take_back(found: Reviewed, old: Review | None, by: Review) -> None:
-    """Let an earlier line hold no longer, if it does; only its own reviewer may."""
-    if old is None or old.who != by.who or isinstance(old, Withdrawal):
-        found.unmatched.append(by.replaces or "")
-    elif isinstance(old, OrderReview):
-        _drop(found.orders.get((old.query, frozenset(old.passages)), {}), old)
-    elif old.settles:
-        if found.settling.get(old.key) == old:
-            del found.settling[old.key]
-    else:
-        _drop(found.grades.get(old.key, {}), old)
-
-
-def _drop(words: dict[str, GradeReview] | dict[str, OrderReview], old: GradeReview | OrderReview) -> None:
-    if words.get(old.who) == old:
-        del words[old.who]

@@ -204,7 +204,7 @@ def test_hostile_passages_come_as_the_text_that_they_are(tmp_path: Path) -> None
 
 def test_the_rubric_of_a_reviewer_named_by_the_command(tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo")
-    app, (folder, passages, questions) = prepare(ServeRequest([run], who=" ada  lovelace "), TOKEN)
+    app, (folder, passages, questions, _) = prepare(ServeRequest([run], who=" ada  lovelace "), TOKEN)
     assert (folder, passages, questions) == (tmp_path / "reviews", 12, 3)
     with TestClient(app) as client:
         client.get("/", params={"token": TOKEN})

@@ -169,6 +169,17 @@ def test_some_items_come_again_unseen(tmp_path: Path) -> None:
     assert at.upcoming(ADA).progress.done == 150
 
 
+def test_a_repetition_undone_leaves_the_first_word(tmp_path: Path) -> None:
+    at = session(tmp_path)
+    first = at.upcoming(ADA).ahead[0].item
+    line = at.grade(ADA, first, 2, "", 1.0).line
+    repeated = at.grade(ADA, first, 5, "", 2.0).line
+    back = at.undo(ADA, repeated)
+    assert (back.ahead[0].item, back.progress.done, back.last) == (first, 1, line)
+    assert [held.grade for held in fold(at.store.read()).items().values()] == [2]
+    assert at.grade(ADA, first, 4, "", 3.0).progress.done == 1
+
+
 def test_what_others_write_meanwhile_counts(tmp_path: Path) -> None:
     at, other = session(tmp_path), None
     other = again(at)

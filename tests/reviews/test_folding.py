@@ -88,6 +88,18 @@ def test_what_is_taken_back_holds_no_longer_and_only_its_author_can() -> None:
     assert fold([first, decided, undecided]).items()[KEY].grade == 2
 
 
+def test_what_is_taken_back_was_never_said() -> None:
+    first, again = word("ada", 2), word("ada", 5, at=60)
+    undone = Withdrawal(who="ada", at=NOON, qid="q1", query=KEY[0], replaces=again.id)
+    assert fold([first, again, undone]).items()[KEY].grade == 2, "a repetition undone leaves the first word"
+    other = word("ada", 4, at=90, replaces=first.id)
+    unchanged = Withdrawal(who="ada", at=NOON, qid="q1", query=KEY[0], replaces=other.id)
+    assert fold([first, other]).items()[KEY].grade == 4
+    assert fold([first, other, unchanged]).items()[KEY].grade == 2, "and so does a change undone"
+    gone = Withdrawal(who="ada", at=NOON, qid="q1", query=KEY[0], replaces=first.id)
+    assert not fold([first, again, undone, gone]).items()
+
+
 def test_an_order_is_kept_by_the_passages_shown_and_its_groups_are_ties() -> None:
     shown = OrderReview(
         who="ada",

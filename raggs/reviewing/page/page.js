@@ -61,24 +61,25 @@ function speak() {
     button.type = "button";
     button.textContent = grade === null ? "?" : String(grade);
     const meaning = grade === null ? said.unsure : meanings[grade];
-    button.title = meaning;
-    button.setAttribute("aria-label", `${button.textContent}: ${meaning}`);
+    button.title = meaning || "";
+    button.setAttribute("aria-label", meaning ? `${button.textContent}: ${meaning}` : `${said.grades} ${button.textContent}`);
     button.setAttribute("aria-keyshortcuts", button.textContent);
     button.addEventListener("click", () => give(grade));
     return button;
   }));
   const entry = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
   $("meanings").replaceChildren(
-    ...[5, 4, 3, 2, 1].flatMap((grade) => [entry("dt", String(grade)), entry("dd", meanings[grade])]),
+    ...[5, 4, 3, 2, 1].filter((grade) => meanings[grade]).flatMap((grade) => [entry("dt", String(grade)), entry("dd", meanings[grade])]),
     entry("dt", "?"), entry("dd", said.unsure),
   );
+  $("rules").textContent = inLanguage(page.about.text) || "";
+  $("rules").hidden = !$("rules").textContent;
+  $("between").hidden = !$("rules").hidden;
   standing();
 }
 
-function rubric() {
-  const all = page.about.rubric;
-  return all[page.language] || all.en || Object.values(all)[0];
-}
+const inLanguage = (all) => all[page.language] || all.en || Object.values(all)[0];
+const rubric = () => inLanguage(page.about.rubric) || {};
 
 function standing() {
   const said = words();

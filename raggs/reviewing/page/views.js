@@ -28,8 +28,8 @@ async function decide(at) {
     const view = first.view;
     note.value = "";
     const grade = (each) => {
-      const button = el("button", { type: "button", textContent: String(each), title: at.rubric[each], onclick: () => settle(each) });
-      button.setAttribute("aria-label", `${each}: ${at.rubric[each]}`);
+      const button = el("button", { type: "button", textContent: String(each), title: at.rubric[each] || "", onclick: () => settle(each) });
+      button.setAttribute("aria-label", at.rubric[each] ? `${each}: ${at.rubric[each]}` : `${said.decision} ${each}`);
       return button;
     };
     const grades = el("div", { className: "grades" }, ...[1, 2, 3, 4, 5].map(grade));
