@@ -17,6 +17,7 @@ from raggs.agreement.labels import (
     count_pairs,
     krippendorff_alpha,
 )
+from raggs.agreement.nearer import Against, Nearer, nearer
 from raggs.agreement.orders import (
     RBO,
     Order,
@@ -34,10 +35,12 @@ __all__ = [
     "GRADES",
     "RBO",
     "AccuracyGivenHit",
+    "Against",
     "Agreement",
     "Checked",
     "Confusion",
     "Estimate",
+    "Nearer",
     "Order",
     "OrderAgreement",
     "Trust",
@@ -49,6 +52,7 @@ __all__ = [
     "count_pairs",
     "kendall_tau_b",
     "krippendorff_alpha",
+    "nearer",
     "overlap_at_k",
     "rbo",
     "spearman",

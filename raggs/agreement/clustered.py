@@ -28,7 +28,7 @@ from raggs.seeds import generator
 
 FEWEST_CASES, FEWEST_CLUSTERS = 20, 5  # below, an interval says more about chance than about the judge
 
-Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, labels) to values of shape (draws,)
+Figure = Callable[[Floats], Floats]  # tables of shape (draws, labels, ...) to values of shape (draws,)
 
 
 @dataclass(frozen=True)
@@ -109,26 +109,33 @@ def check_labels(
         raise ValueError(f"{ours.size} and {theirs.size} grades of {len(clusters)} questions do not make pairs")
     if ours.size and not (min(ours.min(), theirs.min()) >= 1 and max(ours.max(), theirs.max()) <= len(GRADES)):
         raise ValueError("grades are 1 to 5")
-    names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
-    tables = np.zeros((len(names), len(GRADES), len(GRADES)), dtype=np.int64)
-    for name, one, other in zip(clusters, (ours - 1).tolist(), (theirs - 1).tolist(), strict=True):
-        tables[names[name], one, other] += 1
+    tables = tables_of((ours, theirs), clusters)
     whole = tables.sum(axis=0)
-    few = ours.size < FEWEST_CASES or len(names) < FEWEST_CLUSTERS
-    drawn = None if few else _resampled(tables, draws, seed)
-    found = {name: _estimate(figure, whole, drawn, confidence) for name, figure in FIGURES.items()}
+    few = ours.size < FEWEST_CASES or len(tables) < FEWEST_CLUSTERS
+    drawn = None if few else resampled(tables, draws, seed)
+    found = {name: estimate(figure, whole, drawn, confidence) for name, figure in FIGURES.items()}
     counts = tuple(tuple(row) for row in whole.tolist())
-    return Checked(cases=ours.size, clusters=len(names), table=counts, confidence=confidence, **found)
+    return Checked(cases=ours.size, clusters=len(tables), table=counts, confidence=confidence, **found)
 
 
-def _resampled(tables: Ints, draws: int, seed: int) -> Floats:
-    """The tables of resampled clusters, shape (draws, labels, labels)."""
+def tables_of(columns: Sequence[Ints], clusters: Sequence[str]) -> Ints:
+    """A table for each cluster, in the order of their first cases, with an axis of labels for each column of grades."""
+    names = {name: number for number, name in enumerate(dict.fromkeys(clusters))}
+    tables = np.zeros((len(names), *(len(GRADES),) * len(columns)), dtype=np.int64)
+    places = np.array([names[name] for name in clusters], dtype=np.int64)
+    np.add.at(tables, (places, *(column - 1 for column in columns)), 1)
+    return tables
+
+
+def resampled(tables: Ints, draws: int, seed: int) -> Floats:
+    """The tables of resampled clusters, shape (draws, *of a table)."""
     clusters = len(tables)
     picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
     return np.tensordot(picked, tables, axes=1).astype(np.float64)
 
 
-def _estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> Estimate:
+def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> Estimate:
+    """A figure of the table of all cases, with the interval that resampled ones give; None: without."""
     value = float(figure(whole[None].astype(np.float64))[0]) if whole.any() else math.nan
     if drawn is None or math.isnan(value):
         return Estimate(value, math.nan, math.nan)
@@ -138,7 +145,8 @@ def _estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: flo
     return Estimate(value, float(low), float(high))
 
 
-def _kappa(tables: Floats) -> Floats:
+def kappa(tables: Floats) -> Floats:
+    """Cohen's kappa of each table, with quadratic weights."""
     return kappa_of(tables, costs_of(len(GRADES), "quadratic"))
 
 
@@ -151,7 +159,7 @@ def _alpha(tables: Floats) -> Floats:
     return beyond_chance((together * difference).sum(axis=(1, 2)) * (totals.sum(axis=1) - 1), expected)
 
 
-def _mean(worth: Floats) -> Figure:
+def mean_worth(worth: Floats) -> Figure:
     """The mean of what each cell is worth."""
 
     def figure(tables: Floats) -> Floats:
@@ -164,10 +172,10 @@ def _mean(worth: Floats) -> Figure:
 
 STEPS = np.subtract.outer(np.array(GRADES), np.array(GRADES)).astype(np.float64)  # the judge's less people's
 FIGURES: dict[str, Figure] = {
-    "kappa": _kappa,
+    "kappa": kappa,
     "alpha": _alpha,
-    "exact": _mean((STEPS == 0).astype(np.float64)),
-    "within_one": _mean((np.abs(STEPS) <= 1).astype(np.float64)),
-    "bias": _mean(STEPS),
-    "leniency": _mean(np.sign(STEPS)),
+    "exact": mean_worth((STEPS == 0).astype(np.float64)),
+    "within_one": mean_worth((np.abs(STEPS) <= 1).astype(np.float64)),
+    "bias": mean_worth(STEPS),
+    "leniency": mean_worth(np.sign(STEPS)),
 }

@@ -105,10 +105,11 @@ def _figure(name: str, checked: Checked) -> Cell:
         "bias": checked.bias,
         "leniency": checked.leniency,
     }[name]
-    return Cell(_written(found, signed=name in {"bias", "leniency"}))
+    return Cell(written(found, signed=name in {"bias", "leniency"}))
 
 
-def _written(found: Estimate, *, signed: bool) -> str:
+def written(found: Estimate, *, signed: bool = False) -> str:
+    """A figure with its interval, as far as they are defined."""
     form = "+z.2f" if signed else "z.2f"
     if math.isnan(found.value):
         return "–"
@@ -138,7 +139,7 @@ def _notes(found: JudgeCheck) -> Iterator[str]:
 
 def check_json(found: JudgeCheck) -> str:
     """All that is known, as JSON; what is not defined is null."""
-    return dump_json(_plain(asdict(found)))
+    return dump_json(plain(asdict(found)))
 
 
 def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
@@ -163,13 +164,13 @@ def write_calibration(found: JudgeCheck, file: Path) -> None:
     """
     said = {"v": 1, "run": found.run, "judges": list(found.judges), **asdict(found.calibration)}
     with disk(file, "choose another --calibration"):
-        write_atomic(file, (dump_json(_plain(said)) + "\n").encode())
+        write_atomic(file, (dump_json(plain(said)) + "\n").encode())
 
 
-def _plain(value: object) -> object:
+def plain(value: object) -> object:
     """The same without numbers that JSON has not."""
     if isinstance(value, dict):
-        return {key: _plain(each) for key, each in value.items()}
+        return {key: plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

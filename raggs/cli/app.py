@@ -60,7 +60,10 @@ COMMANDS: dict[str, str | Group] = {
     "reviews": Group(
         "People's word as files.", {"import": "reviewfiles:import_", "export": "reviewfiles:export"}, hidden=True
     ),
-    "judge": Group("The judge, held against people.", {"check": "judges:check"}),
+    "judge": Group(
+        "A judge, held against people or against another judge.",
+        {"check": "judges:check", "compare": "judges:compare"},
+    ),
     "questions": Group(
         "Make questions of documents or logs, or find their thresholds.",
         {"make": "questions:make", "import": "importing:import_", "calibrate": "calibrating:calibrate"},

@@ -1,4 +1,4 @@
-"""`raggs judge`: a run's judge, held against people."""
+"""`raggs judge`: a run's judge, held against people, and two judges against each other."""
 
 from __future__ import annotations
 
@@ -59,5 +59,61 @@ def check(
         say_json(check_json(found))
         return
     show_sweep(lay_out_check(found), open_console())
+    for file in files:
+        say(str(file))
+
+
+FirstRun = Annotated[Path, typer.Argument(metavar="A", help="A run directory.")]
+SecondRun = Annotated[Path, typer.Argument(metavar="B", help="Another, over the same questions and passages.")]
+ComparisonOut = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write compare.json and compare.md there.")
+]
+PlanFile = Annotated[
+    Path | None,
+    typer.Option("--plan", metavar="FILE", help="Write what to read, where they differ, for review serve --plan."),
+]
+Shown = Annotated[int, typer.Option("--show", metavar="N", min=0, help="Passages listed on which they differ.")]
+
+
+def compare(
+    first: FirstRun,
+    second: SecondRun,
+    reviews: ReviewsFolder = None,
+    out: ComparisonOut = None,
+    plan: PlanFile = None,
+    show: Shown = 10,
+    confidence: Confidence = 0.95,
+    seed: Seed = 1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two judges, prompts or models: which one to use?
+
+    How far they agree on the same passages, what each costs, where they differ, and which is
+    nearer to people's grades, where people gave some.
+
+    \b
+    Examples:
+      raggs run raggs.yaml --to judge --run-id strict --set judge.prompt=strict.md
+      raggs judge compare runs/demo runs/strict
+      raggs judge compare runs/demo runs/strict --plan differ.jsonl
+      raggs review serve runs/demo --plan differ.jsonl
+    """
+    from raggs.app.judgecompare import compare_judges, plan_differing
+    from raggs.app.judgecomparelayout import comparison_json, lay_out_comparison, write_comparison
+    from raggs.cli.screen import open_console
+    from raggs.cli.sweepviews import show_sweep
+    from raggs.manifests.opened import open_run
+
+    found = compare_judges(open_run(first), open_run(second), reviews, confidence=confidence, seed=seed)
+    files = [] if out is None else write_comparison(found, out, show)
+    if plan is not None and plan_differing(found, plan, seed):
+        files.append(plan)
+    if as_json:
+        say_json(comparison_json(found))
+        return
+    show_sweep(lay_out_comparison(found, show), open_console())
+    if plan is not None and not found.unread:
+        say("nothing to read: people have spoken wherever the judges differ")
     for file in files:
         say(str(file))

@@ -1,0 +1,147 @@
+"""One of two runs whose judges are compared: what its judge graded, who it is, and what it costs. Only read."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from raggs.app.judgecheck import by_people
+from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.manifests.costs import costs
+from raggs.manifests.models import StageLock
+from raggs.manifests.opened import OpenedRun
+from raggs.manifests.reasons import ABSENT, differences
+from raggs.reviews.models import Key, key_of
+
+STAGE = "judge"
+HASH = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a judge's grades cost.
+
+    Attributes:
+        usd: that were paid in the run's judge stage, over all of its attempts.
+        usd_per_1000: for a thousand grades, had no answer been cached; None where that is not known.
+        tokens_per_grade: in and out; None where nobody was paid here.
+        seconds_per_call: mean; None where nobody was asked here.
+        calls, cached: requests, and answers that cost nothing.
+    """
+
+    usd: float
+    usd_per_1000: float | None
+    tokens_per_grade: float | None
+    seconds_per_call: float | None
+    calls: int
+    cached: int
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two.
+
+    Attributes:
+        run: the folder.
+        judges: by name, how many of the compared grades it gave.
+        graded: passages with a grade of the judge's own, compared or not.
+        bill: what they cost.
+        lacks: queries that are left out since the run was stopped, in words; empty where none is.
+    """
+
+    run: str
+    judges: Mapping[str, int]
+    graded: int
+    bill: Bill
+    lacks: str
+
+
+@dataclass(frozen=True)
+class Item:
+    """A passage of a run's pool, with what its judge said."""
+
+    query: QueryRecord
+    passage: MergeRecord
+    record: JudgeRecord
+
+    @property
+    def judged(self) -> bool:
+        """Whether the judge gave it a grade."""
+        return self.record.grade is not None and not by_people(self.record)
+
+
+def judged_by(run: OpenedRun) -> dict[Key, Item]:
+    """Every passage of the pools, by what it says; of two that say the same, the one ranked higher."""
+    queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
+    records = {(record.qid, record.doc_id): record for record in run.typed(STAGE, JudgeRecord)}
+    found: dict[Key, Item] = {}
+    for passage in run.typed("merge", MergeRecord):
+        record, query = records.get((passage.qid, passage.doc_id)), queries.get(passage.qid)
+        if record is not None and query is not None:
+            found.setdefault(key_of(query, passage.passage), Item(query, passage, record))
+    return found
+
+
+def side_of(run: OpenedRun, items: Mapping[Key, Item], judges: Sequence[str]) -> Side:
+    """A run beside another.
+
+    Args:
+        items: what its judge graded.
+        judges: who gave each of the compared grades.
+
+    Raises:
+        DataError: a line of its ledger is damaged.
+    """
+    own = [item for item in items.values() if item.judged and item.record.duplicate_of is None]
+    return Side(
+        run=str(run.folder),
+        judges=dict(sorted(Counter(judges).items())),
+        graded=len(own),
+        bill=_bill(run, len(own)),
+        lacks=run.lacks if STAGE in {part.stage for part in run.parts} else "",
+    )
+
+
+def _bill(run: OpenedRun, grades: int) -> Bill:
+    """Sums of the ledger; what a grade takes is told by the answers of the latest attempt, cached ones too."""
+    spent, lock = costs(run.store, STAGE).total, run.manifest.stages.get(STAGE)
+    asked = spent.answered + spent.unusable + spent.failed
+    whole = None if lock is None else lock.cost.usd + lock.cost.saved_usd
+    answers = 0 if lock is None else lock.cost.calls + lock.cost.cached
+    tokens = (spent.prompt_tokens + spent.completion_tokens) / spent.calls if spent.calls else None
+    return Bill(
+        usd=spent.usd,
+        usd_per_1000=None if whole is None or not grades else 1000 * whole / grades,
+        tokens_per_grade=None if tokens is None or not (grades and answers) else tokens * answers / grades,
+        seconds_per_call=spent.mean_s if asked else None,
+        calls=spent.calls,
+        cached=spent.cached,
+    )
+
+
+def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str]]:
+    """Where the judges' causes differ, by dotted name, with both values; a text goes by its name where names differ."""
+    first, second = (run.manifest.stages.get(STAGE) for run in (one, other))
+    if first is None or second is None:
+        return {}
+    found = {
+        change.component: (_told(change.old), _told(change.new))
+        for change in differences(_causes(first), _causes(second))
+    }
+    if "prompt" in found:
+        found.pop("judge.prompt", None)  # the hash of what the name is of
+    return found
+
+
+def _causes(lock: StageLock) -> dict[str, object]:
+    config, judge = lock.components.get("config"), lock.components.get("judge")
+    settings = {name: value for name, value in (config.items() if isinstance(config, Mapping) else ()) if name != STAGE}
+    return {**settings, "judge": judge, "prompt": Path(str(lock.params.get("prompt"))).name}
+
+
+def _told(value: object) -> str:
+    text = "–" if value is ABSENT else str(value)
+    return text[:8] if HASH.fullmatch(text) else text
