@@ -7,5 +7,19 @@ Imports: leaves.
 
 from raggs.correction.calibration import Calibration, calibrate
 from raggs.correction.estimates import FEWEST, Corrected, Totals, correct, totals_of, unlikely
+from raggs.correction.ratios import FEWEST_WHOLE, VARIED, correct_ratio, correct_values
 
-__all__ = ["FEWEST", "Calibration", "Corrected", "Totals", "calibrate", "correct", "totals_of", "unlikely"]
+__all__ = [
+    "FEWEST",
+    "FEWEST_WHOLE",
+    "VARIED",
+    "Calibration",
+    "Corrected",
+    "Totals",
+    "calibrate",
+    "correct",
+    "correct_ratio",
+    "correct_values",
+    "totals_of",
+    "unlikely",
+]

@@ -63,6 +63,17 @@ class Totals:
             np.maximum(self.drawn, other.drawn),
         )
 
+    def times(self, factor: float) -> Totals:
+        """The same with every weight multiplied."""
+        return Totals(
+            factor * self.people,
+            factor * self.judge,
+            factor * self.judge_drawn,
+            factor * self.weight,
+            factor * self.weight_drawn,
+            self.drawn,
+        )
+
 
 @dataclass(frozen=True)
 class Corrected:
