@@ -122,6 +122,7 @@ class AnalysisRequest:
         pool: candidates for the PROC ceilings.
         correct: a file of ``qid<TAB>0|1`` lines, whether answers were right.
         reviews: a folder of reviews, by whose random part scores are corrected.
+        against_first: whether the first system is the baseline where none is named.
     """
 
     names: frozenset[str] = frozenset()
@@ -129,6 +130,7 @@ class AnalysisRequest:
     pool: int = 50
     correct: Path | None = None
     reviews: Path | None = None
+    against_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,7 @@ def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
 def _analyses(asked: AnalysisRequest) -> list[Analysis]:
     """The usual ones and those asked for, in the order of the report's sections."""
     made: Mapping[str, Analysis] = {
-        "comparisons": Comparisons(asked.baseline),
+        "comparisons": Comparisons(asked.baseline, asked.against_first),
         "bottleneck": Bottleneck(asked.pool),
         "answers": GivenAnswers({} if asked.correct is None else read_correct(asked.correct)),
     }

@@ -36,6 +36,7 @@ COMMANDS: dict[str, str | Group] = {
     "export": "outputs:export",
     "eval": "evals:eval_",
     "sweep": "sweeps:sweep",
+    "report": "reports:report",
     "validate": "configs:validate",
     "doctor": "housekeeping:doctor",
     "list": "outputs:list_",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from raggs.evaluation.models import GoldenPart, Number, Report, Verdict
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, Report, Verdict
 
 Kind = Literal["retrieval", "ordering", "none"]
 
@@ -40,3 +40,25 @@ def interval(report: Report) -> str:
     """What an interval of a mean is about."""
     over = "queries and labels" if report.label_uncertainty else "queries"
     return f"{100 * report.confidence:g}% interval over {over} (bootstrap)"
+
+
+def told(part: ComparisonPart) -> str:
+    """A difference with all that a verdict rests on."""
+    p = part.corrected.get("randomisation")
+    tested = "" if p is None else f", p {score(p)} after Holm's correction"
+    return (
+        f"{part.system} against {part.baseline}: {part.measure} {signed(part.difference)} "
+        f"[{signed(part.low)}, {signed(part.high)}]{tested}; better on {part.wins}, equal on {part.ties}, "
+        f"worse on {part.losses} queries"
+    )
+
+
+def signed(value: Number) -> str:
+    """A change in a sentence: four decimals and its sign."""
+    return "–" if value is None else f"{value:+z.4f}"
+
+
+def would_tell(part: ComparisonPart) -> str:
+    """How many queries would resolve an open difference; empty where it is not open, or nothing would."""
+    open_ = part.verdict == "unresolvable" and part.queries_needed
+    return f"{part.queries_needed:,} queries would tell" if open_ else ""

@@ -93,6 +93,11 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _orders(health, exact)
 
 
+def inversions_words(inversions: float) -> str:
+    """How many pairs of a query's top may stand the wrong way round."""
+    return f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average"
+
+
 def judge_words(sharpness: float, echo: float | None, bias: float | None) -> str:
     """What an engine found out about a judge; nothing of a position bias that is not worth a word."""
     better = f"{grade_apart(sharpness):.0%}"
@@ -167,7 +172,7 @@ def _orders(health: RankHealth, exact: bool) -> Iterator[Line]:
     if health.sharpness is not None:
         yield Line(f"judge: {judge_words(health.sharpness, health.echo, health.position_bias)}")
     if (inversions := health.expected_inversions) is not None:
-        yield Line(f"order: {inversions:.1f} wrongly ordered pairs expected in the top of a query, on average")
+        yield Line(inversions_words(inversions))
     yield from (Line(f"warning: {warning}", True) for warning in health.warnings)
 
 

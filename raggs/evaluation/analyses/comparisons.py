@@ -10,7 +10,7 @@ from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Legend, Row
 from raggs.evaluation.models import ComparisonPart, Report, number
 from raggs.evaluation.study import Study
-from raggs.evaluation.words import MARKS, VERDICTS
+from raggs.evaluation.words import MARKS, VERDICTS, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.metrics.names import Named
 from raggs.metrics.stats import Comparison, compare_many
@@ -23,10 +23,12 @@ class Comparisons(PartAnalysis[ComparisonPart]):
     """Whether systems are better than a baseline, measure by measure.
 
     Attributes:
-        baseline: its name; nothing is compared without one.
+        baseline: its name.
+        first: whether the first system is the baseline where none is named; else nothing is compared then.
     """
 
     baseline: str | None = None
+    first: bool = False
 
     NAME = "comparisons"
     TITLE = "Against"
@@ -44,13 +46,14 @@ class Comparisons(PartAnalysis[ComparisonPart]):
 
     def compute(self, study: Study) -> Sequence[Finding[ComparisonPart]]:
         """Every other system against the baseline; none without a baseline."""
-        if self.baseline is None or len(study.values) < 2:
+        baseline = next(iter(study.values)) if self.first and self.baseline is None else self.baseline
+        if baseline is None or len(study.values) < 2:
             return ()
         return [
             Finding(part.system, part)
             for named in study.scoring.measures
             if named.mode not in {"range", "bias"} and named.measure.NAME not in UNCOMPARED
-            for part in _on_measure(study, named, self.baseline)
+            for part in _on_measure(study, named, baseline)
         ]
 
     def put(self, report: Report, found: Sequence[Finding[ComparisonPart]]) -> Report:
@@ -119,7 +122,6 @@ def comparison_part(system: str, baseline: str, measure: str, result: Comparison
 
 
 def _row(part: ComparisonPart) -> Row:
-    open_ = part.verdict == "unresolvable" and part.queries_needed
     low, high = (Cell(end, "signed").text for end in (part.low, part.high))
     return (
         Cell(part.system),
@@ -129,9 +131,7 @@ def _row(part: ComparisonPart) -> Row:
         Cell(part.corrected.get("randomisation"), "score"),
         Cell(part.effect, "signed"),
         Cell(f"{part.wins}/{part.ties}/{part.losses}"),
-        Cell(
-            f"{MARKS[part.verdict]} {part.verdict}" + (f", {part.queries_needed} queries would tell" if open_ else "")
-        ),
+        Cell(", ".join(filter(None, (f"{MARKS[part.verdict]} {part.verdict}", would_tell(part))))),
     )
 
 

@@ -54,3 +54,9 @@ def test_verdicts_are_put_into_one_sentence_a_system_and_a_row_a_measure():
     )
     some = report.model_copy(update={"comparisons": parts[:1]})
     assert Comparisons().legend(some).text == "against old: ▲ better"
+
+
+def test_the_first_system_is_the_baseline_where_that_is_asked_for_and_none_is_named():
+    assert {part.baseline for part in reported(Comparisons(first=True)).comparisons} == {"good"}
+    assert {part.baseline for part in reported(Comparisons("poor", first=True)).comparisons} == {"poor"}
+    assert not reported(Comparisons()).comparisons

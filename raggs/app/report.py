@@ -1,0 +1,188 @@
+"""Report: a golden set with its systems and sweeps as one HTML file.
+
+Everything is opened and scored here; `raggs.reporting` only says it. An evaluation that was made with another golden
+set is refused, for its numbers would stand beside a set that they say nothing of.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.atomic import disk, write_atomic
+from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.evaluation.gates import read_report
+from raggs.evaluation.models import Report
+from raggs.golden.base import GoldenSet
+from raggs.golden.opened import open_golden
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.manifests.store import RunStore
+from raggs.reporting.base import Facts, People
+from raggs.reporting.page import report_page
+
+if TYPE_CHECKING:
+    from raggs.sweeps.models import SweepReport
+
+ANALYSES = frozenset({"bounds", "robustness", "sensitivity"})  # besides the usual ones
+OTHER_SET = "evaluate the systems against this set: raggs report RUN --run FILE"
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """A report.
+
+    Attributes:
+        golden: a run directory or a file of labels.
+        runs: ``[NAME=]PATH`` each, as `raggs eval --run`; the run's own retrievers where nothing is named.
+        evaluation: an eval.json in place of `runs`.
+        sweeps: folders of sweeps over the set.
+        baseline: the system that is shipped now; the first one where left out.
+        measures: what is measured; the first one decides.
+        reviews: a folder of reviews; `reviews` beside the folder of runs where left out.
+        texts: whether passages are shown.
+        out: the file; it names itself in the command that makes it again.
+    """
+
+    golden: Path
+    runs: tuple[str, ...] = ()
+    evaluation: Path | None = None
+    sweeps: tuple[Path, ...] = ()
+    baseline: str | None = None
+    measures: MeasureRequest = field(default_factory=MeasureRequest)
+    reviews: Path | None = None
+    texts: bool = True
+    out: Path = Path("report.html")
+
+
+def report(request: ReportRequest) -> str:
+    """The page.
+
+    Raises:
+        UsageError: both systems and an evaluation are named.
+        NotFoundError, DataError: something named is not there, cannot be right, or is of another golden set.
+    """
+    return report_page(gather(request))
+
+
+def write_report_page(request: ReportRequest) -> Path:
+    """Write the page; it appears whole or not at all.
+
+    Raises:
+        RaggsError: as `report`; or the file cannot be written.
+    """
+    page = report(request)
+    with disk(request.out, "choose another --out"):
+        request.out.resolve().parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(request.out, page.encode())
+    return request.out
+
+
+def gather(request: ReportRequest) -> Facts:
+    """All that the report may say.
+
+    Raises:
+        RaggsError: as `report`.
+    """
+    if request.evaluation is not None and (request.runs or request.baseline):
+        raise UsageError("--eval holds systems and a baseline already", remedy="leave --run and --baseline out")
+    golden = open_golden(request.golden)
+    run = open_run(request.golden) if _is_run(request.golden) else None
+    scored, missing = _scored(request, golden, run)
+    return Facts(
+        place=str(request.golden),
+        golden=golden,
+        run=run,
+        report=scored,
+        missing=missing,
+        sweeps=tuple(_sweep(folder, golden) for folder in request.sweeps),
+        people=_people(run, request.reviews),
+        texts=request.texts,
+        command=shlex.join(_command(request)),
+    )
+
+
+def _is_run(path: Path) -> bool:
+    return path.is_dir() and RunStore(path).exists
+
+
+def _scored(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) -> tuple[Report | None, str]:
+    """The evaluation, or why there is none."""
+    if request.evaluation is not None:
+        return _read(request.evaluation, golden), ""
+    if run is not None and not run.file("judge").is_file():
+        return None, "the set has no grades yet, so nothing can be scored"
+    runs = request.runs or ((str(request.golden),) if run is not None else ())
+    if not runs:
+        return None, "no system was named (--run), so nothing was scored"
+    asked = EvalRequest(
+        JudgedFiles(request.golden, runs),
+        measures=request.measures,
+        analyses=AnalysisRequest(ANALYSES, request.baseline, against_first=True),
+    )
+    return evaluate(asked).report, ""
+
+
+def _read(path: Path, golden: GoldenSet) -> Report:
+    found = read_report(path)
+    ours = golden.judgments().digest
+    if found.golden.digest != ours:
+        theirs = found.golden.digest
+        said = f"was measured on other judgments ({theirs[:12]}) than those of {golden.source} ({ours[:12]})"
+        raise DataError(said, where=path, remedy=OTHER_SET)
+    return found
+
+
+def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
+    from raggs.sweeps.labels import of_queries  # late: most reports are of no sweep
+    from raggs.sweeps.store import SweepStore
+
+    store = SweepStore(folder)
+    manifest, found = store.manifest(), store.report()
+    if manifest.golden != of_queries(golden.judgments(), manifest.questions).digest:
+        said = f"was measured on other judgments than those of {golden.source}"
+        raise DataError(said, where=folder, remedy="run the sweep again with `golden` naming this set")
+    return found
+
+
+def _people(run: OpenedRun | None, folder: Path | None) -> People:
+    """The judge held against people; why not, where nobody graded anything that can be compared."""
+    if run is None:
+        return People(why="labels from a file: who gave them is not known")
+    from raggs.app.judgecheck import check_judge
+    from raggs.app.judgelayout import lay_out_check, trusted
+    from raggs.app.review import reviews_of
+    from raggs.reviews.store import ReviewStore
+
+    if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
+        return People()
+    try:
+        found = check_judge(run, folder)
+    except (NotFoundError, DataError) as error:
+        if folder is not None:
+            raise
+        return People(why=error.message)
+    return People(found.trust, tuple(map(trusted, found.trust)), lay_out_check(found))
+
+
+def _command(request: ReportRequest) -> Iterator[str]:
+    """The words that make the same report again."""
+    yield from ("raggs", "report", str(request.golden))
+    for run in request.runs:
+        yield from ("--run", run)
+    for folder in request.sweeps:
+        yield from ("--sweep", str(folder))
+    named = {"--eval": request.evaluation, "--baseline": request.baseline, "--reviews": request.reviews}
+    for option, value in named.items():
+        if value is not None:
+            yield from (option, str(value))
+    if request.measures.names:
+        yield from ("--measures", ",".join(request.measures.names))
+    if request.measures.cutoffs:
+        yield from ("--k", ",".join(map(str, request.measures.cutoffs)))
+    if not request.texts:
+        yield "--no-text"
+    yield from ("--out", str(request.out))

@@ -1,0 +1,88 @@
+"""What a section of the report is: typed data from `Facts`, drawn by the template that lies beside its module."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import ClassVar
+
+from raggs.agreement import Trust
+from raggs.evaluation.document import Document
+from raggs.evaluation.models import Part, Report
+from raggs.golden.base import GoldenSet
+from raggs.manifests.costs import Costs, costs
+from raggs.manifests.opened import OpenedRun
+from raggs.sweeps.models import SweepReport
+
+
+@dataclass(frozen=True)
+class People:
+    """The judge held against people, where they graded any of it.
+
+    Attributes:
+        trust: what the judge may be used for.
+        said: the same in sentences.
+        document: all of the check; None where nothing could be compared.
+        why: why nothing could be compared; empty where it was.
+    """
+
+    trust: tuple[Trust, ...] = ()
+    said: tuple[str, ...] = ()
+    document: Document | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a report may say, opened and scored before.
+
+    Attributes:
+        place: the golden set as the user named it, for commands.
+        golden: the golden set, which streams its questions and passages.
+        run: the run that made it; None where it is a file of labels.
+        report: the evaluation of the systems; None where there are no grades yet.
+        missing: why there is no evaluation; empty where there is one.
+        sweeps: reports of sweeps over the set.
+        people: the judge held against people.
+        texts: whether passages may be shown. A section that shows any leaves them out where this is False.
+        command: what makes this report again.
+    """
+
+    place: str
+    golden: GoldenSet
+    run: OpenedRun | None
+    report: Report | None
+    missing: str
+    sweeps: tuple[SweepReport, ...]
+    people: People
+    texts: bool
+    command: str
+
+    @cached_property
+    def costs(self) -> Costs:
+        """What the run has cost, by its ledger; zeros for a file of labels."""
+        return Costs() if self.run is None else costs(self.run.store)
+
+
+class ReportSection(ABC):
+    """One subject of the report. The first line of its docstring says which question it answers."""
+
+    NAME: ClassVar[str]
+    TITLE: ClassVar[str]
+    SCRIPTED: ClassVar[bool] = False
+
+    @abstractmethod
+    def data(self, facts: Facts) -> Part | None:
+        """What the template is given as `data`; None leaves the section out.
+
+        Raises:
+            DataError: a file of the run cannot be right.
+        """
+
+    @classmethod
+    def resource(cls, ending: str) -> str:
+        """The text of the file beside the section's module: template, style or script; empty where there is none."""
+        place = files(cls.__module__.rpartition(".")[0]) / f"{cls.NAME}.{ending}"
+        return place.read_text(encoding="utf-8") if place.is_file() else ""

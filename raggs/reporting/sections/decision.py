@@ -1,0 +1,202 @@
+"""The decision box: what the set says, whether it can be trusted, what blocks, what to do next, what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from shlex import quote
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.evaluation.models import ComparisonPart, Number, Part, Report
+from raggs.evaluation.words import signed, told
+from raggs.metrics.stats.compare import MARGIN
+from raggs.metrics.stats.paired import POWER
+from raggs.reporting.base import Facts, ReportSection
+from raggs.reporting.trusting import WORDS, Check, State, Step, checks
+from raggs.text import plural
+
+Answer = Literal["yes", "no", "cannot tell", "nothing to compare"]
+FAR = 10  # times the questions there are: whoever would need more will not ask for them
+TRUST: dict[State, str] = {
+    "good": "yes, by all that was looked at",
+    "doubt": "with care",
+    "bad": "no",
+    "unknown": "as far as was looked at",
+}
+
+
+class Ship(Part):
+    """One question with its answer.
+
+    `state` says how good the news is: a clear answer is good, whichever it is.
+    """
+
+    question: str
+    answer: Answer
+    state: State
+    said: tuple[str, ...]
+    needed: int | None = Field(None, description="queries that would tell, where the answer is open")
+
+
+class DecisionPart(Part):
+    """All of the box."""
+
+    ships: tuple[Ship, ...]
+    trusted: State
+    checks: tuple[Check, ...]
+    blocks: tuple[str, ...]
+    steps: tuple[Step, ...]
+    cost: tuple[str, ...]
+    thresholds: tuple[str, ...]
+
+    @property
+    def trust(self) -> str:
+        """Whether the set can be trusted, in words."""
+        return TRUST[self.trusted]
+
+
+class Decision(ReportSection):
+    """What does the set say, can it be trusted, what blocks, what is next, and what did it cost?"""
+
+    NAME = "decision"
+    TITLE = "Decision"
+
+    def data(self, facts: Facts) -> DecisionPart:
+        """The box; every report has one."""
+        ships, found = tuple(_ships(facts)), tuple(checks(facts))
+        return DecisionPart(
+            ships=ships,
+            trusted=_trusted(found),
+            checks=found,
+            blocks=tuple(_blocks(found, facts)),
+            steps=tuple(_steps(facts, ships, found)),
+            cost=tuple(_cost(facts)),
+            thresholds=tuple(_thresholds(facts.report)),
+        )
+
+
+def _trusted(found: Sequence[Check]) -> State:
+    """The worst state of all; what is not known counts for less than a doubt."""
+    states = {check.state for check in found}
+    order: tuple[State, ...] = ("bad", "doubt", "unknown", "good")
+    return next(state for state in order if state in states or state == "good")
+
+
+def _blocks(found: Sequence[Check], facts: Facts) -> Iterator[str]:
+    if facts.missing:
+        yield facts.missing
+    for check in found:
+        if check.state == "bad":
+            yield f"{check.name}: {'; '.join(check.said)}"
+
+
+# --- what to ship ---------------------------------------------------------------------------------------------
+
+
+def _ships(facts: Facts) -> Iterator[Ship]:
+    if facts.report is not None:
+        yield _of_systems(facts.report)
+    for sweep in facts.sweeps:
+        chosen = sweep.choice.winner
+        said = (sweep.choice.sentence, *sweep.choice.unknown)
+        answer: Answer = "yes" if chosen else "no"
+        question = f"Ship {chosen}, of sweep {sweep.name}?" if chosen else f"Ship any of sweep {sweep.name}?"
+        yield Ship(question=question, answer=answer, state="good" if chosen else "doubt", said=said)
+
+
+def _of_systems(report: Report) -> Ship:
+    """The best of the others against the baseline, by the first measure."""
+    measure = report.measures[0]
+    first = [part for part in report.comparisons if part.measure == measure and part.difference is not None]
+    if not first:
+        score = next(iter(report.systems)).scores[measure].mean
+        alone = [f"{report.systems[0].name}: {measure} {score:z.4f}"] if score is not None else []
+        said = (*alone, "there is nothing that it is compared with")
+        return Ship(question="Ship what?", answer="nothing to compare", state="unknown", said=said)
+    sign = 1.0 if report.higher_is_better[measure] else -1.0
+    best = max(first, key=lambda part: sign * (part.difference or 0.0))
+    answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no", "unresolvable": "cannot tell"}
+    answer = answers[best.verdict]
+    return Ship(
+        question=f"Ship {best.system} in place of {best.baseline}?",
+        answer=answer,
+        state="doubt" if answer == "cannot tell" else "good",
+        said=(*_why(best, report), *_others(first, best)),
+        needed=best.queries_needed if answer == "cannot tell" else None,
+    )
+
+
+def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
+    """What the answer rests on."""
+    yield told(best)
+    if best.verdict == "tie":
+        yield f"the interval lies within {MARGIN:g} of none: whichever is cheaper is as good"
+    elif best.verdict == "win" and best.negligible:
+        yield f"the gain is sure, and lies within {MARGIN:g}, which hardly anybody would notice"
+    elif best.verdict == "loss":
+        yield f"{best.baseline} is better than the best of the others"
+    elif best.verdict == "unresolvable" and best.queries_needed:
+        there = report.golden.queries
+        needed = f"about {best.queries_needed:,} queries would tell"
+        yield f"{needed}, were the difference the one seen here; there are {there:,}"
+        if best.queries_needed > FAR * there:
+            yield "so small a difference is hardly worth the telling: whichever is cheaper is as good a choice"
+
+
+def _others(first: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
+    rest = [part for part in first if part is not best]
+    if rest:
+        listed = ", ".join(f"{part.system} {signed(part.difference)}" for part in rest)
+        yield f"of the others, against {best.baseline}: {listed}"
+
+
+# --- what is next, and what it cost ---------------------------------------------------------------------------
+
+
+def _steps(facts: Facts, ships: Sequence[Ship], found: Sequence[Check]) -> Iterator[Step]:
+    """What to do, most urgent first: what blocks, what is open, what is in doubt, what is not known."""
+    for state in ("bad", "open", "doubt", "unknown"):
+        if state == "open":
+            yield from _more_questions(facts, ships)
+        yield from (check.step for check in found if check.state == state and check.step is not None)
+    if facts.report is not None and not facts.report.comparisons:
+        command = f"raggs report {quote(facts.place)} --run A=a.trec --run B=b.trec --out report.html"
+        yield Step(why="compare two systems", command=command)
+    if facts.run is not None:
+        yield Step(why="is the golden set what it says?", command=f"raggs audit {quote(facts.place)}")
+
+
+def _more_questions(facts: Facts, ships: Sequence[Ship]) -> Iterator[Step]:
+    needed = max((ship.needed or 0 for ship in ships), default=0)
+    there = facts.report.golden.queries if facts.report is not None else 0
+    if there < needed <= FAR * there:
+        more = needed - there
+        why = f"about {plural(more, 'more question')} would tell; from logs, or made of documents"
+        yield Step(why=why, command=f"raggs questions DOCS --out questions.jsonl --n {more}")
+
+
+def _cost(facts: Facts) -> Iterator[str]:
+    if facts.run is None:
+        yield "labels from a file: what they cost is not known"
+        return
+    total, queries = facts.costs.total, facts.report.golden.queries if facts.report else 0
+    each = f", ${total.usd / queries:,.4f} a question" if queries and total.usd else ""
+    yield f"${total.usd:,.4f} spent in {plural(total.calls, 'call')}{each}; ${total.saved_usd:,.4f} saved by the cache"
+    if total.perhaps_usd:
+        yield f"${total.perhaps_usd:,.4f} of it perhaps: calls without an answer in time"
+
+
+def _thresholds(report: Report | None) -> Iterator[str]:
+    """The numbers by which the verdict was told."""
+    if report is None:
+        return
+    alpha: Number = 1.0 - report.confidence
+    yield f"decided by {report.measures[0]}, over {plural(report.golden.queries, 'query')}, seed {report.seed}"
+    yield (
+        f"better or worse: the {report.confidence:.0%} interval leaves 0 out, and p after Holm's correction is below "
+        f"{alpha:.2g} (paired randomisation)"
+    )
+    yield f"no difference that matters: the interval lies within {MARGIN:g} of none"
+    yield f"queries that would tell: for a power of {POWER:.0%}, were the difference the one seen here"
+    yield f"trust: {', '.join(f'{word} ({state})' for state, word in WORDS.items())}; the worst check decides"

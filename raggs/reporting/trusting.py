@@ -1,0 +1,181 @@
+"""Can the golden set be trusted? One check a question, each with what was found, its threshold and what to do.
+
+The sentences are those of `raggs status`, `raggs judge check` and `raggs eval`; a check adds whether they are good
+news. What was not looked at is "unknown", never good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from shlex import quote
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.evaluation.models import Part, Report
+from raggs.evaluation.strangers import HARMLESS, HOLES
+from raggs.health import JudgeHealth, RankHealth
+from raggs.jsontypes import as_object
+from raggs.judges.exactness import is_exact
+from raggs.manifests.gate import FALLEN, fallen
+from raggs.manifests.models import StageLock
+from raggs.manifests.words import health_lines, inversions_words, lock_lines
+from raggs.metrics.names import parse_measure
+from raggs.reporting.base import Facts
+from raggs.text import plural
+
+State = Literal["good", "doubt", "bad", "unknown"]
+WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
+
+
+class Step(Part):
+    """Something to do: why, and the command."""
+
+    why: str
+    command: str
+
+
+class Check(Part):
+    """One thing that a golden set is trusted by."""
+
+    name: str
+    state: State
+    said: tuple[str, ...]
+    threshold: str = Field(description="by which the state was told; empty where there is none")
+    step: Step | None = None
+
+    @property
+    def word(self) -> str:
+        """The state as it is written."""
+        return WORDS[self.state]
+
+
+def checks(facts: Facts) -> Iterator[Check]:
+    """All checks, in the order in which a reader asks."""
+    yield _whole(facts)
+    if facts.report is not None:
+        if warnings := [said for said in facts.report.warnings if FALLEN not in said]:
+            yield Check(name="Evaluation", state="bad", said=tuple(warnings), threshold="no warning")
+        yield _holes(facts, facts.report)
+    if facts.run is not None:
+        yield from _judge(facts)
+    yield _people(facts)
+
+
+def _whole(facts: Facts) -> Check:
+    failed = facts.golden.provenance.failed if facts.golden.provenance else 0
+    again = None
+    if facts.run is not None and (facts.golden.lacks or failed):
+        config = facts.run.manifest.config_file or "CONFIG"
+        again = Step(why="finish the golden set", command=f"raggs run --config {quote(config)}")
+    said = [facts.golden.lacks] if facts.golden.lacks else []
+    said += [f"{plural(failed, 'judgment')} failed and have no grade"] if failed else []
+    state: State = "bad" if facts.golden.lacks else "doubt" if failed else "good"
+    whole = ("every query was worked on, no judgment failed",) if facts.run else ("labels from a file",)
+    return Check(
+        name="Completeness",
+        state=state,
+        said=tuple(said) or whole,
+        threshold="no query left out, no failed judgment",
+        step=again,
+    )
+
+
+def _holes(facts: Facts, report: Report) -> Check:
+    """How much of what systems show nobody judged."""
+    threshold = f"up to {HARMLESS:.0%} fine, above {HOLES:.0%} scores say nothing"
+    measure = next((name for name in report.measures if parse_measure(name).measure.NAME == "holes"), None)
+    known = [] if measure is None else [(each.name, each.scores[measure].mean) for each in report.systems]
+    shares = {name: mean for name, mean in known if mean is not None}
+    if not shares:
+        return Check(name="Unjudged", state="unknown", said=("not measured",), threshold=threshold)
+    worst = max(shares, key=lambda name: shares[name])
+    state: State = "bad" if shares[worst] > HOLES else "doubt" if shares[worst] > HARMLESS else "good"
+    said = f"{measure}: of what a system shows there, {shares[worst]:.0%} is unjudged at most ({worst})"
+    step = None
+    if state != "good":
+        command = f"raggs eval -g {quote(facts.place)} -r FILE --bounds"
+        step = Step(why="see what unjudged passages could make of the scores", command=command)
+    return Check(name="Unjudged", state=state, said=(said,), threshold=threshold, step=step)
+
+
+def _judge(facts: Facts) -> Iterator[Check]:
+    if facts.run is None:
+        return
+    stages = facts.run.manifest.stages
+    locks = [lock for lock in (stages.get("judge"), stages.get("rank")) if lock is not None]
+    yield _health(locks)
+    yield from _canaries(stages.get("judge"))
+    yield from _gate(facts)
+    yield from _inversions(stages.get("rank"))
+
+
+def _health(locks: list[StageLock]) -> Check:
+    """The judge's figures, without those that have a check of their own."""
+    lines = []
+    for lock in locks:
+        told = lock.health
+        if isinstance(told, JudgeHealth):
+            told = told.model_copy(update={"canaries": None})
+        elif isinstance(told, RankHealth):
+            told = told.model_copy(update={"expected_inversions": None})
+        lines += [*lock_lines(lock.model_copy(update={"health": told}))]
+    name = next((lock.judge for lock in locks if lock.judge), "")
+    said = tuple(line.text for line in lines) or ("nothing is known of its health",)
+    state: State = "doubt" if any(line.warning for line in lines) else "good" if lines else "unknown"
+    whose = (f"the judge is {name}",) if name else ()
+    return Check(name="Judge", state=state, said=(*whose, *said), threshold="no warning of its health")
+
+
+def _canaries(lock: StageLock | None) -> Iterator[Check]:
+    if lock is None or is_exact(lock.components.get("judge")):
+        return
+    health = lock.health.canaries if isinstance(lock.health, JudgeHealth) else None
+    threshold = "all as expected"
+    if health is None or not health.passed.total:
+        said = "no case of known grade was asked (judge.canaries)"
+        yield Check(name="Canaries", state="unknown", said=(said,), threshold=threshold)
+        return
+    lines = tuple(line.text for line in health_lines(JudgeHealth(canaries=health)))
+    state: State = "good" if health.passed.count == health.passed.total else "doubt"
+    yield Check(name="Canaries", state=state, said=lines, threshold=threshold)
+
+
+def _gate(facts: Facts) -> Iterator[Check]:
+    if facts.run is None:
+        return
+    manifest = facts.run.manifest
+    asked = as_object(as_object(manifest.config.get("judge")).get("gate"))
+    limits = [f"{name} {value:g}" for name, value in asked.items() if isinstance(value, int | float)]
+    threshold = f"judge.gate: {', '.join(limits)}" if limits else "none was set (judge.gate)"
+    below = fallen(manifest)
+    if below:
+        step = Step(why="see what made the judge what it is", command=f"raggs why {quote(facts.place)} judge")
+        yield Check(name="Gate", state="bad", said=(FALLEN, *below), threshold=threshold, step=step)
+    elif limits:
+        yield Check(name="Gate", state="good", said=("the judge holds its gate",), threshold=threshold)
+
+
+def _inversions(lock: StageLock | None) -> Iterator[Check]:
+    health = lock.health if lock is not None else None
+    if lock is None or not isinstance(health, RankHealth) or health.expected_inversions is None:
+        return
+    if is_exact(lock.components.get("judge")):
+        return
+    said = inversions_words(health.expected_inversions)
+    yield Check(name="Order", state="good", said=(said,), threshold="none; the set says it of each place")
+
+
+def _people(facts: Facts) -> Check:
+    people = facts.people
+    if not people.trust:
+        step = None
+        if facts.run is not None:
+            command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
+            step = Step(why="have a person read what would tell most", command=command)
+        said = people.why or "no person's grades were held against the judge's"
+        return Check(name="People", state="unknown", said=(said,), threshold="", step=step)
+    comparing = people.trust[0]
+    states: dict[str, State] = {"yes": "good", "no": "bad", "not yet": "doubt"}
+    rules = "; ".join(f"{each.use}: {each.rule}" for each in people.trust)
+    return Check(name="People", state=states[comparing.answer], said=people.said, threshold=rules)

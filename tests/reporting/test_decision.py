@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from support.golden import PROVENANCE
+from support.reports import facts
+from support.studies import SYSTEMS, reported
+
+from raggs.agreement import Trust
+from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.models import ComparisonPart, Report
+from raggs.evaluation.words import told
+from raggs.reporting.base import Facts, People
+from raggs.reporting.sections.decision import Decision, DecisionPart
+
+
+def box(found: Facts) -> DecisionPart:
+    return Decision().data(found)
+
+
+def comparison(**changed: object) -> ComparisonPart:
+    part = next(part for part in reported(Comparisons("poor")).comparisons if part.measure == "ra_nwg@2")
+    return part.model_copy(update=changed)
+
+
+def with_comparisons(*parts: ComparisonPart) -> Report:
+    return reported().model_copy(update={"comparisons": parts})
+
+
+@pytest.mark.parametrize(
+    ("verdict", "needed", "answer"),
+    [("win", 3, "yes"), ("loss", 3, "no"), ("tie", None, "no"), ("unresolvable", 20, "cannot tell")],
+)
+def test_the_verdict_becomes_an_answer_in_the_words_of_the_evaluation(verdict, needed, answer):
+    part = comparison(verdict=verdict, queries_needed=needed)
+    (ship,) = box(facts(with_comparisons(part))).ships
+    assert (ship.question, ship.answer) == ("Ship good in place of poor?", answer)
+    assert ship.said[0] == told(part)
+    assert ship.needed == (20 if answer == "cannot tell" else None)
+
+
+def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
+    parts = (
+        comparison(system="a", difference=0.1, verdict="tie"),
+        comparison(system="b", difference=0.2, verdict="win"),
+        comparison(system="c", difference=0.9, measure="mrr", verdict="win"),
+    )
+    (ship,) = box(facts(with_comparisons(*parts))).ships
+    assert ship.question == "Ship b in place of poor?"
+    assert "of the others, against poor: a +0.1000" in ship.said
+
+
+def test_lower_is_better_where_it_is():
+    parts = [comparison(system=name, difference=value) for name, value in (("a", -0.2), ("b", 0.1))]
+    report = with_comparisons(*parts).model_copy(update={"higher_is_better": {"ra_nwg@2": False}})
+    assert box(facts(report)).ships[0].question == "Ship a in place of poor?"
+
+
+def test_queries_that_would_tell_are_a_step_unless_they_are_far_too_many():
+    near, far = (box(facts(with_comparisons(comparison(verdict="unresolvable", queries_needed=n)))) for n in (20, 40))
+    assert "raggs questions DOCS --out questions.jsonl --n 17" in [step.command for step in near.steps]
+    assert not [step for step in far.steps if "questions" in step.command]
+    assert "so small a difference is hardly worth the telling" in " ".join(far.ships[0].said)
+
+
+def test_one_system_is_compared_with_nothing():
+    found = box(facts(reported(systems=SYSTEMS[:1])))
+    assert found.ships[0].answer == "nothing to compare"
+    assert any("--run A=a.trec --run B=b.trec" in step.command for step in found.steps)
+
+
+def test_what_was_not_looked_at_is_never_fine_and_the_worst_check_decides():
+    quiet = reported(systems=SYSTEMS[:1]).model_copy(update={"warnings": ()})
+    found = box(facts(quiet))
+    states = {check.name: check.state for check in found.checks}
+    assert states == {"Completeness": "good", "Unjudged": "doubt", "People": "unknown"}
+    assert found.trusted == "doubt"
+    stopped = box(facts(quiet.model_copy(update={"warnings": ("good: of another corpus",)})))
+    assert stopped.trusted == "bad"
+    assert stopped.blocks == ("Evaluation: good: of another corpus",)
+
+
+def test_failed_judgments_are_a_doubt_and_a_set_without_grades_blocks():
+    golden = facts().golden
+    golden.provenance = PROVENANCE
+    assert box(facts(golden=golden)).checks[0].said == ("1 judgment failed and have no grade",)
+    none = box(replace(facts(), report=None, missing="the set has no grades yet"))
+    assert none.blocks[0] == "the set has no grades yet"
+    assert none.ships == ()
+
+
+@pytest.mark.parametrize(("answer", "state"), [("yes", "good"), ("no", "bad"), ("not yet", "doubt")])
+def test_peoples_word_on_comparing_systems_counts_with_its_rule(answer, state):
+    trust = (Trust("comparing systems", answer, "kappa at least 0.4", None), Trust("numbers", "no", "kappa", None))
+    check = box(facts(people=People(trust, ("usable for comparing systems",)))).checks[-1]
+    assert (check.name, check.state, check.said) == ("People", state, ("usable for comparing systems",))
+    assert check.threshold == "comparing systems: kappa at least 0.4; numbers: kappa"
+
+
+def test_every_threshold_is_named():
+    said = " ".join(box(facts()).thresholds)
+    for figure in ("95%", "0.05", "0.01", "80%"):
+        assert figure in said
+    assert box(facts()).checks[2].threshold == "up to 10% fine, above 50% scores say nothing"

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+
+from selectolax.lexbor import LexborHTMLParser
+from support.hostile import ORDERS
+from support.reports import facts
+
+from raggs.reporting import REGISTRY
+from raggs.reporting.page import embedded, report_page
+
+
+def test_the_policy_allows_the_one_style_and_the_one_script_and_no_address():
+    tree = LexborHTMLParser(report_page(facts()))
+    policy = tree.css_first("meta[http-equiv=Content-Security-Policy]").attributes["content"] or ""
+    for tag in ("style", "script:not([type])"):
+        (found,) = tree.css(tag)
+        digest = base64.b64encode(hashlib.sha256(found.text().encode()).digest()).decode()
+        assert f"'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'; ")
+    assert not tree.css("[style], [onclick], link, iframe, img[src^=http]")
+    assert {(link.attributes["href"] or "")[:1] for link in tree.css("[href]")} == {"#"}
+
+
+def test_a_section_has_a_name_a_title_a_question_and_a_template():
+    for name in REGISTRY:
+        kind = REGISTRY.load(name)
+        assert name == kind.NAME
+        assert kind.TITLE
+        assert (REGISTRY.summary(name)).endswith("?")
+        assert kind.resource("html")
+        assert bool(kind.resource("js")) <= kind.SCRIPTED
+
+
+def test_the_navigation_leads_to_every_section_that_is_there():
+    tree = LexborHTMLParser(report_page(facts()))
+    links = [link.attributes["href"] for link in tree.css("nav a")]
+    assert links == [f"#{each.attributes['id']}" for each in tree.css("main > section")]
+    assert links[0] == "#decision"
+
+
+def test_json_in_the_page_is_no_markup_and_comes_back_whole():
+    hostile = {"</script><script>alert(1)</script>": [*ORDERS, "a & b", "<!--", "]]>"]}
+    text = embedded(hostile)
+    assert not set("<>&\u202e\u2028") & set(text)
+    assert json.loads(text) == json.loads(
+        json.dumps(hostile).replace("\\u202e", "\\\\u202e").replace("\\u202c", "\\\\u202c")
+    )
+
+
+def test_the_same_facts_give_the_same_bytes():
+    assert report_page(facts()) == report_page(facts())

@@ -1,0 +1,33 @@
+"""Facts for a report's sections from a small world in memory, without a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raggs.evaluation.analyses.comparisons import Comparisons
+from raggs.evaluation.models import Report
+from raggs.golden.base import GoldenQuery
+from raggs.reporting.base import Facts, People
+from support.golden import GivenGolden
+from support.studies import golden, reported
+
+
+def facts(report: Report | None = None, **changed: object) -> Facts:
+    """Of two systems on three queries, without a run; `changed` are fields of `Facts`."""
+    given: dict[str, object] = {
+        "place": "runs/demo",
+        "golden": GivenGolden("demo", 4, list(_queries()), provenance=None),
+        "run": None,
+        "report": report or reported(Comparisons("poor")),
+        "missing": "",
+        "sweeps": (),
+        "people": People(),
+        "texts": True,
+        "command": "raggs report runs/demo",
+        **changed,
+    }
+    return Facts(**given)  # type: ignore[arg-type]
+
+
+def _queries() -> Iterator[GoldenQuery]:
+    yield from (GoldenQuery(qid, None) for qid in golden().qrels.qids)
