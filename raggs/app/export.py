@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from raggs import exporters
-from raggs.errors import DataError, NotFoundError
-from raggs.exporters.base import Exporter, ExportOptions
+from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.exporters.base import TEST, Exporter, ExportOptions, Loss
+from raggs.exporters.folders import claimed
 from raggs.golden.base import RUNS
 from raggs.golden.origin import edited
+from raggs.golden.parts import contents_of
 from raggs.golden.runs import RunGolden, check_golden
 from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
 from raggs.indexes.passages import PassageStore
@@ -20,7 +24,21 @@ from raggs.manifests.opened import OpenedRun
 from raggs.progress import Hear, Notice, deaf
 from raggs.stages import GOLDEN
 
-CorpusPart = Literal["whole", "pool"]
+CorpusPart = Literal["all", "pool"]
+SPLIT = re.compile(r"\w+(\.\w+)*")  # as the tools name parts of data
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What an export wrote.
+
+    Attributes:
+        files: all of them, the sidecar among them.
+        lost: what the run has and the files do not hold.
+    """
+
+    files: tuple[Path, ...]
+    lost: tuple[Loss, ...]
 
 
 def export_run(
@@ -30,37 +48,45 @@ def export_run(
     *,
     grades: GradeForm = "gain",
     binary_at: int = RELEVANT,
-    corpus: CorpusPart = "whole",
+    corpus: CorpusPart = "all",
+    split: str = TEST,
+    force: bool = False,
     hear: Hear = deaf,
-) -> list[Path]:
+) -> Exported:
     """Write a run's golden set as `format_` into `folder`. What cannot be exported leaves no trace there.
 
     Args:
         grades: on which numbers labels are written (see `GradeScale`).
         binary_at: the lowest grade that a binary label takes for 1.
         corpus: for formats with a corpus, all passages where the workspace's cache has them, or those of the pools.
+        split: what the part of the data is called that the questions are, in formats with parts.
+        force: whether the folder may hold other things.
         hear: is told what the export lacks.
 
-    Returns:
-        The files.
-
     Raises:
-        UsageError: an unknown format, or a binary scale that divides nothing.
+        UsageError: an unknown format, a binary scale that divides nothing, a split that is no name, or a folder that
+            holds something else.
         NotFoundError: the run has no grades, or no ranking and the format needs one.
         DataError: the run was made before questions were kept.
     """
     kind, scale = exporters.REGISTRY.load(format_), GradeScale(grades, binary_at)
+    if not SPLIT.fullmatch(split):
+        raise UsageError(f"{split!r} is no name of a split", remedy="letters, figures and _, such as --split dev")
     _check_finished(run, kind, hear)
     _check_order(run, kind, hear)
     for sentence in edited(run, "merge", "judge", "rank"):
         hear(Notice(sentence))
     golden = RunGolden(run)
-    next(iter(golden.queries()), None)  # says what an older run lacks before a folder is made
-    with _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "whole", hear) as passages:
-        files = kind(ExportOptions(scale, passages)).write(golden, folder)
+    contents = contents_of(golden)  # says what an older run lacks before a folder is made
+    with (
+        claimed(folder, kind, force=force),
+        _whole_corpus(run, kind.WHOLE_CORPUS and corpus == "all", hear) as passages,
+    ):
+        exporter = kind(ExportOptions(scale, passages, split, contents))
+        files = exporter.write(golden, folder)
     for path in _strange_lists(files):
         hear(Notice(f"{path} is not of this export and stays; raggs eval takes it for a system of the folder"))
-    return files
+    return Exported(tuple(files), exporter.losses(contents))
 
 
 def _check_order(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
@@ -68,9 +94,14 @@ def _check_order(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     if "rank" not in run.manifest.stages or (path := run.file("rank")).is_file():
         return
     if kind.NEEDS_ORDER:
-        remedy = "raggs run --config CONFIG makes it again; the formats trec and beir need grades only"
+        remedy = f"raggs run --config CONFIG makes it again; {_grades_only()}"
         raise NotFoundError("the file is missing, though its stage has run", where=path, remedy=remedy)
     hear(Notice(f"{path} is missing, though its stage has run: grades are exported without an order"))
+
+
+def _grades_only() -> str:
+    found = [name for name in exporters.REGISTRY.builtin if not exporters.REGISTRY.load(name).NEEDS_ORDER]
+    return f"formats that need grades only: {', '.join(found)}"
 
 
 def _strange_lists(files: Sequence[Path]) -> list[Path]:
@@ -86,9 +117,9 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):
         remedy = "raggs run --config CONFIG"
         if "judge" in begun:
-            remedy = f"{remedy} --partial ranks the queries that are judged; the formats trec and beir need grades only"
+            remedy = f"{remedy} --partial ranks the queries that are judged; {_grades_only()}"
         elif "judge" not in unfinished:
-            remedy += "; the formats trec and beir need grades only"
+            remedy += f"; {_grades_only()}"
         raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
     if run.lacks:
         hear(Notice(run.lacks))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from raggs.app.catalog import Entry, MeasureEntry
 
 Format = Annotated[
-    str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir or jsonl; see: raggs list exporters.")
+    str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir, hf, ...; see: raggs list exporters.")
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
 
@@ -31,9 +31,11 @@ BinaryAt = Annotated[
     int, typer.Option("--binary-at", metavar="GRADE", help="The lowest grade that --grades binary takes for 1.")
 ]
 CorpusChoice = Annotated[
-    Literal["whole", "pool"],
-    typer.Option("--corpus", help="Of beir: all passages where the cache has them, or the pools'."),
+    Literal["all", "pool"],
+    typer.Option("--corpus", help="Of formats with one: all passages, where the cache has them, or the pools'."),
 ]
+Split = Annotated[str, typer.Option("--split", metavar="NAME", help="What these questions are called in beir and hf.")]
+Force = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]
 
 
 def export(
@@ -42,11 +44,16 @@ def export(
     format_: Format = "trec",
     grades: Grades = "gain",
     binary_at: BinaryAt = 4,
-    corpus: CorpusChoice = "whole",
+    corpus: CorpusChoice = "all",
+    split: Split = "test",
+    force: Force = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Write the golden set for another tool.
+
+    What the format cannot hold is said, and stands in the file of provenance beside the data. `raggs eval -g DIR` reads
+    every export again.
 
     \b
     Examples:
@@ -64,15 +71,26 @@ def export(
         if isinstance(news, Notice):
             notes.append(news.message)
 
-    opened = open_run(run)
-    files = export_run(opened, format_, out, grades=grades, binary_at=binary_at, corpus=corpus, hear=hear)
+    done = export_run(
+        open_run(run),
+        format_,
+        out,
+        grades=grades,
+        binary_at=binary_at,
+        corpus=corpus,
+        split=split,
+        force=force,
+        hear=hear,
+    )
     for note in notes:
         say(f"note: {note}", err=True)
-    found = {"files": [str(file) for file in files], "notes": notes}
+    if done.lost:
+        say(f"not held by {format_}: {'; '.join(map(str, done.lost))}", err=True)
     if as_json:
-        say_json(dump_json(found))
+        lost = [asdict(loss) for loss in done.lost]
+        say_json(dump_json({"files": [str(file) for file in done.files], "notes": notes, "lost": lost}))
     else:
-        say("\n".join(map(str, files)))
+        say("\n".join(map(str, done.files)))
 
 
 def list_(

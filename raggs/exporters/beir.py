@@ -4,32 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
 from raggs.exporters.base import Exporter
-from raggs.exporters.files import (
-    object_writer,
-    passage_object,
-    write_lines,
-    write_meta,
-    write_objects,
-)
+from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenSet
+from raggs.golden.parts import Part
+from raggs.golden.scales import GradeScale
 from raggs.queries.writing import query_object
 
 
 class BeirExporter(Exporter):
-    """BEIR folder: corpus, queries, and graded test qrels.
+    """BEIR folder: corpus, queries, and graded qrels of a split.
 
     `corpus.jsonl` holds the whole corpus in its own order where it is at hand, else every passage of any query's pool
     once, sorted by id; `queries.jsonl` the questions in their authors' words with all that came with them, sorted by
-    id; `qrels/test.tsv` each graded passage with its gain, 0 to 4.
+    id; `qrels/test.tsv`, or the split of another name, each graded passage with its gain, 0 to 4.
     """
 
-    NEEDS_ORDER: ClassVar[bool] = False
+    FORMAT: ClassVar[str] = "beir"
+    LABELS: ClassVar[str] = "qrels/{split}.tsv"
+    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "questions", "facts", "texts", "places", "metadata"})
     WHOLE_CORPUS: ClassVar[bool] = True
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
@@ -38,42 +36,24 @@ class BeirExporter(Exporter):
         Raises:
             ProviderError: the folder cannot be written.
         """
-        corpus, queries, qrels = folder / "corpus.jsonl", folder / "queries.jsonl", folder / "qrels" / "test.tsv"
-        sidecar = folder / "meta.json"
-        whole = self.options.corpus
-        passages = (
-            write_lines(corpus, _pooled(golden)) if whole is None else write_objects(corpus, map(passage_object, whole))
-        )
+        corpus, queries, whole = folder / "corpus.jsonl", folder / "queries.jsonl", self.options.corpus
         rows = {
-            "corpus.jsonl": passages,
-            "queries.jsonl": write_objects(queries, map(query_object, golden.queries())),
-            "qrels/test.tsv": write_lines(qrels, self._qrels(golden)) - 1,
+            corpus.name: write_passages(golden, corpus, whole),
+            queries.name: write_objects(queries, map(query_object, golden.queries())),
+            self.labels: write_lines(folder / self.labels, table_lines(golden, self.options.scale)) - 1,
         }
         files = {name: {"rows": count} for name, count in rows.items()}
-        write_meta(
-            sidecar, golden, self.options.scale, {"files": files, "corpus": "pool" if whole is None else "whole"}
-        )
-        return [corpus, queries, qrels, sidecar]
-
-    def _qrels(self, golden: GoldenSet) -> Iterator[str]:
-        yield "query-id\tcorpus-id\tscore"
-        for query in golden.by_query("grades"):
-            for graded in query.grades:
-                if graded.grade is not None:
-                    yield _row(query.qid, graded.doc_id, str(self.options.scale.written(graded.grade)))
+        held = "pool" if whole is None else "all"
+        return [*(folder / name for name in files), self.write_sidecar(golden, folder, files, corpus=held)]
 
 
-def _pooled(golden: GoldenSet) -> Iterator[str]:
-    """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
-    places: dict[str, int] = {}
-    with tempfile.TemporaryFile() as spill, object_writer(spill) as writer:
-        for passage in (passage for query in golden.by_query("pool") for passage in query.pool):
-            if passage.doc_id not in places:
-                places[passage.doc_id] = spill.tell()
-                writer.write(passage_object(passage))
-        for doc_id in sorted(places):
-            spill.seek(places[doc_id])
-            yield spill.readline()[:-1].decode()
+def table_lines(golden: GoldenSet, scale: GradeScale) -> Iterator[str]:
+    """The labels as a table under its header."""
+    yield "query-id\tcorpus-id\tscore"
+    for query in golden.by_query("grades"):
+        for graded in query.grades:
+            if graded.grade is not None:
+                yield _row(query.qid, graded.doc_id, str(scale.written(graded.grade)))
 
 
 def _row(*cells: str) -> str:

@@ -1,4 +1,4 @@
-"""Files that exporters write: lines streamed into files that appear whole, and the sidecar that says whence.
+"""Files that exporters write: lines streamed into files that appear whole.
 
 Formats of the field have no room for comments (many readers split every line on its columns), so a golden set's
 provenance stands in a `.meta.json` beside it.
@@ -14,10 +14,7 @@ from typing import IO
 
 import jsonlines
 
-from raggs.artifacts import Passage
 from raggs.atomic import atomic_writer, disk, remove_leftovers
-from raggs.golden.base import GoldenSet
-from raggs.golden.scales import GradeScale
 from raggs.queries.writing import LINE_ENDS
 
 
@@ -72,17 +69,6 @@ def object_writer(file: IO[bytes]) -> jsonlines.Writer:
     return jsonlines.Writer(file, dumps=_dump)
 
 
-def passage_facts(passage: Passage) -> dict[str, object]:
-    """A passage's place in the corpus and its metadata, where there are any."""
-    found = passage.model_dump(mode="json", include={"span", "metadata"}, exclude_none=True)
-    return {name: value for name, value in found.items() if value}
-
-
-def passage_object(passage: Passage) -> dict[str, object]:
-    """A passage as `corpus: {type: jsonl}` reads it again."""
-    return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, **passage_facts(passage)}
-
-
 def _dump(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False).translate(LINE_ENDS)
 
@@ -103,8 +89,10 @@ def _whole(path: Path) -> Iterator[IO[bytes]]:
         raise
 
 
-def write_meta(path: Path, golden: GoldenSet, scale: GradeScale, facts: Mapping[str, object]) -> None:
-    """Write the sidecar: `facts` about the export, the scale of its labels, and the set's provenance."""
-    provenance = golden.provenance and golden.provenance.model_dump(mode="json")
-    meta = {"name": golden.name, **facts, "grades": scale.described(), "provenance": provenance}
-    write_lines(path, [json.dumps(meta, indent=2, ensure_ascii=False)])
+def write_json(path: Path, value: Mapping[str, object]) -> None:
+    """Write one indented JSON object to `path`, as `write_lines` writes lines.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    write_lines(path, [json.dumps(value, indent=2, ensure_ascii=False)])

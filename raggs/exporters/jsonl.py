@@ -1,29 +1,46 @@
-"""The golden set as raggs sees it: self-contained lines of the ranked top, all judgments, and the questions."""
+"""The golden set as raggs sees it, whole: what `raggs import` writes, too."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from raggs.artifacts import Passage, RankRecord
 from raggs.errors import DataError
 from raggs.exporters.base import Exporter
-from raggs.exporters.files import passage_facts, write_meta, write_objects
-from raggs.golden.base import GoldenQuery, GoldenSet
+from raggs.exporters.files import write_objects
+from raggs.exporters.lists import write_systems
+from raggs.exporters.passages import passage_facts, write_passages
+from raggs.golden.base import GoldenQuery, GoldenSet, Graded
+from raggs.golden.parts import PARTS, Part
 from raggs.golden.scales import GradeScale
 from raggs.queries.writing import query_facts, query_object
 
 AS_GRADED, GAIN = GradeScale("raw"), GradeScale("gain")
+TOP, JUDGMENTS, UNJUDGED, ORDER = "golden.jsonl", "judgments.jsonl", "unjudged.jsonl", "order.jsonl"
+QUERIES, CORPUS = "queries.jsonl", "corpus.jsonl"
 
 
 class JsonlExporter(Exporter):
-    """JSON lines: the ranked top with texts, all grades, the questions.
+    """JSON lines: everything that the set holds, and the ranked top with texts.
 
     `golden.jsonl` is sorted by query id and rank and holds in each line the query, the passage, its grade (1 to 5) and
     gain (0 to 4). `confidence` is the probability that the passage truly stands above the next one of the full order;
-    `score` is the ranker's own. `judgments.jsonl` holds every graded passage and who graded it, `queries.jsonl` the
-    questions with all that came with them.
+    `score` is the ranker's own. `judgments.jsonl` holds every graded passage and who graded it and why,
+    `unjudged.jsonl` those without a grade, `order.jsonl` every rank, `queries.jsonl` the questions with all that came
+    with them, `corpus.jsonl` the pooled passages, `runs/` what each retriever returned.
     """
+
+    FORMAT: ClassVar[str] = "jsonl"
+    SIDECAR: ClassVar[str] = "golden.jsonl.meta.json"
+    LABELS: ClassVar[str] = JUDGMENTS
+    HOLDS: ClassVar[frozenset[Part] | None] = frozenset(PARTS)
+
+    @property
+    def holds(self) -> frozenset[Part] | None:
+        """Everything: grades stand beside gains, whatever is asked."""
+        return self.HOLDS
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
@@ -32,16 +49,20 @@ class JsonlExporter(Exporter):
             DataError: the ranking names a query that is not among the questions, or a passage that is not in its pool.
             ProviderError: the folder cannot be written.
         """
-        path, sidecar = folder / "golden.jsonl", folder / "golden.jsonl.meta.json"
-        judgments, queries = folder / "judgments.jsonl", folder / "queries.jsonl"
         rows = {
-            path.name: write_objects(path, _objects(golden)),
-            judgments.name: write_objects(judgments, _judgments(golden)),
-            queries.name: write_objects(queries, map(query_object, golden.queries())),
+            TOP: write_objects(folder / TOP, _objects(golden)),
+            JUDGMENTS: write_objects(folder / JUDGMENTS, _judgments(golden)),
+            UNJUDGED: write_objects(folder / UNJUDGED, _unjudged(golden)),
+            ORDER: write_objects(folder / ORDER, _order(golden)),
+            QUERIES: write_objects(folder / QUERIES, map(query_object, golden.queries())),
+            CORPUS: write_passages(golden, folder / CORPUS, None),
         }
-        files = {name: {"rows": count} for name, count in rows.items()}
-        write_meta(sidecar, golden, AS_GRADED, {"files": files, "top": golden.top})
-        return [path, judgments, queries, sidecar]
+        lists = write_systems(golden, folder, folder / JUDGMENTS)
+        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
+        return [
+            *(folder / name for name in files),
+            self.write_sidecar(golden, folder, files, AS_GRADED, top=golden.top),
+        ]
 
 
 def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
@@ -81,5 +102,33 @@ def _judgments(golden: GoldenSet) -> Iterator[dict[str, object]]:
         for graded in query.grades:
             if graded.grade is not None:
                 gain = GAIN.written(graded.grade)
-                who = {"judge": graded.judge} if graded.judge else {}
-                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, "gain": gain, **who}
+                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, "gain": gain, **_word(graded)}
+
+
+def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
+    """Every pooled passage without a grade, best fused first."""
+    for query in golden.by_query("grades"):
+        for graded in query.grades:
+            if graded.grade is None:
+                yield {"qid": query.qid, "doc_id": graded.doc_id, **_word(graded)}
+
+
+def _word(graded: Graded) -> dict[str, object]:
+    """Who said what of a passage, where anything is known."""
+    several = len(graded.samples) > 1 or graded.votes
+    found = {
+        "judge": graded.judge,
+        "reason": graded.reason,
+        "samples": list(graded.samples) if several else None,
+        "votes": {member: list(votes) for member, votes in graded.votes.items()},
+        "duplicate_of": graded.duplicate_of,
+        "skipped": graded.skipped,
+        "error": graded.error,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def _order(golden: GoldenSet) -> Iterator[dict[str, object]]:
+    for query in golden.by_query("order"):
+        for record in query.order:
+            yield record.model_dump(mode="json", exclude={"v"})

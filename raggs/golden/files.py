@@ -1,9 +1,8 @@
 """Files of others as golden sets: labels in any format that `readers` know, with the questions where they lie beside.
 
-A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; an export of raggs
-to TREC holds `qrels.txt`, one to JSON lines `judgments.jsonl`. What such an export says in its sidecar of the scale is
-believed, so that its grades are those of the run that it is from. Passages stay where they are: a corpus of another's
-may be larger than any memory.
+A folder in the layout of BEIR holds `qrels/test.tsv` (or one other table there) and `queries.jsonl`; of an export of
+raggs the sidecar names the file of labels. What it says of the scale is believed, so that its grades are those of the
+run that it is from. Passages stay where they are: a corpus of another's may be larger than any memory.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
 from raggs.golden.origin import stated_origin
-from raggs.golden.scales import stated_scale
+from raggs.golden.scales import stated_labels, stated_scale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -90,6 +89,8 @@ class FileGolden(GoldenSet):
 def folder_of_files(folder: Path) -> FileGolden | None:
     """The golden set that lies in a folder as files of a known layout, if one does."""
     tables = sorted((folder / "qrels").glob("*.tsv"))
-    known = [folder / name for name in LABELS if (folder / name).is_file()] or tables[: len(tables) == 1]
+    stated = stated_labels(folder)
+    usual = [folder / name for name in LABELS if (folder / name).is_file()] or tables[: len(tables) == 1]
+    known = [stated] if stated else usual
     questions = folder / QUERIES
     return FileGolden(known[0], questions if questions.is_file() else None) if known else None

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, get_args
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.errors import RaggsError, UsageError
 from raggs.inputs import read_whole
-from raggs.jsontypes import as_object
+from raggs.jsontypes import as_object, as_text
 
 if TYPE_CHECKING:
     from raggs.metrics.columns import Scale
@@ -89,13 +89,34 @@ def stated_scale(labels: Path) -> GradeScale | None:
 def sidecar(labels: Path) -> Mapping[str, object]:
     """What an export's sidecar says of a file of labels; empty where none speaks of it."""
     for path in _sidecars(labels):
-        try:
-            meta = as_object(json.loads(read_whole(path)))
-        except (RaggsError, ValueError, RecursionError):
-            continue  # none, or another tool's
+        meta = _read(path)
         if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):
             return meta
     return {}
+
+
+def stated_labels(folder: Path) -> Path | None:
+    """The file of labels that the sidecar of an export names in its folder; None where none does."""
+    for path in sorted(folder.glob("*meta.json")):
+        name = as_text(_read(path).get("labels"))
+        parts = PurePosixPath(name or "..").parts
+        if ".." not in parts and not PurePosixPath(*parts).is_absolute() and (folder / Path(*parts)).is_file():
+            return folder / Path(*parts)
+    return None
+
+
+def stated_format(path: Path) -> str | None:
+    """The format of the export that a sidecar is of, empty where it does not say; None where it is no sidecar."""
+    meta = _read(path)
+    return (as_text(meta.get("format")) or "") if as_object(meta.get("files")) else None
+
+
+def _read(path: Path) -> Mapping[str, object]:
+    """A sidecar; empty where it is missing, or another tool's."""
+    try:
+        return as_object(json.loads(read_whole(path)))
+    except (RaggsError, ValueError, RecursionError):
+        return {}
 
 
 def _sidecars(labels: Path) -> tuple[Path, ...]:
@@ -103,6 +124,7 @@ def _sidecars(labels: Path) -> tuple[Path, ...]:
     return (
         folder / f"{labels.name}.meta.json",
         folder / "golden.jsonl.meta.json",
+        folder / "meta.json",
         folder.parent / "meta.json",
     )
 

@@ -17,6 +17,7 @@ from raggs import run as run_config
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.export import export_run
 from raggs.errors import NotFoundError, UsageError
+from raggs.exporters import REGISTRY
 from raggs.manifests.opened import open_run
 from raggs.progress import Notice
 
@@ -130,7 +131,7 @@ def test_the_beir_folder_reads_as_its_toolkit_reads_it(run, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["gain", "raw"])
-@pytest.mark.parametrize("format_", ["trec", "beir", "jsonl"])
+@pytest.mark.parametrize("format_", sorted(REGISTRY))
 def test_eval_takes_the_folder_and_gets_the_numbers_of_the_run(run, tmp_path, format_, form):
     out = export(run, tmp_path / "out", format_, grades=form)
     names = (*OURS, "n_recall4@10", "harm@10")
@@ -161,7 +162,7 @@ def values_at(run: Path, relevant: int):
     return {system: {"P@5": found[report.measures[0]]} for system, found in report.per_query.items()}
 
 
-def test_grades_without_a_ranking(tmp_path):
+def test_grades_without_a_ranking(tmp_path, monkeypatch):
     project = make_project(tmp_path, queries=2, corpus=20)
     run = run_config(load_config(project.config), stop="judge").store.folder
     told: list[str] = []
@@ -170,13 +171,14 @@ def test_grades_without_a_ranking(tmp_path):
         assert isinstance(news, Notice)
         told.append(news.message)
 
-    for format_ in ("trec", "beir"):
+    for format_ in REGISTRY:
         export(run, tmp_path / format_, format_, hear=hear)
-    assert told == ["stage prune has not finished: grades are exported without an order"] * 2
+    assert told == ["stage prune has not finished: grades are exported without an order"] * len(list(REGISTRY))
     assert (tmp_path / "trec" / "qrels.txt").stat().st_size and not (tmp_path / "trec" / "run.trec").stat().st_size
-    with pytest.raises(NotFoundError, match=r"stage prune has not finished.*trec and beir need grades only"):
-        export(run, tmp_path / "jsonl", "jsonl")
-    assert not (tmp_path / "jsonl").exists()
+    monkeypatch.setattr(REGISTRY.load("jsonl"), "NEEDS_ORDER", True)
+    with pytest.raises(NotFoundError, match=r"stage prune has not finished.*formats that need grades only: .*trec"):
+        export(run, tmp_path / "none", "jsonl")
+    assert not (tmp_path / "none").exists()
 
 
 def test_the_whole_corpus_where_it_is_at_hand(run, tmp_path):

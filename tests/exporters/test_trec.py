@@ -6,7 +6,8 @@ from ir_measures import Judged, P, nDCG
 from support.golden import GivenGolden
 
 from raggs.artifacts import RankRecord
-from raggs.exporters.trec import TrecExporter, _run
+from raggs.exporters.lists import top_lines
+from raggs.exporters.trec import TrecExporter
 from raggs.golden.base import GoldenQuery
 
 ORDERS = {"q1": ["d10", "d1", "d9", "d3"], "q10": ["é/7", "d3", "d1"], "q2": ["d5"]}
@@ -90,5 +91,5 @@ def test_any_order_survives_the_score_column(order, top, name):
         )
         for rank, doc_id in enumerate(order, start=1)
     )
-    lines = list(_run(GivenGolden(name, top, [GoldenQuery("q", None, order=ranking)])))
+    lines = list(top_lines(GivenGolden(name, top, [GoldenQuery("q", None, order=ranking)])))
     assert as_trec_eval_sorts(lines) == {"q": order[:top]}
