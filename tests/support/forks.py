@@ -1,26 +1,34 @@
 """The `raggs` command in forked processes: each a process of its own that can be killed, without its start-up time.
 
 One helper process imports raggs and its heavy libraries once and forks for every command; the child is an ordinary
-run of the command line. A child can be told where to die:
+run of the command line, in the folder and with the environment it is given. What Python itself reads when it starts
+(`PYTHONPATH`, the locale) is the helper's: commands that need other values are started, not forked. A child can be told
+where to die:
 
     {"at": "rename", "number": 3}                  before its third rename of a temporary file
-    {"at": "stage", "name": "merge", "after": .01}    seconds after a stage began
+    {"at": "stage", "name": "merge", "after": .01}    seconds after a stage began (0: at once)
     {"at": "start", "after": .05}                  seconds after the command began
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +62,7 @@ class Forks:
                 env={**kept, "OPENBLAS_NUM_THREADS": "1", **environment},
             )
         self._number = 0
+        self._turn = threading.Lock()
 
     def __enter__(self) -> Forks:
         return self
@@ -67,17 +76,25 @@ class Forks:
         """Run a command to its end."""
         return self.start(*arguments, die=die).wait()
 
-    def start(self, *arguments: object, die: Mapping[str, Any] | None = None) -> Child:
-        """Begin a command."""
+    def start(
+        self,
+        *arguments: object,
+        die: Mapping[str, Any] | None = None,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Child:
+        """Begin a command, in the helper's folder and environment where none is given."""
         self._number += 1
         files = [str(self.folder / f"{self._number:03}.{name}") for name in ("out", "err")]
-        pid = self._say(run=[str(argument) for argument in arguments], files=files, die=die)
+        words, place = [str(argument) for argument in arguments], None if cwd is None else str(cwd)
+        pid = self._say(run=words, files=files, die=die, cwd=place, env=None if env is None else dict(env))
         return Child(self, pid, Path(files[0]), Path(files[1]))
 
     def _say(self, **order: Any) -> int:
-        self._process.stdin.write(json.dumps(order) + "\n")
-        self._process.stdin.flush()
-        answer = self._process.stdout.readline()
+        with self._turn:
+            self._process.stdin.write(json.dumps(order) + "\n")
+            self._process.stdin.flush()
+            answer = self._process.stdout.readline()
         if not answer:
             raise RuntimeError((self.folder / "helper.err").read_text())
         return json.loads(answer)
@@ -105,12 +122,25 @@ class Child:
         return self.wait()
 
 
+@cache
+def shared() -> Forks:
+    """One helper for all tests of this process, made when the first of them needs it."""
+    folder = tempfile.TemporaryDirectory(prefix="raggs-forks-")
+    forks = Forks(Path(folder.name))
+    atexit.register(folder.cleanup)
+    atexit.register(forks.__exit__)
+    return forks
+
+
 # --- in the helper process ---
 
 
 def serve() -> None:
     """Fork for each line on stdin."""
     asyncio.run(_warm())
+    sys.path.remove(str(TESTS))
+    gc.collect()
+    gc.freeze()  # what is here already is not looked through, hence not copied, in every child
     for line in sys.stdin:
         order = json.loads(line)
         if "poll" in order:
@@ -129,6 +159,13 @@ async def _warm() -> None:
     import bm25s  # noqa: F401
     import wordllama  # noqa: F401
 
+    import raggs.app
+    import raggs.cli
+
+    for room in (raggs.cli, raggs.app):
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            importlib.import_module(module.name)
+
     from raggs.llm import LLMSettings, providers
     from raggs.llm.faults import Fault
 
@@ -146,6 +183,10 @@ def _child(order: dict[str, Any]) -> None:
         handle = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC)
         os.dup2(handle, number)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.chdir(order["cwd"] or ".")
+    if order["env"] is not None:
+        os.environ.clear()
+        os.environ.update(order["env"])
     sys.argv = ["raggs", *order["run"]]
     _plan_death(order["die"])
     code: Any = 1
@@ -161,6 +202,8 @@ def _child(order: dict[str, Any]) -> None:
 
         traceback.print_exc()
     finally:
+        threading._shutdown()  # as Python ends: threads first, then whatever was to be done at the end
+        atexit._run_exitfuncs()
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 1)
@@ -188,6 +231,8 @@ def _die_in_stage(name: str, after: float) -> None:
 
     def begin_and_die(store: RunStore, stage: str, fingerprint: str) -> None:
         begin(store, stage, fingerprint)
+        if stage == name and not after:
+            _die()
         if stage == name:
             threading.Timer(after, _die).start()
 
