@@ -30,6 +30,7 @@ COMMANDS: dict[str, str | Group] = {
     "run": "runs:run",
     "status": "runs:status",
     "why": "runs:why",
+    "show": "showing:show",
     "cost": "cost:cost",
     "audit": "audits:audit",
     "keygen": "audits:keygen",

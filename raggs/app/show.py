@@ -1,0 +1,122 @@
+"""One question of a golden set, or a line about each: what was decided, and what systems made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from raggs.app.review import reviews_of
+from raggs.errors import NotFoundError, UsageError
+from raggs.golden.opened import open_golden
+from raggs.golden.questions import Questions
+from raggs.golden.systems import open_systems
+from raggs.golden.views import Hit, PassageView, QuestionView
+from raggs.health import source_of
+from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.store import ReviewStore
+from raggs.text import did_you_mean
+
+__all__ = ["Hit", "Line", "PassageView", "QuestionView", "ShowRequest", "Shown", "lines", "said_by", "show"]
+RELEVANT = 4
+
+
+@dataclass(frozen=True)
+class ShowRequest:
+    """What is to be shown.
+
+    Attributes:
+        golden: a run directory, or labels of others.
+        runs: ``[NAME=]PATH`` of what other systems returned.
+        reviews: the folder of reviews; `reviews` beside the runs' if left out.
+        texts: whether passages bring their texts.
+    """
+
+    golden: Path
+    runs: Sequence[str] = ()
+    reviews: Path | None = None
+    texts: bool = True
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A question, and how many ranks of its order count (0: nothing is ranked)."""
+
+    question: QuestionView
+    top: int
+
+    @property
+    def json(self) -> str:
+        """The question as JSON: the fields of `QuestionView`."""
+        return TypeAdapter(QuestionView).dump_json(self.question, indent=2).decode()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A question in a line.
+
+    Attributes:
+        qid, text, language: of the question.
+        pooled, graded, relevant: passages of its pool; those with a grade, and those with grade 4 or 5.
+        inversions: wrongly ordered pairs expected in the top; None where nothing is ranked.
+    """
+
+    qid: str
+    text: str
+    language: str
+    pooled: int
+    graded: int
+    relevant: int
+    inversions: float | None
+
+
+def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
+    """One question.
+
+    Args:
+        system: this system's list alone; all of them if left out.
+
+    Raises:
+        NotFoundError: no such question, or system; names the nearest.
+        UsageError, DataError: as the readers of golden sets, systems and reviews.
+    """
+    golden = open_golden(request.golden)
+    questions = Questions(golden, reviews=_reviews(request), texts=request.texts)
+    found = questions.view(qid)
+    if request.runs:
+        others = Questions(golden, [*open_systems([*request.runs])]).view(qid)
+        found = replace(found, systems=(*found.systems, *others.systems))
+    known = [each.system for each in found.systems]
+    if twice := next((name for name in known if known.count(name) > 1), None):
+        raise UsageError(f"two systems are called {twice}", remedy="name one: --run NAME=FILE")
+    if system is not None:
+        found = replace(found, systems=tuple(each for each in found.systems if each.system == system))
+        if not found.systems:
+            raise NotFoundError(f"no system {system!r} has a list for {qid}", remedy=did_you_mean(system, known))
+    return Shown(found, questions.top)
+
+
+def lines(request: ShowRequest) -> Iterator[Line]:
+    """Every question, in the order of their ids.
+
+    Raises:
+        NotFoundError, DataError: as `show`.
+    """
+    for found in Questions(open_golden(request.golden), depth=0, texts=False):
+        grades = [passage.grade for passage in found.passages if passage.grade is not None]
+        inversions = None if found.course is None else found.course.inversions
+        relevant = sum(grade >= RELEVANT for grade in grades)
+        yield Line(found.qid, found.text, found.language, len(found.passages), len(grades), relevant, inversions)
+
+
+def said_by(passage: PassageView) -> str:
+    """Who gave a passage's grade, people as one; empty where nobody did."""
+    return "" if passage.judged is None else source_of(passage.judged.judge)
+
+
+def _reviews(request: ShowRequest) -> Reviewed | None:
+    if not request.golden.is_dir():
+        return None
+    return fold(ReviewStore(reviews_of(request.golden, request.reviews)).read())

@@ -1,0 +1,279 @@
+"""`raggs show`: one question of a golden set on the screen, with its order, its passages and what systems returned."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json
+from raggs.cli.plain import say, say_json
+from raggs.cli.reviews import ReviewsFolder
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from raggs.app.show import Hit, PassageView, QuestionView, Shown, ShowRequest
+
+MOST_HITS = 20  # of a system, in its table
+FIRST = 10  # hits of each system, as grades in a line
+MOST_TEXT = 2_000  # characters of a passage
+MOST_TITLE = 60
+MOST_FACT = 300
+LEGEND = "95 %: plausible ranks; conf.: how surely it stands above the next one (locked: beyond doubt)"
+
+Golden = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo, or a golden set.")]
+Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="A query id, e.g. q12; left out: all in a table.")]
+System = Annotated[
+    str | None, typer.Option("--system", "-s", metavar="NAME", help="What this system returned, passage by passage.")
+]
+Runs = Annotated[
+    list[str] | None,
+    typer.Option("--run", "-r", metavar="[NAME=]FILE", help="What another system returned. Repeatable."),
+]
+Passages = Annotated[
+    int, typer.Option("--passages", "-p", metavar="N", min=0, help="How many passages are printed with their text.")
+]
+NoText = Annotated[bool, typer.Option("--no-text", help="Leave out what passages say, and what was said of them.")]
+
+
+def show(
+    golden: Golden,
+    query: Query = None,
+    system: System = None,
+    runs: Runs = None,
+    passages: Passages = 3,
+    no_text: NoText = False,
+    reviews: ReviewsFolder = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Show a question: its order, grades, passages and systems.
+
+    \b
+    Examples:
+      raggs show runs/demo                         all questions, a line each
+      raggs show runs/demo q12
+      raggs show runs/demo q12 --system bm25 --passages 10
+      raggs show runs/demo q12 --run new=new.trec --json
+    """
+    from raggs.app.show import ShowRequest
+    from raggs.app.show import show as show_question
+
+    request = ShowRequest(golden, runs or (), reviews, not no_text)
+    if query is None:
+        _all(request, as_json)
+        return
+    found = show_question(request, query, system)
+    if as_json:
+        say_json(found.json)
+    else:
+        _one(golden, found, system, 0 if no_text else passages)
+
+
+def _all(request: ShowRequest, as_json: bool) -> None:
+    from raggs.app.show import lines
+    from raggs.cli.screen import open_console, table
+    from raggs.manifests.store import dump_json
+    from raggs.text import shorten
+
+    found = list(lines(request))
+    if as_json:
+        say_json(dump_json([asdict(line) for line in found]))
+        return
+    console = open_console()
+    rows = _numbers(table("query", "lang", "pool", "graded", "4-5", "doubt"), 2, 3, 4, 5)
+    for line in found:
+        doubt = "" if line.inversions is None else f"{line.inversions:.1f}"
+        title = shorten(f"{line.qid} {line.text}", MOST_TITLE)
+        rows.add_row(title, line.language, str(line.pooled), str(line.graded), str(line.relevant), doubt)
+    console.print(rows)
+    said = "4-5: passages with these grades; doubt: wrongly ordered pairs expected in the top"
+    console.print(said, soft_wrap=not console.is_terminal)
+
+
+def _one(golden: Path, shown: Shown, system: str | None, passages: int) -> None:
+    from raggs.cli.screen import open_console
+
+    console, found = open_console(), shown.question
+    for line in _asked(found, console):
+        say(line)
+    listed = found.order or found.passages
+    if system is None:
+        _order(console, shown)
+        _systems(console, shown)
+    else:
+        _hits(console, found)
+        known = {passage.doc_id: passage for passage in found.passages}
+        listed = tuple(known[hit.doc_id] for hit in found.systems[0].hits if hit.doc_id in known)
+    for passage in listed[:passages]:
+        for line in _passage(passage, console):
+            say(line)
+    if found.order and system is None:
+        say(f"\nraggs why {golden} --query {found.qid} tells what the places rest on")
+
+
+def _asked(found: QuestionView, console: Console) -> Iterator[str]:
+    from raggs.cli.screen import hanging
+    from raggs.text import one_line, shorten
+
+    yield hanging(f"{found.qid}  ", one_line(found.text), console)
+    facts = {"searched for": found.rewrite, "language": found.language, "answer": found.answer or ""}
+    own = {name: value for name, value in found.metadata.items() if isinstance(value, str | int | float)}
+    for name, value in (*facts.items(), *own.items()):
+        if value not in ("", None):
+            yield hanging(f"{name}: ", shorten(str(value), MOST_FACT), console)
+
+
+def _order(console: Console, shown: Shown) -> None:
+    """The golden order; where nothing is ranked, the pool."""
+    from raggs.app.show import said_by
+    from raggs.cli.screen import table
+
+    found = shown.question
+    console.print()
+    if not found.passages:
+        say("no retriever found a passage")
+        return
+    by = ("by",) if len({said_by(passage) for passage in found.passages}) > 1 else ()
+    if not found.order:
+        rows = table("#", "grade", *by, "passage")
+        for passage in sorted(found.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0))):
+            cells = [said_by(passage)] if by else []
+            rows.add_row(str(passage.pooled or ""), _grade(passage), *cells, _named(passage))
+        console.print(rows)
+        return
+    rows = table("#", "95 %", "grade", "conf.", *by, "passage")
+    for passage, sure in zip(found.order, _confidences(found.order), strict=True):
+        place = passage.place
+        if place is not None:
+            cells = [said_by(passage)] if by else []
+            span = f"{place.low}-{place.high}"
+            rows.add_row(str(place.rank), span, _grade(passage), sure, *cells, _named(passage))
+    console.print(rows)
+    for line in (LEGEND, *_below(found, shown.top)):
+        console.print(line, soft_wrap=not console.is_terminal)
+
+
+def _below(found: QuestionView, top: int) -> Iterator[str]:
+    """What there is to tell below an order: what remains unsure, and what stands in the pool besides."""
+    from raggs.text import plural
+
+    course = found.course
+    if course is not None:
+        yield f"{course.inversions:.1f} wrongly ordered pairs expected in the top {top}; stopped: {course.stopped}"
+    left = Counter(passage.grade or 0 for passage in found.passages if passage.place is None)
+    told = [f"{left[grade]} {f'of grade {grade}' if grade else 'without a grade'}" for grade in sorted(left)[::-1]]
+    if told:
+        yield f"{plural(sum(left.values()), 'more passage')} in the pool: {', '.join(told)}"
+
+
+def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
+    """Of each passage, how surely it stands above the next one."""
+    for number, passage in enumerate(order):
+        place, after = passage.place, order[number + 1].doc_id if number + 1 < len(order) else None
+        if place is None or after is None:
+            yield ""
+        else:
+            yield "locked" if after in place.below else f"{place.confidence:.0%}"
+
+
+def _systems(console: Console, shown: Shown) -> None:
+    """What each system returned, as grades."""
+    from raggs.cli.screen import table
+
+    found = shown.question
+    if not found.systems:
+        return
+    best = {passage.doc_id for passage in found.order if passage.place and passage.place.rank <= shown.top}
+    console.print()
+    among = [f"of top {shown.top}"] if best else []
+    rows = _numbers(table("system", "found", *among, f"grades of its first {FIRST}"), *range(1, 2 + len(among)))
+    for returned in found.systems:
+        counts = [len(returned.hits), *(sum(hit.doc_id in best for hit in returned.hits) for _ in among)]
+        signs = " ".join(str(hit.grade or "·") for hit in returned.hits[:FIRST])
+        rows.add_row(returned.system, *map(str, counts), signs)
+    console.print(rows)
+    if any(hit.grade is None for returned in found.systems for hit in returned.hits[:FIRST]):
+        say("·: not judged")
+
+
+def _hits(console: Console, found: QuestionView) -> None:
+    """What one system returned, passage by passage."""
+    from raggs.cli.screen import table
+
+    returned = found.systems[0]
+    console.print()
+    rows = _numbers(table("#", "grade", "place", "passage"), 2)
+    known = {passage.doc_id: passage for passage in found.passages}
+    for hit in returned.hits[:MOST_HITS]:
+        passage = known.get(hit.doc_id)
+        place = "" if passage is None or passage.place is None else str(passage.place.rank)
+        named = hit.doc_id if passage is None else _named(passage)
+        rows.add_row(str(hit.rank), _judged(hit, passage), place, named)
+    console.print(rows)
+    more = len(returned.hits) - MOST_HITS
+    said = f"; {more} more with --json" if more > 0 else ""
+    console.print(f"{returned.system}; place: in the golden order{said}", soft_wrap=not console.is_terminal)
+
+
+def _numbers(rows: Table, *columns: int) -> Table:
+    """Columns of numbers stand to the right."""
+    for column in columns:
+        rows.columns[column].justify = "right"
+    return rows
+
+
+def _judged(hit: Hit, passage: PassageView | None) -> str:
+    return "not judged" if hit.grade is None and passage is None else str(hit.grade or "-")
+
+
+def _grade(passage: PassageView) -> str:
+    return "-" if passage.grade is None else str(passage.grade)
+
+
+def _named(passage: PassageView) -> str:
+    """Id and title; a near-duplicate names whom it repeats."""
+    from raggs.text import shorten
+
+    twin = passage.duplicate_of
+    same = f" (= {twin})" if twin not in (None, passage.doc_id) else ""
+    return f"{passage.doc_id}{same} {shorten(passage.title, MOST_TITLE)}".rstrip()
+
+
+def _passage(passage: PassageView, console: Console) -> Iterator[str]:
+    """A passage with its text, what the judge said of it, and people."""
+    from raggs.cli.screen import hanging
+    from raggs.text import one_line
+
+    place = "" if passage.place is None else f"#{passage.place.rank}, "
+    where = "" if passage.span is None else f", {passage.span.source} {passage.span.start}-{passage.span.end}"
+    yield ""
+    yield hanging(f"[{place}grade {_grade(passage)}] ", f"{passage.doc_id} {one_line(passage.title)}{where}", console)
+    yield from _text(passage.text, console)
+    judged = passage.judged
+    if judged is not None and (judged.reason or judged.error or judged.skipped):
+        said = judged.reason or judged.error or judged.skipped or ""
+        yield hanging(f"  {judged.judge or 'judge'}: ", one_line(said), console)
+    for word in passage.words:
+        grade = "cannot tell" if word.grade is None else f"grade {word.grade}"
+        note = f", {one_line(word.note)}" if word.note else ""
+        yield hanging(f"  {word.who}{' decided' if word.settles else ''}: ", grade + note, console)
+
+
+def _text(text: str, console: Console) -> Iterator[str]:
+    shown = text[:MOST_TEXT]
+    for line in shown.splitlines():
+        if console.is_terminal:
+            yield from (f"  {part}" for part in wrap(line, console.width - 4, replace_whitespace=False) or [""])
+        else:
+            yield f"  {line}"
+    if len(text) > MOST_TEXT:
+        yield f"  … {len(text) - MOST_TEXT:,} characters more; --json has them all"

@@ -1,0 +1,105 @@
+"""`raggs show`: one question in the terminal, its order as the run has it, and nothing that a narrow screen cuts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from support.golden import change
+from support.project import make_project
+from typer.testing import CliRunner
+
+from raggs import load_config, run
+from raggs.artifacts import JudgeRecord, MergeRecord, RankRecord
+from raggs.cli import screen
+from raggs.cli.app import app
+from raggs.jsonl import read_records
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = make_project(tmp_path_factory.mktemp("shown"), queries=3, corpus=20, rank={"top": 3, "max_calls": 3})
+    return run(load_config(project.config)).store.folder
+
+
+def call(*arguments: object, code: int = 0) -> str:
+    result = CliRunner().invoke(app, ["show", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def of(folder: Path, artifact: str, model: type, qid: str = "q01") -> list:
+    return [record for record in read_records(folder / f"{artifact}.jsonl", model) if record.qid == qid]
+
+
+def test_the_order_and_its_passages(made: Path) -> None:
+    out = call(made, "q01")
+    ranked, pooled = of(made, "rank", RankRecord), {each.doc_id: each for each in of(made, "merge", MergeRecord)}
+    rows = [line.split() for line in out.splitlines() if re.match(r" *\d+ +\d+-\d+ ", line)]
+    assert [(row[0], row[2], row[-3]) for row in rows] == [
+        (str(each.rank), str(each.grade), each.doc_id) for each in ranked
+    ]
+    for each in ranked[:3]:
+        assert f"[#{each.rank}, grade {each.grade}] {each.doc_id}" in out
+        assert pooled[each.doc_id].text in out
+    assert pooled[ranked[3].doc_id].text not in out
+    assert pooled[ranked[3].doc_id].text in call(made, "q01", "--passages", 4)
+    assert f"raggs why {made} --query q01" in out
+
+
+def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
+    grades = {each.doc_id: each.grade for each in of(made, "judge", JudgeRecord)}
+    best = of(made, "rank", RankRecord)[0]
+    path = tmp_path / "mine.trec"
+    path.write_text(f"q01 Q0 {best.doc_id} 1 2 mine\nq01 Q0 nowhere 2 1 mine\n")
+    assert f"mine        2         1  {grades[best.doc_id]} ·" in call(made, "q01", "--run", path)
+    out = call(made, "q01", "--run", path, "--system", "mine")
+    assert "nowhere" in out and "not judged" in out and f"[#1, grade {best.grade}] {best.doc_id}" in out
+    assert "did you mean 'mine'" in call(made, "q01", "--run", path, "--system", "min", code=4)
+    shutil.copy(path, tmp_path / "bm25.trec")
+    assert "two systems are called bm25" in call(made, "q01", "--run", tmp_path / "bm25.trec", code=2)
+
+
+def test_all_questions_in_a_table_and_an_unknown_one(made: Path) -> None:
+    assert [line.split()[0] for line in call(made).splitlines()[1:4]] == ["q00", "q01", "q02"]
+    assert [line["qid"] for line in json.loads(call(made, "--json"))] == ["q00", "q01", "q02"]
+    assert "there is no question 'q1'" in call(made, "q1", code=4)
+
+
+def test_json_holds_what_the_screen_cuts(made: Path) -> None:
+    found = json.loads(call(made, "q01", "--json"))
+    assert [each["doc_id"] for each in found["passages"]] == [each.doc_id for each in of(made, "merge", MergeRecord)]
+    assert {each["system"] for each in found["systems"]} == {"bm25", "dense", "fused"}
+    silent = call(made, "q01", "--json", "--no-text")
+    assert not any(each.text in silent or each.title in silent for each in of(made, "merge", MergeRecord))
+    assert "\n[#1" not in call(made, "q01", "--no-text")
+
+
+def test_people_and_reasons_stand_with_the_passage(made: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(made, tmp_path / "runs" / "copy")
+    change(copy, "judge", JudgeRecord, lambda record: record.model_copy(update={"reason": "names the limit"}))
+    best = of(made, "rank", RankRecord)[0].doc_id
+    for who, grade, more in (("ada", "2", ["--note", "half of it"]), ("bo", "?", [])):
+        said = ["review", "set", str(copy), "q01", best, grade, "--who", who, *more]
+        assert CliRunner().invoke(app, said).exit_code == 0
+    out = call(copy, "q01", "-p", 1)
+    assert "names the limit" in out
+    assert "  ada: grade 2, half of it\n  bo: cannot tell" in out
+    assert "half of it" not in call(copy, "q01", "--no-text", "--json")
+
+
+def test_a_narrow_screen_cuts_no_number(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(screen, "PIPE_WIDTH", 60)
+    out = call(made, "q01", "-p", 0)
+    for each in of(made, "rank", RankRecord)[:-1]:
+        assert f"{each.rank_low}-{each.rank_high}" in out and f"{each.confidence:.0%}" in out
+
+
+def test_labels_alone_have_questions_too(made: Path) -> None:
+    out = call(made.parents[1] / "qrels.txt", "q01")
+    grades = re.findall(r"^ +(\d)  p\d+", out, re.MULTILINE)
+    assert len(grades) == 20
+    assert grades == sorted(grades, reverse=True)
