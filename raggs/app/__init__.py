@@ -2,6 +2,6 @@
 
 The command line, Python programs and pages call nothing else.
 
-Imports: reporting, sweeps, chunking, config, evaluation, execution, pipeline, exporters, golden, manifests, questions,
-stages, workshop, adapters, chunkers, embedders, rerankers, tools, libraries, llm, health, leaves.
+Imports: reporting, sweeps, chunking, config, evaluation, diffs, execution, pipeline, exporters, golden, manifests,
+questions, stages, workshop, adapters, chunkers, embedders, rerankers, tools, libraries, llm, health, leaves.
 """

@@ -171,7 +171,9 @@ OTHERS: dict[str, Callable[[], dict[str, str]]] = {
 
 
 def json_schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, ``sweep`` or ``chunks``.
+    """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, or a report's file.
+
+    Reports are ``diff``, ``sweep`` and ``chunks``.
 
     Raises:
         UsageError: no such name.
@@ -187,6 +189,10 @@ def json_schema(name: str) -> dict[str, Any]:
         from raggs.sweeps.models import SweepReport
 
         return SweepReport.model_json_schema(mode="serialization")
+    if name == "diff":
+        from raggs.diffs.models import DiffReport
+
+        return DiffReport.model_json_schema(mode="serialization")
     if name == "chunks":
         from raggs.chunking.models import ChunkReport
 

@@ -36,6 +36,7 @@ COMMANDS: dict[str, str | Group] = {
     "keygen": "audits:keygen",
     "export": "outputs:export",
     "eval": "evals:eval_",
+    "diff": "diffs:diff",
     "sweep": "sweeps:sweep",
     "report": "reports:report",
     "validate": "configs:validate",

@@ -169,7 +169,7 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval, sweep or chunks.",
+            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval, diff, sweep or chunks.",
         ),
     ],
     debug: Debug = False,
@@ -177,7 +177,7 @@ def schema(
     """Print the JSON Schema of an artifact.
 
     Of an artifact's records, of the manifest, of the configuration, of the eval.json of an evaluation, of the
-    sweep.json of a sweep, or of the chunks.json of a comparison of chunkers.
+    diff.json of two golden sets, of the sweep.json of a sweep, or of the chunks.json of a comparison of chunkers.
 
     \b
     Example:

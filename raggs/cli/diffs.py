@@ -1,0 +1,91 @@
+"""`raggs diff`: two golden sets beside each other, and what that does to decisions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from raggs.cli.boundary import Debug
+from raggs.cli.evalflags import Confidence, Measures, Seed
+from raggs.cli.options import Json
+from raggs.cli.plain import say, say_json
+
+if TYPE_CHECKING:
+    from raggs.diffs.models import DiffReport
+
+OldSet = Annotated[Path, typer.Argument(metavar="OLD", help="A run directory, an export, or a file of labels.")]
+NewSet = Annotated[Path, typer.Argument(metavar="NEW", help="The set that is to take its place.")]
+Systems = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        "-r",
+        metavar="[NAME=]FILE|RUN",
+        help="A system that is scored under both. [default: the runs' retrievers]",
+    ),
+]
+OutFolder = Annotated[
+    Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write diff.json and diff.md there.")
+]
+FailOnFlip = Annotated[bool, typer.Option("--fail-on-flip", help="Exit with 7 where a verdict flips.")]
+
+
+def diff(
+    old: OldSet,
+    new: NewSet,
+    run: Systems = None,
+    measures: Measures = None,
+    out: OutFolder = None,
+    fail_on_flip: FailOnFlip = False,
+    confidence: Confidence = 0.95,
+    seed: Seed = 1,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two golden sets, and what each says of systems.
+
+    Verdicts that flip come first; then questions, passages, grades and orders that moved,
+    and whether by more than the stated doubt explains. A difference is no failure: exit code 0.
+
+    \b
+    Examples:
+      raggs diff runs/before runs/after
+      raggs diff old/qrels.txt runs/after -r bm25.trec -r new=dense.trec.gz
+      raggs diff runs/before runs/after --fail-on-flip --out diff
+    """
+    from raggs.app.diff import DiffRequest
+    from raggs.app.diff import diff as compared
+    from raggs.app.difflayout import diff_json, write_diff
+    from raggs.cli.evaltexts import finite
+    from raggs.errors import PartialError
+    from raggs.metrics.names import split_names
+    from raggs.text import plural
+
+    names = tuple(split_names(measures or ""))
+    sure = finite("--confidence", confidence)
+    found = compared(DiffRequest(old, new, tuple(run or ()), names, sure, seed))
+    files = [] if out is None else write_diff(found, out)
+    if as_json:
+        say_json(diff_json(found))
+    else:
+        show(found, files)
+    if fail_on_flip and found.decisions and (flips := found.decisions.flips):
+        raise PartialError(f"{plural(len(flips), 'verdict')} of {len(found.decisions.verdicts)} flip")
+
+
+def show(found: DiffReport, files: list[Path]) -> None:
+    """Print a comparison; nothing is computed here."""
+    from raggs.app.difflayout import lay_out_diff
+    from raggs.cli.screen import hanging, open_console
+    from raggs.cli.sweepviews import show_sweep
+    from raggs.text import visible
+
+    document, screen = lay_out_diff(found), open_console()
+    for warning in document.warnings:
+        screen.print(Text(hanging("warning: ", visible(warning), screen), style="bold yellow"), soft_wrap=True)
+    show_sweep(document, screen)
+    for file in files:
+        say(str(file))

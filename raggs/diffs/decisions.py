@@ -1,0 +1,97 @@
+"""What two sets say of the same systems: the verdict on each pair under both, and which of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from raggs.arrays import Floats
+from raggs.diffs.models import DecisionsPart, EstimatePart, ScorePart, VerdictPart, number
+from raggs.metrics.stats import Comparison, Verdict, compare_many
+
+OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of the systems under one set on one measure.
+
+    Attributes:
+        values: by system, shape (queries,), NaN where the measure is not defined; queries alike for all.
+        higher: whether more is better.
+    """
+
+    values: Mapping[str, Floats]
+    higher: bool
+
+
+def decisions_part(
+    old: Mapping[str, Column],
+    new: Mapping[str, Column],
+    *,
+    confidence: float,
+    seed: int,
+    notes: Sequence[str] = (),
+) -> DecisionsPart:
+    """Every pair of systems on every measure; both sides hold the same measures and systems.
+
+    The p values of a measure are corrected over its pairs (Holm).
+    """
+    systems = tuple(next(iter(old.values())).values) if old else ()
+    verdicts = [each for measure in old for each in _verdicts(measure, old[measure], new[measure], confidence, seed)]
+    return DecisionsPart(
+        measures=tuple(old),
+        systems=systems,
+        scores=tuple(_score(name, measure, old[measure], new[measure]) for measure in old for name in systems),
+        verdicts=tuple(sorted(verdicts, key=lambda each: (not each.reversed, not each.flipped))),
+        confidence=confidence,
+        notes=tuple(notes),
+    )
+
+
+def _verdicts(measure: str, old: Column, new: Column, confidence: float, seed: int) -> list[VerdictPart]:
+    before, after = (compared(side, confidence=confidence, seed=seed) for side in (old, new))
+    return [_verdict(pair, measure, before[pair], after[pair], 1.0 if old.higher else -1.0) for pair in before]
+
+
+def compared(column: Column, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:
+    """Every pair of systems, with Holm's correction over all of them; more is better in what comes of it."""
+    sign = 1.0 if column.higher else -1.0
+    pairs = list(combinations(column.values, 2))
+    if not pairs:
+        return {}
+    rows = {str(place): sign * (column.values[one] - column.values[two]) for place, (one, two) in enumerate(pairs)}
+    none = np.zeros(len(next(iter(rows.values()))))
+    found = compare_many(none, rows, seed=seed, alpha=1.0 - confidence, tests=("randomisation",))
+    return {pair: found[str(place)] for place, pair in enumerate(pairs)}
+
+
+def _verdict(pair: tuple[str, str], measure: str, before: Comparison, after: Comparison, sign: float) -> VerdictPart:
+    return VerdictPart(
+        first=pair[0],
+        second=pair[1],
+        measure=measure,
+        old=before.verdict,
+        new=after.verdict,
+        old_difference=_difference(before, sign),
+        new_difference=_difference(after, sign),
+        flipped=before.verdict != after.verdict,
+        reversed=OPPOSITE.get(before.verdict) == after.verdict,
+    )
+
+
+def _difference(found: Comparison, sign: float) -> EstimatePart:
+    low, high = sorted((sign * found.difference.low, sign * found.difference.high))
+    return EstimatePart(value=number(sign * found.difference.mean), low=number(low), high=number(high))
+
+
+def _score(name: str, measure: str, old: Column, new: Column) -> ScorePart:
+    sides = [column.values[name] for column in (old, new)]
+    counts = [int(np.isfinite(values).sum()) for values in sides]
+    means = [number(float(np.nanmean(values))) if count else None for values, count in zip(sides, counts, strict=True)]
+    return ScorePart(
+        system=name, measure=measure, old=means[0], new=means[1], old_queries=counts[0], new_queries=counts[1]
+    )

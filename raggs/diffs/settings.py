@@ -1,0 +1,53 @@
+"""Settings that differ between two runs, and what else their results were made from, stage by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pydantic import JsonValue, TypeAdapter
+
+from raggs.diffs.models import MadePart, SettingPart
+from raggs.hashing import canonical_json
+from raggs.manifests.models import RunManifest
+from raggs.manifests.reasons import ABSENT, Changed, differences
+
+VALUE: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
+PLACES = {"workspace"}  # where a run lies is nothing about it
+TOLD = {"config", "inputs"}  # by the settings, and by the stage that wrote them
+
+
+def settings(old: RunManifest, new: RunManifest) -> tuple[SettingPart, ...]:
+    """Every setting that differs, whether or not it can change a result."""
+    before, after = ({key: value for key, value in side.config.items() if key not in PLACES} for side in (old, new))
+    return tuple(SettingPart(**_values(found)) for found in differences(before, after))
+
+
+def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tuple[MadePart, ...]:
+    """What differs of all else that the stages' results depend on: code, prompts, corpus, models, packages.
+
+    Args:
+        told: the settings that differ, which adapters repeat among what they depend on.
+    """
+    known = {_sign(part) for part in told}
+    parts = [
+        MadePart(stage=stage, **_values(found))
+        for stage in old.stages
+        if stage in new.stages
+        for found in differences(_causes(old, stage), _causes(new, stage))
+    ]
+    return tuple(part for part in parts if _sign(part) not in known)
+
+
+def _causes(manifest: RunManifest, stage: str) -> Mapping[str, object]:
+    return {key: value for key, value in manifest.stages[stage].components.items() if key not in TOLD}
+
+
+def _sign(part: SettingPart) -> tuple[str, str]:
+    """The last word of its place, and the values."""
+    return part.name.rpartition(".")[2], canonical_json([part.old, part.new])
+
+
+def _values(found: Changed) -> dict[str, JsonValue]:
+    old, new = (None if side is ABSENT else VALUE.validate_python(side) for side in (found.old, found.new))
+    change = "added" if found.old is ABSENT else "removed" if found.new is ABSENT else "changed"
+    return {"name": found.component, "change": change, "old": old, "new": new}

@@ -1,0 +1,195 @@
+"""`raggs diff`: two golden sets on the screen, as JSON, as files, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import pytest
+from click.testing import Result
+from support.project import make_project, write_lines
+from typer.testing import CliRunner
+
+from raggs import load_config
+from raggs import run as run_config
+from raggs.app.diff import DiffRequest
+from raggs.app.diff import diff as compared
+from raggs.cli.app import app
+from raggs.cli.diffs import show
+from raggs.cli.screen import Screen
+from raggs.diffs.models import DiffReport
+
+QUERIES = [f"q{number:02}" for number in range(14)]
+
+
+def diff(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["diff", *map(str, arguments)])
+
+
+def found(*arguments: object) -> dict[str, Any]:
+    result = diff(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    report: dict[str, Any] = json.loads(result.stdout)
+    DiffReport.model_validate_json(result.stdout)
+    return report
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A run, and one of another judge over other questions: one new, one gone, one renamed, one changed."""
+    folder = tmp_path_factory.mktemp("diff")
+    project = make_project(folder, queries=8, corpus=40)
+    old = run_config(load_config(project.config)).store.folder
+    asked = [json.loads(line) for line in (folder / "queries.jsonl").read_text().splitlines()]
+    asked[1]["text"] += " Exactly?"
+    asked[2]["_id"] = "renamed"
+    write_lines(folder / "queries.jsonl", [*asked[:7], {"_id": "q99", "text": "Which pearl is by the maple?"}])
+    texts = [json.loads(line) for line in (folder / "corpus.jsonl").read_text().splitlines()]
+    texts[0]["text"] += " It was moved."
+    texts[1]["_id"] = "p901"
+    write_lines(folder / "corpus.jsonl", texts)
+    project.change(name="later", judge={"judge": {"type": "qrels", "path": "qrels.txt", "grade_noise": 0.9, "seed": 4}})
+    return old, run_config(load_config(project.config)).store.folder
+
+
+def test_questions_and_passages_are_compared_by_content(runs: tuple[Path, Path]) -> None:
+    report = found(*runs)
+    asked = report["questions"]
+    assert (asked["added"], asked["removed"]) == (["q99"], ["q07"])
+    assert asked["changed"] == [{"id": "q01", "fields": ["text"]}]
+    assert asked["renamed"] == [{"old": "q02", "new": "renamed"}]
+    held = report["passages"]
+    assert held["renamed"] == [{"old": "p001", "new": "p901"}]
+    assert [each["id"] for each in held["changed"]] == ["p000"]
+    assert sorted(each["qid"] for each in report["by_question"]) == [f"q{number:02}" for number in range(7)]
+
+
+def test_grades_and_settings_that_moved_are_counted(runs: tuple[Path, Path]) -> None:
+    report = found(*runs)
+    grades, table = report["grades"], report["grades"]["table"]
+    old, new = (
+        {(each["qid"], each["doc_id"]): each["grade"] for each in map(json.loads, (run / "judge.jsonl").open())}
+        for run in runs
+    )
+    names = {"renamed": "q02", "p901": "p001"}
+    moved = {(names.get(qid, qid), names.get(doc, doc)): grade for (qid, doc), grade in new.items()}
+    both = [(old[pair], moved[pair]) for pair in old.keys() & moved.keys()]
+    assert grades["compared"] == len(both)
+    assert all(table[one - 1][other - 1] == both.count((one, other)) for one in range(1, 6) for other in range(1, 6))
+    assert grades["up"] == sum(one < other for one, other in both)
+    assert grades["far"] == sum(abs(one - other) > 1 for one, other in both)
+    changed = {each["name"]: (each["old"], each["new"]) for each in report["settings"]}
+    assert changed["judge.judge.grade_noise"] == (0.25, 0.9)
+    assert "workspace" not in changed
+    assert {each["stage"] for each in report["made"]} >= {"embed", "retrieve"}  # other questions, another corpus
+    assert any("other corpora" in warning for warning in report["warnings"])
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_the_screen_is_never_wider_than_it_is(runs: tuple[Path, Path], columns: int, monkeypatch: Any) -> None:
+    screen = Screen(width=columns)
+    screen._force_terminal = True
+    monkeypatch.setattr("raggs.cli.screen.open_console", lambda: screen)
+    with screen.capture() as seen:
+        show(compared(DiffRequest(*runs)), [])
+    text = re.sub(r"\x1b\[[0-9;]*m", "", seen.get())
+    assert max(map(len, (line.rstrip() for line in text.splitlines()))) <= columns
+    assert "flip" in next(line for line in text.split("\n") if "verdicts" in line)
+    for part in ("Grades that moved", "Orders that moved", "Coverage", "Settings that differ", "NEW 5"):
+        assert part in text
+
+
+def test_a_set_and_its_copy_hold_the_same(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    report = found(runs[0], copytree(runs[0], tmp_path / "copy"))
+    grades = report["grades"]
+    assert (grades["up"], grades["down"], grades["kappa"]["value"]) == (0, 0, 1.0)
+    assert (report["orders"]["tau_ap"], report["orders"]["beyond"]) == (1.0, 0)
+    assert not (report["settings"] or report["made"] or report["health"] or report["warnings"])
+    assert not any(each["flipped"] for each in report["decisions"]["verdicts"])
+    assert "both hold the same judgments" in diff(runs[0], tmp_path / "copy").stdout
+
+
+def labels(folder: Path, name: str, relevant: str, queries: list[str] = QUERIES, high: int = 5) -> Path:
+    path = folder / name
+    docs = ("good", "poor")
+    path.write_text("".join(f"{qid} 0 {doc} {high if doc == relevant else 1}\n" for qid in queries for doc in docs))
+    return path
+
+
+@pytest.fixture
+def systems(tmp_path: Path) -> list[str]:
+    lists = []
+    for first, second in (("good", "poor"), ("poor", "good")):
+        path = tmp_path / f"{first}.trec"
+        path.write_text("".join(f"{qid} Q0 {first} 1 2 s\n{qid} Q0 {second} 2 1 s\n" for qid in QUERIES))
+        lists += ["-r", str(path)]
+    return lists
+
+
+def test_what_flips_is_named_first_and_may_fail(tmp_path: Path, systems: list[str]) -> None:
+    old, new = labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "poor")
+    said = diff(old, new, *systems, "-m", "mrr,ndcg@5", "--out", tmp_path / "out", "--fail-on-flip")
+    assert said.exit_code == 7
+    assert said.stderr == "raggs: 2 verdicts of 2 flip\n"
+    assert said.stdout.startswith("2 of 2 verdicts flip:\n  good against poor on mrr: reversed, good is now worse\n")
+    written = json.loads((tmp_path / "out" / "diff.json").read_text())
+    assert [each["reversed"] for each in written["decisions"]["verdicts"]] == [True, True]
+    assert (
+        (tmp_path / "out" / "diff.md").read_text().startswith("# Golden sets: OLD and NEW\n\n- 2 of 2 verdicts flip:")
+    )
+    assert diff(old, new, *systems, "-m", "mrr").exit_code == 0  # a difference is no failure
+    assert diff(old, labels(tmp_path, "same.txt", "good"), *systems, "--fail-on-flip").exit_code == 0
+
+
+def test_sets_without_texts_or_systems_say_what_is_not_known(tmp_path: Path) -> None:
+    said = diff(labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "poor"))
+    assert said.exit_code == 0
+    for part in ("--run FILE names systems", "ids alone are compared", "no question is ranked in both"):
+        assert part in " ".join(said.stdout.split())
+
+
+def test_other_scales_have_no_grades_that_moved(tmp_path: Path, systems: list[str]) -> None:
+    old, new = labels(tmp_path, "old.txt", "good"), tmp_path / "new.txt"
+    new.write_text("".join(f"{qid} 0 good 1\n{qid} 0 poor 0\n" for qid in QUERIES))
+    report = found(old, new, *systems)
+    assert report["grades"] is None
+    assert "OLD has grades from 1 to 5, NEW from 0 to 4: which moved cannot be told" in report["notes"]
+    assert report["decisions"]["measures"] == ["ndcg@10", "recall@10", "mrr@10"]
+
+
+def test_what_cannot_be_compared_is_refused(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    old = labels(tmp_path, "old.txt", "good")
+    other = labels(tmp_path, "other.txt", "good", ["x1", "x2"])
+    broken = tmp_path / "nan.txt"
+    broken.write_text("q00 0 good nan\n")
+    half = copytree(runs[0], tmp_path / "half")
+    (half / "judge.jsonl").unlink()
+    for arguments, code, said in (
+        ((runs[0], runs[0] / "."), 2, "one and the same"),
+        ((old, other), 5, "has no question in common with"),
+        ((old, broken), 5, "nan"),
+        ((old, tmp_path / "none"), 4, "none"),
+        ((half, runs[1]), 4, "has not run"),
+        ((old, other, "--confidence", "nan"), 2, "--confidence"),
+    ):
+        result = diff(*arguments)
+        assert (result.exit_code, said in result.stderr) == (code, True), result.output
+        assert len(result.stderr.splitlines()) == 1 or code == 2
+
+
+def test_a_run_that_stopped_is_compared_as_far_as_it_came(tmp_path: Path, runs: tuple[Path, Path]) -> None:
+    """Grades without an order: what is not there is said, not made up."""
+    half = copytree(runs[0], tmp_path / "half")
+    manifest = json.loads((half / "manifest.json").read_text())
+    del manifest["stages"]["rank"]
+    (half / "manifest.json").write_text(json.dumps(manifest))
+    for file in half.glob("rank*"):
+        file.unlink()
+    report = found(half, runs[0])
+    assert report["orders"] is None
+    assert report["grades"]["up"] == 0
+    ranked = next(each for each in report["coverage"] if each["name"] == "questions ranked")
+    assert (ranked["old"], ranked["new"]) == (0, 8)
