@@ -7,6 +7,7 @@ grades. Nothing is written, and nothing is judged: whoever asks decides what a d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,7 +21,8 @@ from raggs.diffs.grades import comparable
 from raggs.diffs.models import DecisionsPart, DiffReport
 from raggs.diffs.pairing import Pairing
 from raggs.diffs.sides import Side, read_side
-from raggs.errors import DataError, UsageError
+from raggs.errors import DataError, RaggsError, UsageError
+from raggs.evaluation.gates import read_report
 from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.systems import System, open_systems
@@ -64,7 +66,7 @@ def diff(request: DiffRequest) -> DiffReport:
     """
     if request.old.exists() and request.old.resolve() == request.new.resolve():
         raise UsageError(f"{request.old} and {request.new} are one and the same", remedy="raggs diff OLD NEW")
-    old, new = read_side(request.old), read_side(request.new)
+    old, new = _read(request.old), _read(request.new)
     questions, passages = content.questions(old, new), content.passages(old, new)
     pairing = Pairing(content.alias(questions), content.alias(passages))
     if not pairing.shared(old, new):
@@ -90,6 +92,19 @@ def diff(request: DiffRequest) -> DiffReport:
         notes=tuple(_notes(old, new, pairing)),
         warnings=(*_edits(old, new), *warnings),
     )
+
+
+def _read(path: Path) -> Side:
+    """A set; a result of an evaluation is none, and names the one that it was made with."""
+    try:
+        return read_side(path)
+    except DataError as error:
+        source = ""
+        with suppress(RaggsError):
+            source = read_report(path).golden.source
+        if source:
+            raise UsageError(f"{path} holds scores, made with {source}", remedy=f"name {source} instead") from error
+        raise
 
 
 def _strangers(old: Side, new: Side) -> DataError:

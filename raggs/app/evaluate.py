@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raggs.app.gating import GateRequest, open_gates
 from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.analyses.bottleneck import Bottleneck
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.gates import Gates, read_report
+from raggs.evaluation.gates import Gates
 from raggs.evaluation.models import Report
 from raggs.evaluation.pairs import read_correct, read_facets
 from raggs.evaluation.report import make_report
@@ -134,21 +135,6 @@ class AnalysisRequest:
 
 
 @dataclass(frozen=True)
-class GateRequest:
-    """Conditions that the result must hold.
-
-    Attributes:
-        limits: by measure, what its mean must reach, or must not exceed where lower is better.
-        before: an earlier eval.json that it must not fall behind.
-        drop: what a mean may lose against it.
-    """
-
-    limits: Mapping[str, float] = field(default_factory=dict)
-    before: Path | None = None
-    drop: float = 0.01
-
-
-@dataclass(frozen=True)
 class EvalRequest:
     """An evaluation.
 
@@ -163,7 +149,7 @@ class EvalRequest:
     measures: MeasureRequest = MeasureRequest()
     scale: ScaleRequest = ScaleRequest()
     analyses: AnalysisRequest = AnalysisRequest()
-    gates: GateRequest = GateRequest()
+    gates: GateRequest = field(default_factory=GateRequest)
     confidence: float = 0.95
     seed: int = 1
 
@@ -182,10 +168,7 @@ def evaluate(request: EvalRequest) -> EvalResult:
     Raises:
         UsageError, NotFoundError, DataError: something asked for does not exist, or a file cannot be right.
     """
-    asked = request.gates
-    before = None if asked.before is None else read_report(asked.before)
-    gates = Gates(limits=asked.limits, before=before, where=asked.before, drop=asked.drop)
-    subject = request.subject
+    gates, subject = open_gates(request.gates), request.subject
     report = _of_samples(request, subject) if isinstance(subject, SampleFiles) else _of_judged(request, subject)
     return EvalResult(report, gates)
 

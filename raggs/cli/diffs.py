@@ -14,6 +14,8 @@ from raggs.cli.options import Json
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from raggs.diffs.models import DiffReport
 
 OldSet = Annotated[Path, typer.Argument(metavar="OLD", help="A run directory, an export, or a file of labels.")]
@@ -60,6 +62,7 @@ def diff(
     from raggs.app.diff import diff as compared
     from raggs.app.difflayout import diff_json, write_diff
     from raggs.cli.evaltexts import finite
+    from raggs.cli.screen import open_console
     from raggs.errors import PartialError
     from raggs.metrics.names import split_names
     from raggs.text import plural
@@ -71,19 +74,19 @@ def diff(
     if as_json:
         say_json(diff_json(found))
     else:
-        show(found, files)
+        show(found, files, open_console())
     if fail_on_flip and found.decisions and (flips := found.decisions.flips):
         raise PartialError(f"{plural(len(flips), 'verdict')} of {len(found.decisions.verdicts)} flip")
 
 
-def show(found: DiffReport, files: list[Path]) -> None:
+def show(found: DiffReport, files: list[Path], screen: Console) -> None:
     """Print a comparison; nothing is computed here."""
     from raggs.app.difflayout import lay_out_diff
-    from raggs.cli.screen import hanging, open_console
+    from raggs.cli.screen import hanging
     from raggs.cli.sweepviews import show_sweep
     from raggs.text import visible
 
-    document, screen = lay_out_diff(found), open_console()
+    document = lay_out_diff(found)
     for warning in document.warnings:
         screen.print(Text(hanging("warning: ", visible(warning), screen), style="bold yellow"), soft_wrap=True)
     show_sweep(document, screen)

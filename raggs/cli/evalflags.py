@@ -18,13 +18,13 @@ from raggs.errors import UsageError
 if TYPE_CHECKING:
     from raggs.app.evaluate import (
         AnalysisRequest,
-        GateRequest,
         JudgedFiles,
         MeasureRequest,
         ProjectionRequest,
         SampleFiles,
         ScaleRequest,
     )
+    from raggs.app.gating import GateRequest
 
 GoldenPath = Annotated[
     Path | None,
@@ -114,6 +114,10 @@ FailOn = Annotated[
 ]
 MaxDrop = Annotated[
     float, typer.Option("--max-drop", metavar="X", min=0.0, help="What a mean may lose before that is a regression.")
+]
+AcrossSets = Annotated[
+    bool,
+    typer.Option("--across-sets", help="Hold it against the earlier result on other judgments too; show what differs."),
 ]
 Confidence = Annotated[
     float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
@@ -249,6 +253,7 @@ class GateFlags:
     fail_under: FailUnder = None
     fail_on_regression: FailOn = None
     max_drop: MaxDrop = 0.01
+    across_sets: AcrossSets = False
 
     def request(self) -> GateRequest:
         """Limits, read.
@@ -256,10 +261,13 @@ class GateFlags:
         Raises:
             UsageError: a limit or the drop is no number.
         """
-        from raggs.app.evaluate import GateRequest
+        from raggs.app.gating import GateRequest
 
         limits = dict(map(parse_limit, self.fail_under or ()))
-        return GateRequest(limits, self.fail_on_regression, finite("--max-drop", self.max_drop))
+        if self.across_sets and self.fail_on_regression is None:
+            raise UsageError("--across-sets is about an earlier result", remedy="add --fail-on-regression EVAL.JSON")
+        drop = finite("--max-drop", self.max_drop)
+        return GateRequest(limits, self.fail_on_regression, drop, self.across_sets)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from raggs.cli.boundary import Debug
 from raggs.cli.evalflags import (
     AnalysisFlags,
@@ -13,7 +15,10 @@ from raggs.cli.evalflags import (
     SubjectFlags,
 )
 from raggs.cli.groups import grouped
-from raggs.cli.plain import say_json
+from raggs.cli.plain import say, say_json
+
+if TYPE_CHECKING:
+    from raggs.app.evaluate import EvalResult
 
 
 @grouped
@@ -38,6 +43,7 @@ def eval_(
       raggs eval -g qrels.txt -r bm25.trec -r new=dense.trec.gz -b bm25
       raggs eval -g runs/demo -r bm25.trec -m ndcg@10,E[recall@20] --bounds
       raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55
+      raggs eval -g golden -r now.trec --fail-on-regression main/eval.json --across-sets
       raggs eval -g runs/at200 -r runs/at400 --project
       raggs eval -g runs/at200 -r bm25.trec --project --corpus at400.yaml
       raggs eval -g runs/demo -r runs/demo -m precision@10 --reviews reviews
@@ -64,4 +70,18 @@ def eval_(
         say_json(report_json(result.report))
     else:
         evalviews.show(result.report, open_console(), per_query=output.per_query, files=files)
+    _across(result, subject, as_json=output.as_json)
     result.gates.judge(result.report)
+
+
+def _across(result: EvalResult, subject: SubjectFlags, *, as_json: bool) -> None:
+    """What differs between the sets of this result and of the earlier one, where they may differ; beside JSON aside."""
+    from raggs.app.gating import sets_apart
+    from raggs.cli.diffs import show
+    from raggs.cli.screen import Screen, open_console
+
+    found = sets_apart(result.report, result.gates, tuple(subject.run or ()))
+    if isinstance(found, str):
+        say(f"note: {found}", err=True)
+    elif found is not None:
+        show(found, [], Screen(stderr=True) if as_json else open_console())

@@ -23,6 +23,8 @@ from raggs.metrics.stats import compare
 from raggs.readers.pipes import replayable
 from raggs.text import plural
 
+AGAIN = "evaluate the earlier system again in the same way"
+SHOWN = 12  # digits of a fingerprint
 CUTOFF = re.compile(r"@\d+")
 UNGATED = re.compile(r"(?:range|bias)\[|(?:\w+\[)?(?:holes|judged)\b")  # not how good a system is
 
@@ -36,12 +38,14 @@ class Gates:
         before: an earlier result, as it was before this one is written, perhaps over it.
         where: its file.
         drop: what a mean may lose against it.
+        across: whether the earlier result may be one on other judgments.
     """
 
     limits: Mapping[str, float]
     before: Report | None
     where: Path | None
     drop: float
+    across: bool = False
 
     def judge(self, report: Report) -> None:
         """Hold a result against all of them.
@@ -52,7 +56,7 @@ class Gates:
         """
         failed = under(report, self.limits)
         if self.before is not None:
-            failed += regressions(report, self.before, drop=self.drop, where=self.where)
+            failed += regressions(report, self.before, drop=self.drop, where=self.where, across=self.across)
         if failed:
             raise PartialError("; ".join(failed))
 
@@ -88,10 +92,13 @@ def read_report(path: Path) -> Report:
         error.remedy = "write one with raggs eval ... --out DIR"
         raise
     except ValidationError as error:
+        if error.errors(include_url=False)[0]["loc"] == ("golden", "digest"):
+            said = "does not say by which judgments it was measured: an earlier version of raggs wrote it"
+            raise DataError(said, where=path, remedy=AGAIN) from error
         raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
 
 
-def regressions(report: Report, before: Report, *, drop: float, where: Path | None) -> list[str]:
+def regressions(report: Report, before: Report, *, drop: float, where: Path | None, across: bool = False) -> list[str]:
     """A sentence for each measure of each system that got worse: by more than `drop` in the mean, or significantly.
 
     So has whatever the earlier result holds and this one lacks: a system, a measure, values of queries.
@@ -101,16 +108,16 @@ def regressions(report: Report, before: Report, *, drop: float, where: Path | No
         before: an earlier one on the same judgments. Systems are matched by name, single ones in any case.
         drop: what the mean may lose.
         where: the earlier result's file.
+        across: whether it may be one on other judgments; queries that both measured are compared then.
 
     Raises:
         DataError: other judgments, gains or rules, or no system, measure or query in common.
     """
+    apart = report.golden.digest != before.golden.digest
+    if apart and not across:
+        raise _other_set(report, before, where)
     if other := _other(report, before):
-        raise DataError(
-            f"was measured {other}, so nothing follows from a difference",
-            where=where,
-            remedy="evaluate the earlier system again in the same way",
-        )
+        raise DataError(f"was measured {other}, so nothing follows from a difference", where=where, remedy=AGAIN)
     pairs = _pairs(report.systems, before.systems)
     gated = [name for name in before.measures if not UNGATED.match(name)]
     shared = [name for name in gated if name in report.measures]
@@ -120,15 +127,23 @@ def regressions(report: Report, before: Report, *, drop: float, where: Path | No
         raise DataError(f"has no {what} in common with this result", where=where, remedy="name them alike")
     if not any(_common(*side, measure) for side in sides for measure in shared):
         raise DataError("has no query with a value in both results", where=where, remedy="evaluate it again")
-    found = [_worse(*side, measure, drop) for side in sides for measure in shared]
+    found = [_worse(*side, measure, drop, apart) for side in sides for measure in shared]
     return [*filter(None, found), *_not_compared(before, pairs, [name for name in gated if name not in shared])]
 
 
+def _other_set(report: Report, before: Report, where: Path | None) -> DataError:
+    here, there = report.golden, before.golden
+    return DataError(
+        f"was measured on other judgments: fingerprint {there.digest[:SHOWN]} ({there.source}), here "
+        f"{here.digest[:SHOWN]} ({here.source}); nothing follows from a difference",
+        where=where,
+        remedy=f"{AGAIN}; raggs diff OLD NEW tells the sets apart, --across-sets compares all the same",
+    )
+
+
 def _other(report: Report, before: Report) -> str:
-    """What makes values of two results incomparable; empty where nothing does."""
+    """What makes values of two results incomparable, whatever the judgments; empty where nothing does."""
     ours, theirs = report.golden, before.golden
-    if ours.digest != theirs.digest:
-        return f"on other judgments ({theirs.digest[:12]}, here {ours.digest[:12]})"
     scales = [(side.lowest, side.highest, side.relevant, side.gains) for side in (ours, theirs)]
     if scales[0][:2] != scales[1][:2]:
         return f"on the scale {theirs.lowest} to {theirs.highest}, here {ours.lowest} to {ours.highest}"
@@ -184,12 +199,14 @@ def _pairs(ours: Sequence[SystemPart], theirs: Sequence[SystemPart]) -> list[tup
     return [(system, known[system.name]) for system in ours if system.name in known]
 
 
-def _worse(report: Report, name: str, before: Report, earlier: str, measure: str, drop: float) -> str | None:
+def _worse(
+    report: Report, name: str, before: Report, earlier: str, measure: str, drop: float, apart: bool
+) -> str | None:
     now, then = _values(report, name, measure), _values(before, earlier, measure)
     qids = _common(report, name, before, earlier, measure)
     if not qids and (now or then):
         return f"not compared: {measure} of {name}, for no query has a value in both results"
-    if lost := len(then) - len(qids):
+    if (lost := len(then) - len(qids)) and not apart:
         return f"not compared: {measure} of {name} on {plural(lost, 'query')} that had a value in the earlier result"
     if not qids:
         return None
@@ -200,4 +217,5 @@ def _worse(report: Report, name: str, before: Report, earlier: str, measure: str
         return None
     said = "significantly" if result.verdict == "loss" else f"not significantly, but by more than {drop:g}"
     old, new = (sign * float(side.mean()) + 0.0 for side in reversed(values))  # + 0.0 makes -0.0 a plain zero
-    return f"{measure} of {name} went from {old:.4f} to {new:.4f} on {len(qids)} queries, {said} worse"
+    over = "queries of both sets" if apart else "queries"
+    return f"{measure} of {name} went from {old:.4f} to {new:.4f} on {len(qids)} {over}, {said} worse"

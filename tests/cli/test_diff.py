@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 from support.project import make_project, write_lines
+from support.scoring import raggs_eval
 from typer.testing import CliRunner
 
 from raggs import load_config
@@ -89,12 +90,11 @@ def test_grades_and_settings_that_moved_are_counted(runs: tuple[Path, Path]) -> 
 
 
 @pytest.mark.parametrize("columns", [80, 60])
-def test_the_screen_is_never_wider_than_it_is(runs: tuple[Path, Path], columns: int, monkeypatch: Any) -> None:
+def test_the_screen_is_never_wider_than_it_is(runs: tuple[Path, Path], columns: int) -> None:
     screen = Screen(width=columns)
     screen._force_terminal = True
-    monkeypatch.setattr("raggs.cli.screen.open_console", lambda: screen)
     with screen.capture() as seen:
-        show(compared(DiffRequest(*runs)), [])
+        show(compared(DiffRequest(*runs)), [], screen)
     text = re.sub(r"\x1b\[[0-9;]*m", "", seen.get())
     assert max(map(len, (line.rstrip() for line in text.splitlines()))) <= columns
     assert "flip" in next(line for line in text.split("\n") if "verdicts" in line)
@@ -167,12 +167,15 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, runs: tuple[Path, Pa
     broken.write_text("q00 0 good nan\n")
     half = copytree(runs[0], tmp_path / "half")
     (half / "judge.jsonl").unlink()
+    scores = raggs_eval("-g", runs[0], "-r", runs[0], "-m", "mrr", "-o", tmp_path / "eval")
+    assert scores.exit_code == 0
     for arguments, code, said in (
         ((runs[0], runs[0] / "."), 2, "one and the same"),
         ((old, other), 5, "has no question in common with"),
         ((old, broken), 5, "nan"),
         ((old, tmp_path / "none"), 4, "none"),
         ((half, runs[1]), 4, "has not run"),
+        ((tmp_path / "eval" / "eval.json", old), 2, f"holds scores, made with {runs[0]}"),
         ((old, other, "--confidence", "nan"), 2, "--confidence"),
     ):
         result = diff(*arguments)

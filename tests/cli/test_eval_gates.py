@@ -115,10 +115,48 @@ def test_results_on_other_judgments_are_refused(here: Path) -> None:
     write(here, other=QRELS.replace("doc-9 4", "doc-9 5"))
     result = raggs_eval("-g", "other", "-r", "a", "--fail-on-regression", "before/eval.json")
     assert result.exit_code == 5
-    assert "before/eval.json: was measured on other judgments" in result.stderr
+    one, two = (fingerprint(name) for name in ("qrels", "other"))
+    assert f"measured on other judgments: fingerprint {one} (qrels), here {two} (other)" in result.stderr
+    assert "raggs diff OLD NEW" in result.stderr
     shuffled = "".join(reversed(QRELS.splitlines(keepends=True)))
     write(here, same=shuffled)
     assert raggs_eval("-g", "same", "-r", "a", "--fail-on-regression", "before/eval.json").exit_code == 0
+
+
+def fingerprint(name: str) -> str:
+    return str(json.loads(raggs_eval("-g", name, "-r", "a", "--json").stdout)["golden"]["digest"])[:12]
+
+
+def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(here: Path) -> None:
+    gate("-r", "b", "-m", "mrr", "-o", "before", code=0)
+    write(here, other=QRELS.replace("doc-9 4", "doc-9 5").replace("q2 0 doc-7 1\n", "q4 0 doc-7 5\n"))
+    asked = ("-g", "other", "-r", "a", "-m", "mrr", "--fail-on-regression", "before/eval.json", "--across-sets")
+    result = raggs_eval(*asked)
+    assert result.exit_code == 7
+    assert "mrr of a went from 1.0000 to 0.6667 on 3 queries of both sets" in result.stderr
+    for said in ("OLD: qrels, 6 grades", "NEW: other, 6 grades", "Grades that moved", "questions added: q4"):
+        assert said in result.stdout
+    shown = raggs_eval(*asked, "--json")
+    assert json.loads(shown.stdout)["golden"]["source"] == "other"
+    assert "Grades that moved" in shown.stderr
+    same = raggs_eval("-g", "qrels", *asked[2:])
+    assert "Grades that moved" not in same.stdout
+    assert raggs_eval("-g", "other", "-r", "a", "--across-sets").exit_code == 2
+    (here / "qrels").write_text((here / "other").read_text())
+    gone = raggs_eval("-g", "qrels", *asked[2:])
+    assert (gone.exit_code, "qrels holds others now" in gone.stderr) == (7, True)
+    (here / "qrels").unlink()
+    assert "cannot be read any more: qrels is not there" in raggs_eval(*asked).stderr
+
+
+def test_a_result_without_a_fingerprint_is_refused_in_a_sentence(here: Path) -> None:
+    gate("-r", "a", "-m", "mrr", "-o", "before", code=0)
+    path = here / "before" / "eval.json"
+    old = json.loads(path.read_text())
+    del old["golden"]["digest"]
+    path.write_text(json.dumps(old))
+    said = gate("-r", "a", "-m", "mrr", "--fail-on-regression", path, code=5)
+    assert "does not say by which judgments it was measured" in said
 
 
 def test_results_with_nothing_in_common_are_refused(here: Path) -> None:
