@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from operator import not_
 
 from pydantic import Field
 
@@ -77,13 +78,26 @@ class Canaries(Frozen):
     kinds: Mapping[str, Rate] = Field(description="the same by kind of case")
 
 
+class AgainstPeople(Frozen):
+    """How a judge's grades stand to those of people who had not seen a machine's, as `raggs judge check` says."""
+
+    kappa: float | None = Field(description="Cohen's, with quadratic weights; null where it is not defined")
+    interval: tuple[float, float] | None = Field(description="of 95 %, over questions; null where there is too little")
+    grades: int = Field(ge=0, description="compared")
+    questions: int = Field(ge=0)
+    by_people: int = Field(0, ge=0, description="grades in the run that are people's own, left out")
+
+
 class JudgeHealth(Frozen):
-    """Of the judge stage, its depth, its repeats, its panel and its canaries; null what was not asked for."""
+    """Of the judge stage, its depth, repeats, panel, canaries and people's word; null what was not asked for."""
 
     depth: Depth | None = None
     samples: Samples | None = None
     panel: Panel | None = None
     canaries: Canaries | None = None
+    people: AgainstPeople | None = Field(
+        None, exclude_if=not_, description="where the gate asks for it, as of the end of the latest run"
+    )
     silent: int = Field(0, ge=0, description="passages on which the judge abstained")
     sources: Mapping[str, int] = Field(
         default_factory=dict,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.app.judgecheck import blind_only, by_people
+from raggs.app.judgecheck import blind_only
 from raggs.app.review import items_of, reviews_of
+from raggs.app.unaided import by_people, unaided
 from raggs.artifacts import JudgeRecord
 from raggs.errors import DataError, UsageError
 from raggs.evaluation.analyses.corrected import DrawnLabel, PeopleCorrection
@@ -90,7 +91,7 @@ def chance_of(held: Reviewed, key: Key) -> float | None:
 
 def _check_judged(run: OpenedRun, labels: dict[tuple[str, str], DrawnLabel]) -> None:
     for record in run.typed("judge", JudgeRecord):
-        if by_people(record) and (record.qid, record.doc_id) in labels:
+        if (by_people(record) or unaided(record) is not record) and (record.qid, record.doc_id) in labels:
             raise DataError(
                 "the run's own grades are people's where they spoke, so that they say nothing of the judge elsewhere",
                 where=run.folder,

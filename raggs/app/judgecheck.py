@@ -17,10 +17,10 @@ import numpy as np
 
 from raggs.agreement import Checked, Trust, check_labels, trust
 from raggs.app.review import items_of, reviews_of
+from raggs.app.unaided import by_people, unaided
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
 from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
-from raggs.judges.human import PEOPLE
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Key
@@ -117,7 +117,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     present, said = items_of(run), fold(store.read())
     held = blind_only(said)
     settled = held.items()
-    graded = {(record.qid, record.doc_id): record for record in run.typed("judge", JudgeRecord)}
+    graded = {(record.qid, record.doc_id): unaided(record) for record in run.typed("judge", JudgeRecord)}
     both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
     machine = [(item, record) for item, record in both if not by_people(record)]
     facts = _facts(run, {item for item, _ in machine}, graded)
@@ -142,11 +142,6 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         trust=trust(whole),
         calibration=_calibrated(cases, seed),
     )
-
-
-def by_people(record: JudgeRecord) -> bool:
-    """Whether a run's grade is people's own."""
-    return record.judge == PEOPLE or record.judge.startswith(f"{PEOPLE}: ")
 
 
 def blind_only(said: Reviewed) -> Reviewed:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.app.judgecheck import by_people
+from raggs.app.unaided import by_people, unaided
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.manifests.costs import costs
 from raggs.manifests.models import StageLock
@@ -76,7 +76,7 @@ class Item:
 def judged_by(run: OpenedRun) -> dict[Key, Item]:
     """Every passage of the pools, by what it says; of two that say the same, the one ranked higher."""
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
-    records = {(record.qid, record.doc_id): record for record in run.typed(STAGE, JudgeRecord)}
+    records = {(record.qid, record.doc_id): unaided(record) for record in run.typed(STAGE, JudgeRecord)}
     found: dict[Key, Item] = {}
     for passage in run.typed("merge", MergeRecord):
         record, query = records.get((passage.qid, passage.doc_id)), queries.get(passage.qid)

@@ -20,8 +20,9 @@ from raggs.config.environment import refuse_stored
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
 from raggs.errors import UsageError
+from raggs.health import JudgeHealth
 from raggs.llm import BudgetSpent
-from raggs.manifests.models import Estimate
+from raggs.manifests.models import Estimate, RunManifest
 from raggs.manifests.reasons import Reason
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
@@ -113,6 +114,7 @@ def open_runner(
         execution=execution,
         estimate=lambda: _estimates(services, runner.standing, looks=False) if services.models() else (),
         outlook=lambda: _estimates(services, runner.standing, looks=True),
+        closing=lambda manifest: _closed(manifest, store, settings),
         listen=telling_unpooled(listen, services, store),
     )
     try:
@@ -126,6 +128,19 @@ def _estimates(services: RunServices, standing: Standing, *, looks: bool) -> tup
     from raggs.app.estimate import estimate  # late: a run that pays nobody needs none
 
     return tuple(estimate(services, standing, looks=looks))
+
+
+def _closed(manifest: RunManifest, store: RunStore, config: RunConfig) -> RunManifest:
+    if config.judge.gate.kappa is None and not _told_of_people(manifest):
+        return manifest
+    from raggs.app.judgegate import held_against_people  # late: few runs have a gate
+
+    return held_against_people(manifest, store, config)
+
+
+def _told_of_people(manifest: RunManifest) -> bool:
+    lock = manifest.stages.get("judge")
+    return lock is not None and isinstance(lock.health, JudgeHealth) and lock.health.people is not None
 
 
 def forecast(runner: Runner, selection: Selection) -> Forecast:

@@ -144,11 +144,16 @@ class RunServices(ConfiguredParts):
         """Find what is wrong with the inputs of some stages.
 
         Raises:
-            DataError: a question lacks what the judge needs, or refers to a passage that does not exist.
+            DataError: a question lacks what the judge needs, or refers to a passage that does not exist; or people's
+                words, to which the gate holds the judge, are damaged.
             RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
         if any(GOLDEN.stage(name).ASKS == "judge" for name in stages):
             self.judge.check(self.queries.values())
+            if self.config.judge.gate.kappa is not None:
+                from raggs.app.judgegate import witnesses  # late: few runs have such a gate
+
+                witnesses(self.config).read()
         if not len(self.passages):
             raise self.corpus.empty()
         wanted = {ref.doc_id: query.qid for query in self.queries.values() for ref in query.references if ref.doc_id}

@@ -12,6 +12,7 @@ from raggs.health import JudgeHealth, RankHealth
 from raggs.jsontypes import as_object
 from raggs.judges.exactness import is_exact
 from raggs.manifests.models import RunManifest
+from raggs.text import plural
 
 FALLEN = "the judge falls below its gate"
 
@@ -22,7 +23,7 @@ def fallen(manifest: RunManifest) -> tuple[str, ...]:
     limits = {
         name: float(limit) for name, limit in as_object(section.get("gate")).items() if isinstance(limit, int | float)
     }
-    found = (*_judge(manifest, limits), *_rank(manifest, limits)) if limits else ()
+    found = (*_judge(manifest, limits), *_people(manifest, limits), *_rank(manifest, limits)) if limits else ()
     return tuple(found)
 
 
@@ -36,6 +37,30 @@ def _judge(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
         yield "no canary was asked, though a share of them is to be as expected"
     elif rate < least:
         yield f"{rate:.0%} of the canaries are as expected, at least {least:.0%} are to be"
+
+
+def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
+    """Also of a judge that answers by rule: people may think otherwise. The value is held to the limit."""
+    lock, least = manifest.stages.get("judge"), limits.get("kappa")
+    if lock is None or least is None:
+        return
+    from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS  # late: few runs have such a gate
+
+    found = lock.health.people if isinstance(lock.health, JudgeHealth) else None
+    if found is None:
+        yield "its grades were not held against people's yet"
+    elif found.grades < FEWEST_CASES or found.questions < FEWEST_CLUSTERS:
+        compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
+        own = ", where people decided it was not asked" if found.by_people and not found.grades else ""
+        yield (
+            f"only {compared} can be held against people's{own}: kappa is believed from {FEWEST_CASES} of "
+            f"{FEWEST_CLUSTERS} questions on"
+        )
+    elif found.kappa is None:
+        yield "kappa with people is not defined, since all gave one and the same grade"
+    elif found.kappa < least:
+        of = plural(found.grades, "grade")
+        yield f"kappa with people is {found.kappa:.2f} ({of}), at least {least:g} it is to be"
 
 
 def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:

@@ -72,7 +72,7 @@ def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
     if outdated(lock) is None and lock.booked is not None:
         told = lock.health
         if isinstance(told, JudgeHealth):
-            tally.statistics.probed = told.canaries  # no record tells of them
+            tally.statistics.probed, tally.statistics.people = told.canaries, told.people  # no record tells of them
         found = tally.statistics.health()
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]

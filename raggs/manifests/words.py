@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from raggs.health import (
     ECHO,
+    AgainstPeople,
     Canaries,
     Depth,
     Health,
@@ -83,6 +84,8 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _panel(health.panel)
         if health.canaries is not None:
             yield _canaries(health.canaries)
+        if health.people is not None:
+            yield _people(health.people)
         if health.sources:
             yield Line(f"grades: {sources_words(health.sources)}")
         if health.silent:
@@ -137,6 +140,14 @@ def _canaries(found: Canaries) -> Line:
     ]
     told = f" ({', '.join(missed)})" if missed else ""
     return Line(f"canaries: {passed.count:,} of {passed.total:,} as expected{told}")
+
+
+def _people(found: AgainstPeople) -> Line:
+    compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
+    if found.kappa is None or found.interval is None:
+        return Line(f"against people: {compared}, too few for a kappa")
+    low, high = found.interval
+    return Line(f"against people: kappa {found.kappa:.2f} [{low:.2f}, {high:.2f}], {compared}")
 
 
 def _panel(panel: Panel | None) -> Iterator[Line]:

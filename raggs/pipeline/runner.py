@@ -79,6 +79,7 @@ class Runner:
         execution: where stages do their work.
         estimate: what the stages are expected to cost, empty where nobody is paid; asked for when work begins.
         outlook: the same less what is paid for already; nobody is asked, but it takes a while.
+        closing: looks at the finished work before the manifest is written for the last time, and may add to it.
         listen: hears every event.
     """
 
@@ -92,6 +93,7 @@ class Runner:
     execution: Execution
     estimate: Callable[[], tuple[Estimate, ...]]
     outlook: Callable[[], tuple[Estimate, ...]] = tuple
+    closing: Callable[[RunManifest], RunManifest] = lambda manifest: manifest
     listen: Listener = silent
 
     @cached_property
@@ -138,7 +140,7 @@ class Runner:
                     self.store.save(manifest)
                 ran[name] = reasons
                 manifest = self._execute(stage, reasons, manifest)
-            if (now_true := self._configured(manifest, selection.stages[-1])) != manifest:
+            if (now_true := self.closing(self._configured(manifest, selection.stages[-1]))) != manifest:
                 manifest = now_true
                 self.store.save(manifest)
         return RunResult(self.store, manifest, ran, time.perf_counter() - began)

@@ -22,7 +22,7 @@ from raggs.health import Canaries
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
-from raggs.settings import Causes, Effort, Later, PromptName, Settings
+from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
@@ -41,6 +41,12 @@ class JudgeGate(Settings):
         None, ge=0, le=1, description="most of the pairs that may change places when they are shown again"
     )
     position_bias: float | None = Field(None, ge=0, description="most that a place may be worth, in grades")
+    kappa: float | None = Field(
+        None, gt=0, le=1, description="least agreement with people beyond chance, of 20 blind grades of 5 questions"
+    )
+    reviews: AnchoredPath | None = Field(
+        None, description="for kappa: folder of people's reviews.jsonl; null: `reviews` beside the runs"
+    )
 
 
 class JudgeConfig(Settings):
@@ -71,9 +77,13 @@ class JudgeConfig(Settings):
     gate: Effort[JudgeGate] = JudgeGate()
 
     @model_validator(mode="after")
-    def _canaries_for_the_gate(self) -> Self:
+    def _what_the_gate_needs(self) -> Self:
         if self.gate.canaries is not None and not self.canaries:
             raise ValueError("gate.canaries is set, and no canaries are asked: set canaries, for example to 0.02")
+        if self.gate.reviews is not None and self.gate.kappa is None:
+            raise ValueError(
+                "gate.reviews is set, and nothing is held against them: set gate.kappa, for example to 0.6"
+            )
         return self
 
 

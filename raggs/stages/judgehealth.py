@@ -75,6 +75,7 @@ class JudgeStatistics(Statistics):
             samples=self._self_consistency() if self._samples > 1 else None,
             panel=self._panel() if self._votes else None,
             canaries=self.probed,
+            people=self.people,
             replaced=self._replaced,
             silent=self._silent,
             sources=dict(sorted(self._sources.items())) if PEOPLE in self._sources else {},

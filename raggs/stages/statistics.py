@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from raggs.agreement import wilson
 from raggs.artifacts import Record
-from raggs.health import Canaries, Health, Rate
+from raggs.health import AgainstPeople, Canaries, Health, Rate
 
 
 def rate_of(count: int, total: int) -> Rate:
@@ -18,6 +18,7 @@ class Statistics:
     """What a stage's records say about its judge, counted while they pass; this one counts nothing."""
 
     probed: Canaries | None = None  # what cases of known grade told, which no record tells
+    people: AgainstPeople | None = None  # what people's word told, which no record tells either
     exact = False  # whether the judge answers by rule, so that nothing is to be warned of
 
     def see(self, record: Record) -> None:

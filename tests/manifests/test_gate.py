@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from raggs.health import Canaries, JudgeHealth, RankHealth
+from raggs.health import AgainstPeople, Canaries, JudgeHealth, RankHealth
 from raggs.manifests.gate import fallen
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.stages.statistics import rate_of
@@ -44,6 +44,28 @@ def test_what_could_not_be_looked_at_has_failed() -> None:
     gate = {"flips": 1.0, "position_bias": 9.0}
     found = fallen(manifest(gate, flips=rate_of(0, 0), position_bias=None))
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("grades", "questions", "kappa", "said"),
+    [
+        (20, 5, 0.6, None),
+        (20, 5, 0.59, "kappa with people is 0.59 (20 grades), at least 0.6 it is to be"),
+        (19, 5, 0.9, "only 19 grades of 5 questions can be held against people's"),
+        (90, 4, 0.9, "only 90 grades of 4 questions can be held"),
+        (20, 5, None, "kappa with people is not defined"),
+    ],
+)
+def test_kappa_with_people_is_held_to_its_limit_and_few_words_are_no_pass(
+    grades: int, questions: int, kappa: float | None, said: str | None
+) -> None:
+    found = AgainstPeople(kappa=kappa, interval=None, grades=grades, questions=questions)
+    for judge in ("litellm", "nuggets"):
+        run = manifest({"kappa": 0.6}, judge=judge)
+        lock = run.stages["judge"].model_copy(update={"health": JudgeHealth(people=found)})
+        below = fallen(run.model_copy(update={"stages": {"judge": lock}}))
+        assert [said in each for each in below] == ([] if said is None else [True])
+    assert fallen(manifest({"kappa": 0.6})) == ("its grades were not held against people's yet",)
 
 
 def test_a_stage_that_has_not_run_and_a_judge_by_rule_are_held_to_nothing() -> None:

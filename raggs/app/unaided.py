@@ -1,0 +1,33 @@
+"""What a judge says without people: in a panel that holds the judge `human`, the grade of the other members.
+
+Whoever holds a judge against people must not let their own votes be part of it.
+"""
+
+from __future__ import annotations
+
+from raggs.artifacts import JudgeRecord
+from raggs.health import PEOPLE, source_of
+from raggs.judges.consensus import lower_median
+
+
+def by_people(record: JudgeRecord) -> bool:
+    """Whether a run's grade is people's own."""
+    return source_of(record.judge) == PEOPLE
+
+
+def unaided(record: JudgeRecord) -> JudgeRecord:
+    """The record with the grade of those who are no people: of the other members of a panel in which people voted.
+
+    Of several others the lower median of their grades, each the lower median of its samples. A grade that is
+    people's own stays; `by_people` says so.
+    """
+    others = {name: votes for name, votes in record.votes.items() if not _people(name)}
+    if by_people(record) or len(others) == len(record.votes):
+        return record
+    grades = [lower_median([vote for vote in votes if vote is not None]) for votes in others.values()]
+    return record.model_copy(update={"grade": lower_median(grades)})
+
+
+def _people(member: str) -> bool:
+    """Whether a member of a panel is the judge `human`; later ones of its name are numbered."""
+    return source_of(member) == PEOPLE or member.startswith(f"{PEOPLE} #")
