@@ -27,7 +27,7 @@ from raggs.reporting.page import report_page
 if TYPE_CHECKING:
     from raggs.sweeps.models import SweepReport
 
-ANALYSES = frozenset({"bounds", "robustness", "sensitivity"})  # besides the usual ones
+ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
 OTHER_SET = "evaluate the systems against this set: raggs report RUN --run FILE"
 
 

@@ -139,6 +139,12 @@ class Drawing:
         return "\n".join([head, f"<style>{STYLE}</style>", page, *self._parts, "</svg>"]) + "\n"
 
 
+def inlined(svg: str) -> str:
+    """A file of `Drawing.svg` as part of a page, whose own style then says what its classes look like."""
+    head, _, rest = svg.partition(f"<style>{STYLE}</style>\n")
+    return re.sub(r' width="100%" style="[^"]*"', "", head) + rest
+
+
 def clean(words: str) -> str:
     """A text that is no markup, and holds nothing that XML forbids."""
     return escape(FORBIDDEN.sub("\ufffd", visible(words)), quote=True)

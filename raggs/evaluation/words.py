@@ -20,6 +20,13 @@ BOTTLENECKS: dict[Kind, str] = {
     "ordering": "order better: the pool holds what the top lacks",
     "none": "neither retrieval nor ordering loses much",
 }
+LOSSES = ("what nobody found", "candidates", "order", "unjudged")  # from a perfect list down to a system's own
+KNOBS = (
+    "no system found it: another kind of retriever beside these, questions rewritten, other chunks",
+    "find more: dense and BM25 fused (RRF), a more exact index (ef, nprobe), more candidates, questions rewritten",
+    "order better: a stronger reranker, near-duplicates left out, cleaner titles and metadata, shorter chunks",
+    "have judged what it shows: pool its lists (retriever runs), or raggs sweep --judge-holes",
+)
 OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
 
 

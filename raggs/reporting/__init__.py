@@ -9,7 +9,10 @@ scored here, and sentences are those of the screen and of Markdown: a section ta
     sections/mine.css     if it needs any; and sections/mine.js, which reads the part's JSON by `raggs.data("mine")`
                           where the section says SCRIPTED = True
 
-and a line in the table below, whose order is that of the page. What users wrote (titles, ids, questions, passages,
+`raggs.table` (page.js) draws a table that sorts, its rows as they come into view; `raggs.link(qid)` leads to a question
+(`raggs.asks(qid, text)` with its text), and the section "questions" hears by `raggs.listen` which one is wanted.
+
+And a line in the table below, whose order is that of the page. What users wrote (titles, ids, questions, passages,
 notes) is hostile: templates escape all of it, scripts set it as `textContent`, and the page's policy lets no script run
 but its own.
 
@@ -31,5 +34,6 @@ REGISTRY: Registry[ReportSection] = Registry(
     "raggs.reporting.base:ReportSection",
     {
         "decision": "raggs.reporting.sections.decision:Decision",
+        "losses": "raggs.reporting.sections.losses:Losses",
     },
 )

@@ -20,6 +20,8 @@ REGISTRY: Registry[Analysis] = Registry(
         "comparisons": "raggs.evaluation.analyses.comparisons:Comparisons",
         "corrected": "raggs.evaluation.analyses.corrected:PeopleCorrection",
         "bottleneck": "raggs.evaluation.analyses.bottleneck:Bottleneck",
+        "waterfall": "raggs.evaluation.analyses.waterfall:Waterfall",
+        "depths": "raggs.evaluation.analyses.depths:Depths",
         "pooling": "raggs.evaluation.analyses.pooling:Pooling",
         "answers": "raggs.evaluation.analyses.answers:GivenAnswers",
         "ties": "raggs.evaluation.analyses.ties:TieRanges",

@@ -12,6 +12,66 @@ const raggs = {
     made.append(...children);
     return made;
   },
+  /* A link to a question where the page has a section of them, else its id; `listen` hears which one is wanted. */
+  link(qid, words) {
+    if (!document.getElementById('questions')) return raggs.make('span', { textContent: words || qid, dir: 'auto' });
+    return raggs.make('a', { textContent: words || qid, dir: 'auto', href: '#question=' + encodeURIComponent(qid) });
+  },
+  asks(qid, text) {
+    const said = raggs.make('small', { textContent: text, dir: 'auto' });
+    return raggs.make('span', { className: 'asks' }, raggs.link(qid), ...(text ? [said] : []));
+  },
+  listen(open) {
+    const hear = () => { if (location.hash.startsWith('#question=')) open(decodeURIComponent(location.hash.slice(10))); };
+    addEventListener('hashchange', hear);
+    hear();
+  },
+  number(value, digits = 4) {
+    return value === null || value === undefined ? '–' : value.toFixed(digits).replace(/^-(0\.0+)$/, '$1');
+  },
+  signed(value, digits = 4) {
+    const text = raggs.number(value, digits);
+    return value === null || value === undefined || text.startsWith('-') ? text.replace('-', '\u2212') : '+' + text;
+  },
+  /* A table that sorts by its titles and draws rows as they come into view. Columns: {title, value(row), draw(row)},
+     where draw gives a text or an element, and value what is sorted by; `figure`: numbers. Gives {show(rows)}. */
+  table(host, { label, columns, rows, sort = 0, down = true }) {
+    const CHUNK = 100;
+    const body = raggs.make('tbody');
+    const end = raggs.make('div', { className: 'end' });
+    const heads = columns.map((column, place) => {
+      const button = raggs.make('button', { type: 'button', textContent: column.title, className: 'sort' });
+      button.addEventListener('click', () => { down = sort === place ? !down : Boolean(column.figure); sort = place; order(); });
+      return raggs.make('th', { scope: 'col', className: column.figure ? 'figure' : '' }, button);
+    });
+    const table = raggs.make('table', {}, raggs.make('thead', {}, raggs.make('tr', {}, ...heads)), body);
+    const box = raggs.make('div', { className: 'wide long', tabIndex: 0, attributes: { role: 'region', 'aria-label': label } }, table, end);
+    let shown = rows, drawn = 0;
+    const more = () => {
+      const lines = shown.slice(drawn, drawn + CHUNK).map((row) => raggs.make('tr', {}, ...columns.map((column) =>
+        raggs.make('td', { className: column.figure ? 'figure' : '' }, column.draw(row)))));
+      body.append(...lines);
+      drawn += lines.length;
+    };
+    const order = () => {
+      const { value } = columns[sort], way = down ? -1 : 1;
+      const least = (each) => each === null || each === undefined;
+      shown = [...shown].sort((one, other) => {
+        const [a, b] = [value(one), value(other)];
+        if (least(a) || least(b)) return least(a) - least(b);
+        return a < b ? -way : a > b ? way : 0;
+      });
+      heads.forEach((head, place) => place === sort ? head.setAttribute('aria-sort', down ? 'descending' : 'ascending') : head.removeAttribute('aria-sort'));
+      body.replaceChildren();
+      drawn = 0;
+      more();
+      box.scrollTop = 0;
+    };
+    new IntersectionObserver((changes) => { if (changes.some((each) => each.isIntersecting)) more(); }, { root: box, rootMargin: '400px' }).observe(end);
+    host.replaceChildren(box);
+    order();
+    return { show(found) { shown = found; order(); } };
+  },
 };
 
 (() => {

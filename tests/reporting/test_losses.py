@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+from support.reports import facts
+from support.studies import reported
+
+from raggs.evaluation.analyses.waterfall import Waterfall
+from raggs.reporting.sections.losses import Losses
+
+
+def test_the_pieces_of_a_bar_fill_it_from_the_score_to_a_perfect_list():
+    report = reported(Waterfall())
+    (found,) = Waterfall().found(report)
+    part = Losses().data(facts(report))
+    kinds = [piece.kind for piece in part.bars[0].pieces]
+    assert kinds == ["kept", "unjudged", "order", "candidates", "what nobody found"]
+    assert sum(piece.width for piece in part.bars[0].pieces) == pytest.approx(1000, abs=0.5)
+    assert part.bars[0].said == Waterfall().sentences([found])[0]  # the words of the screen and of Markdown
+    assert {query.qid for query in part.queries} == {"query-a", "query-b", "query-c"}
+    assert part.queries[0].losses == (found.part.by_query["query-a"],)
+
+
+def test_without_the_analysis_there_is_no_section():
+    assert Losses().data(facts()) is None
