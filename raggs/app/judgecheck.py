@@ -145,10 +145,9 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
 
 
 def blind_only(said: Reviewed) -> Reviewed:
-    """The words of those who had not seen what a machine said."""
-    grades = {key: {who: word for who, word in words.items() if word.blind} for key, words in said.grades.items()}
+    """What people said before they had seen what a machine said, also where they changed it afterwards."""
     settling = {key: word for key, word in said.settling.items() if word.blind}
-    return replace(said, grades={key: words for key, words in grades.items() if words}, settling=settling)
+    return replace(said, grades=said.blind, settling=settling)
 
 
 def _remedy(left_out: LeftOut) -> str:

@@ -121,7 +121,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
     measures = parse_measures(request.measures)
     pool = open_review_pool(run, folder)
     found = list(open_systems(list(request.systems) or [str(run.folder)]))
-    hits = _hits(found, pool)
+    hits = hits_of_pool(found, pool)
     open_ = np.flatnonzero([entry.open for entry in pool.entries])
     if not len(open_):
         remedy = "raggs review status RUN says what they said"
@@ -168,7 +168,7 @@ def _check(request: PlanRequest) -> None:
         raise UsageError(f"--random {request.share:g} is no share", remedy="give a number from 0 to 1")
 
 
-def _hits(systems: Sequence[System], pool: Pool) -> list[Hits]:
+def hits_of_pool(systems: Sequence[System], pool: Pool) -> list[Hits]:
     """Where each system put the passages of the pools.
 
     Raises:

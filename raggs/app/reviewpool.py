@@ -7,7 +7,7 @@ as not relevant, as measures have it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -152,9 +152,10 @@ def _columns(entries: tuple[Entry, ...], rows: Mapping[tuple[str, str], int], he
 def _learned(entries: tuple[Entry, ...], held: Reviewed) -> tuple[Ints, Ints]:
     """Entries that somebody read because chance had it so, and what people say of them."""
     found = []
+    blind = replace(held, grades=held.blind)
     for number, entry in enumerate(entries):
-        said = held.settled(entry.key)
-        drawn = any(word.chance is not None for word in held.grades.get(entry.key, {}).values())
+        said = blind.settled(entry.key)
+        drawn = any(word.chance is not None for word in blind.grades.get(entry.key, {}).values())
         if said is not None and drawn:
             found.append((number, said.grade - MIN_GRADE))
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)

@@ -121,6 +121,9 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
     """
+    from raggs.app.reviewimpact import weigher
+    from raggs.reviewing.deciding import Deciding
+    from raggs.reviewing.machine import Machine
     from raggs.reviewing.server import About, make_app
 
     runs = [open_run(folder) for folder in request.runs]
@@ -134,6 +137,7 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     settings = SessionSettings(request.seed, request.overlap, request.repeats, rubric.name)
     store = ReviewStore(folder)
     session, ordering = Session(pool, store, settings), Ordering(whole, store, kept_of(runs), request.seed)
+    deciding = Deciding(session, Machine(runs, pool), weigher(runs, request.folder))
     about = About(
         rubric=rubric.meanings,
         text=rubric.texts,
@@ -141,7 +145,7 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
         who=None if request.who is None else reviewer(request.who),
     )
     questions = len({item.question for item in pool.items})
-    return make_app(session, ordering, about, token), (folder, len(pool.items), questions, rubric.notes)
+    return make_app(session, ordering, deciding, about, token), (folder, len(pool.items), questions, rubric.notes)
 
 
 def offered(served: Served) -> str:

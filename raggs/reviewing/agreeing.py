@@ -83,7 +83,8 @@ def agreed(pool: Pool, lines: Sequence[Review]) -> Agreed:
 
 def _grades(pool: Pool, held: Reviewed, who: str) -> dict[Key, int]:
     words = ((key, words[who]) for key, words in held.grades.items() if who in words and key in pool.numbers)
-    return {key: word.grade for key, word in words if word.grade is not None}
+    said = ((key, held.blind.get(key, {}).get(who, word)) for key, word in words)
+    return {key: word.grade for key, word in said if word.grade is not None}
 
 
 def _standing(
@@ -109,7 +110,7 @@ def _repeated(pool: Pool, lines: Sequence[Review], who: str) -> Iterator[tuple[i
     """First and next grade of one's passages that came again; what was taken back or replaced is none."""
     said: dict[Key, list[int]] = {}
     for line in lines:
-        if not isinstance(line, GradeReview) or line.who != who or line.settles:
+        if not isinstance(line, GradeReview) or line.who != who or line.settles or not line.blind:
             continue
         if line.grade is not None and line.key in pool.numbers:
             said.setdefault(line.key, []).append(line.grade)

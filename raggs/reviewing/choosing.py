@@ -5,29 +5,47 @@ Every item is wanted from one reviewer, a share of them from two; what others ha
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
 from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Marks
 from raggs.reviewing.pool import Pool
+from raggs.reviews.shown import ShownStore
 from raggs.seeds import derive_seed, generator
 
 APART = 20  # words between an item and its repetition, at least
+
+
+class Sharing(Protocol):
+    """How the work is shared: `SessionSettings`."""
+
+    @property
+    def seed(self) -> int:
+        """Of orders and draws."""
+
+    @property
+    def overlap(self) -> float:
+        """Share of the items that two reviewers grade."""
+
+    @property
+    def repeats(self) -> float:
+        """Share of items that a reviewer grades a second time."""
 
 
 class Queue:
     """The order of the work.
 
     Args:
-        overlap: share of the items that two reviewers grade.
-        repeats: share of items that a reviewer grades a second time.
+        shown: whom others' words were shown on what: such an item does not come again, since nobody could be blind.
     """
 
-    def __init__(self, pool: Pool, marks: Marks, leases: Leases, seed: int, overlap: float, repeats: float) -> None:
-        self._pool, self._marks, self._leases = pool, marks, leases
-        self._seed, self._repeats = seed, repeats
-        drawn = generator(seed, "review", "overlap").random(len(pool.items)) < overlap
+    def __init__(self, pool: Pool, marks: Marks, leases: Leases, shown: ShownStore, sharing: Sharing) -> None:
+        self._pool, self._marks, self._leases, self._shown = pool, marks, leases, shown
+        self._seed, self._repeats = sharing.seed, sharing.repeats
+        drawn = generator(sharing.seed, "review", "overlap").random(len(pool.items)) < sharing.overlap
         self._wanted = 1 + drawn.astype(np.int32)
         self._questions = np.array([item.question for item in pool.items], np.int32)
         self._orders = dict[str, NDArray[np.int32]]()
@@ -36,7 +54,7 @@ class Queue:
 
     def left(self, who: str) -> int:
         """How many items are still to be graded by a reviewer, as things stand."""
-        return int(np.count_nonzero(self._open(who)))
+        return int(np.count_nonzero(self.open_to(who)))
 
     def skip(self, who: str, item: int) -> None:
         """Ask a reviewer for this item only when there is no other."""
@@ -46,7 +64,7 @@ class Queue:
 
     def next(self, holder: Holder) -> int | None:
         """An item for a window; it is not yet given out. None: there is none."""
-        free = self._open(holder.who)
+        free = self.open_to(holder.who)
         held = set(self._leases.of(holder))
         free[[*held]] = False
         words, elsewhere = self._marks.words.copy(), []
@@ -64,7 +82,8 @@ class Queue:
         again = self._repetition(holder.who, found, held | set(elsewhere))
         return found if again is None else again
 
-    def _open(self, who: str) -> NDArray[np.bool_]:
+    def open_to(self, who: str) -> NDArray[np.bool_]:
+        """By item, whether a reviewer may still be asked to grade it, as things stand."""
         marks = self._marks
         return ~marks.person(who).done & ~marks.settled & (marks.words < self._wanted)
 
@@ -95,5 +114,7 @@ class Queue:
             return None
         self._preceded.add((who, fresh))
         person = self._marks.person(who)
-        old = [item for _, item in person.holding()[:-APART] if item not in person.twice and item not in held]
+        seen = self._shown.of(who)
+        gone = person.twice | held | {self._pool.numbers[key] for key in seen if key in self._pool.numbers}
+        old = [item for _, item in person.holding()[:-APART] if item not in gone]
         return old[drawn % len(old)] if old else None

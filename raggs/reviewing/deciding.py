@@ -1,115 +1,168 @@
-"""Where people differ, side by side, and what was decided: for whoever settles it, after everybody has spoken."""
+"""Where grades differ, side by side, and what was decided: for whoever settles it, after everybody has spoken.
+
+Others' words and a model's are shown one passage at a time, and never of one that the same person may still be asked to
+grade: such passages wait, and are counted. What is shown is noted first, so that no later grade of it passes for blind.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime
+from threading import RLock
+from typing import Literal
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen
-from raggs.errors import NotFoundError, UsageError
-from raggs.reviewing.pool import Pool
-from raggs.reviewing.session import ItemView, view_of
+from raggs.errors import UsageError
+from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size, disputes
+from raggs.reviewing.machine import Machine, Voice
+from raggs.reviewing.session import ItemView, Session, view_of
 from raggs.reviews.folding import Reviewed, fold
-from raggs.reviews.models import HEX, GradeReview, Withdrawal
-from raggs.reviews.store import ReviewStore
+from raggs.reviews.models import GradeReview, Key, Withdrawal
 from raggs.text import clean_unicode
 
-SHOWN = 20
-
-
-class Word(Frozen):
-    """What one said of an item; null: cannot tell."""
-
-    who: str
-    grade: int | None
-    note: str
+Wanted = Literal["all", "people", "model"]
 
 
 class Difference(Frozen):
-    """An item on which people differ."""
+    """An item on which people, or people and a model, differ. `why`: what deciding would do to verdicts."""
 
+    kind: Kind
     view: ItemView
-    words: tuple[Word, ...]
+    words: tuple[Voice, ...]
+    why: Pull | None
 
 
 class Differences(Frozen):
-    """Where people differ and nobody has decided, the farthest apart first; and the line that was just noted."""
+    """What is to be decided.
+
+    Attributes:
+        line: that was just noted.
+        people, model: how many of each kind, besides those that wait.
+        waiting: how many the reviewer may still be asked to grade.
+        impact: whether they stand by what deciding would do to verdicts; else by how far the grades are apart.
+        told: by which verdicts, or why not.
+        first: the most important of those asked for.
+    """
 
     line: str | None
-    total: int
-    first: tuple[Difference, ...]
+    people: int
+    model: int
+    waiting: int
+    impact: bool
+    told: str
+    first: Difference | None
 
 
 class Deciding:
-    """Differences between people, and decisions.
+    """Differences, and decisions."""
 
-    Args:
-        prompt: the rubric that is shown.
-    """
+    def __init__(self, session: Session, machine: Machine, weigh: Weigh = by_size) -> None:
+        self._session, self._machine = session, machine
+        self._pool, self._store = session.pool, session.store
+        self._sorted, self._lock = Sorted(weigh), RLock()
+        self._folded: tuple[int, Reviewed] | None = None
 
-    def __init__(self, pool: Pool, store: ReviewStore, prompt: str) -> None:
-        self._pool, self._store, self._prompt = pool, store, prompt
+    def upcoming(
+        self,
+        who: str,
+        wanted: Wanted = "all",
+        later: Collection[str] = (),
+        *,
+        line: str | None = None,
+        first: Key | None = None,
+    ) -> Differences:
+        """What a reviewer is to decide next.
 
-    def differences(self, line: str | None = None) -> Differences:
-        """What is to be decided."""
-        held = fold(self._store.read())
-        found = sorted(self._apart(held))
-        first = tuple(self._difference(held, number) for _, number in found[:SHOWN])
-        return Differences(line=line, total=len(found), first=first)
-
-    def settle(self, who: str, item: str, grade: int | None, note: str) -> Differences:
-        """Decide on an item.
+        Args:
+            wanted: the kind of difference.
+            later: items that come last.
+            line: that was just noted.
+            first: an item that comes before all others.
 
         Raises:
-            UsageError: the grade is none.
+            DataError: a run's file is not what it was.
+            ProviderError: the disk refuses to note what is shown.
+        """
+        with self._lock:
+            held = self._held()
+            found = self._sorted.sort(disputes(self._pool, held, self._machine))
+            closed = self._session.closed_to(who, [each.number for each in found])
+            open_ = [each for each, shut in zip(found, closed, strict=True) if shut]
+            asked = [each for each in open_ if wanted in ("all", each.kind)]
+            asked.sort(key=lambda each: (each.key != first, "".join(each.key) in later))
+            return Differences(
+                line=line,
+                people=sum(each.kind == "people" for each in open_),
+                model=sum(each.kind == "model" for each in open_),
+                waiting=len(found) - len(open_),
+                impact=self._sorted.weights.impact,
+                told=self._sorted.weights.told,
+                first=self._shown(who, held, asked[0]) if asked else None,
+            )
+
+    def settle(self, who: str, item: str, grade: int | None, note: str) -> str:
+        """Decide on an item; the line. A decision that is sent twice is noted once.
+
+        Raises:
+            UsageError: the grade is none, somebody else has decided meanwhile, or the reviewer is still to grade it.
             NotFoundError: there is no such item.
             ProviderError: the disk refuses; nothing is noted.
         """
         if grade is None or not MIN_GRADE <= grade <= MAX_GRADE:
             raise UsageError(f"a decision is a grade in {MIN_GRADE}..{MAX_GRADE}")
-        number = self._pool.numbers.get((item[:HEX], item[HEX:]))
-        if number is None:
-            raise NotFoundError("there is no such passage here; load the page again")
-        asked = self._pool.items[number]
-        review = GradeReview(
-            who=who,
-            at=datetime.now(UTC),
-            qid=asked.qid,
-            query=asked.key[0],
-            doc_id=asked.doc_id,
-            passage=asked.key[1],
-            grade=grade,
-            note=clean_unicode(note),
-            prompt=self._prompt,
-            blind=False,
-            settles=True,
-        )
-        self._store.append(review)
-        return self.differences(review.id)
+        with self._lock:
+            asked = self._pool.items[self._session.number(item)]
+            note, before = clean_unicode(note), self._held().settling.get(asked.key)
+            if before is not None and (before.who, before.grade, before.note) == (who, grade, note):
+                return before.id
+            if before is not None:
+                raise UsageError(f"{before.who} has decided meanwhile: {before.grade}")
+            if not self._session.shown.knows(who, asked.key):
+                raise UsageError("what others said of it was not shown; load the page again")
+            review = GradeReview(
+                who=who,
+                at=datetime.now(UTC),
+                qid=asked.qid,
+                query=asked.key[0],
+                doc_id=asked.doc_id,
+                passage=asked.key[1],
+                grade=grade,
+                note=note,
+                prompt=self._session.settings.prompt,
+                blind=False,
+                settles=True,
+            )
+            self._store.append(review)
+            return review.id
 
-    def reopen(self, who: str, line: str) -> Differences:
-        """Take one's own decision back.
+    def reopen(self, who: str, line: str) -> Key:
+        """Take one's own decision back; what it was on.
 
         Raises:
             UsageError: it does not hold, or is another's.
         """
-        held = fold(self._store.read()).settling.values()
-        found = next((review for review in held if review.id == line and review.who == who), None)
-        if found is None:
-            raise UsageError("there is nothing to take back")
-        self._store.append(Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=line))
-        return self.differences()
+        with self._lock:
+            held = self._held().settling.values()
+            found = next((review for review in held if review.id == line and review.who == who), None)
+            if found is None:
+                raise UsageError("there is nothing to take back")
+            back = Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=line)
+            self._store.append(back)
+            return found.key
 
-    def _apart(self, held: Reviewed) -> list[tuple[int, int]]:
-        """How far people are apart on an item, negative, and its number."""
-        found = []
-        for key, words in held.grades.items():
-            grades = {word.grade for word in words.values() if word.grade is not None}
-            number = self._pool.numbers.get(key)
-            if number is not None and len(grades) > 1 and key not in held.settling:
-                found.append((min(grades) - max(grades), number))
-        return found
+    def _held(self) -> Reviewed:
+        size = self._store.size
+        if self._folded is None or self._folded[0] != size:
+            self._folded = size, fold(self._store.read())
+        return self._folded[1]
 
-    def _difference(self, held: Reviewed, number: int) -> Difference:
-        words = held.grades[self._pool.items[number].key]
-        said = tuple(Word(who=who, grade=word.grade, note=word.note) for who, word in sorted(words.items()))
-        return Difference(view=view_of(self._pool, number), words=said)
+    def _shown(self, who: str, held: Reviewed, dispute: Dispute) -> Difference:
+        self._session.show(who, dispute.number)
+        words = held.grades[dispute.key]
+        said = [Voice(who=name, grade=word.grade, note=word.note) for name, word in sorted(words.items())]
+        return Difference(
+            kind=dispute.kind,
+            view=view_of(self._pool, dispute.number),
+            words=(*said, *self._machine.voices(dispute.number)),
+            why=self._sorted.weights.why.get(dispute.key),
+        )

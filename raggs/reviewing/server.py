@@ -22,7 +22,7 @@ from raggs.artifacts import Frozen
 from raggs.errors import NotFoundError, RaggsError, UsageError
 from raggs.jsonl import first_fault
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Deciding
+from raggs.reviewing.deciding import Deciding, Wanted
 from raggs.reviewing.gate import Gate, refused
 from raggs.reviewing.leases import Holder
 from raggs.reviewing.ordering import AT_ONCE, Ordering
@@ -32,9 +32,11 @@ from raggs.reviews.models import HEX, MOST_NOTE, Name
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PAGE = {
     "/": "page.html",
-    **{f"/{name}": name for name in ("page.css", "page.js", "words.js", "waiting.js", "views.js", "icon.svg")},
+    **{f"/{name}.js": f"{name}.js" for name in ("page", "words", "waiting", "views", "decide", "order", "el")},
+    **{f"/{name}": name for name in ("page.css", "icon.svg")},
 }
 MOST_SECONDS = 86_400.0
+MOST_LATER = 500  # items that somebody has put off
 DIGITS = 100_000  # of a grade, so that a wrong one is told in our words
 
 ItemId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * HEX}}}$")]
@@ -61,12 +63,30 @@ class GradeRequest(Who):
     seconds: float | None = Field(None, ge=0, le=MOST_SECONDS)
 
 
-class SettleRequest(Who):
+class DifferencesRequest(Who):
+    """What is to be decided: which kind, and what comes last."""
+
+    wanted: Wanted = "all"
+    later: tuple[ItemId, ...] = Field((), max_length=MOST_LATER)
+
+    @property
+    def choice(self) -> tuple[Wanted, tuple[str, ...]]:
+        """What `Deciding.upcoming` takes."""
+        return self.wanted, self.later
+
+
+class SettleRequest(DifferencesRequest):
     """A decision."""
 
     item: ItemId
     grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
     note: str = Field("", max_length=MOST_NOTE)
+
+
+class UnsettleRequest(DifferencesRequest):
+    """Take a decision back."""
+
+    line: str = Field(max_length=40)
 
 
 class OrderRequest(Who):
@@ -79,7 +99,7 @@ class OrderRequest(Who):
 
 
 class ReopenRequest(Who):
-    """Take a decision, or an order, back."""
+    """Take an order back."""
 
     line: str = Field(max_length=40)
 
@@ -114,11 +134,16 @@ class About(Frozen):
     who: str | None = None
 
 
-def make_app(session: Session, ordering: Ordering, about: About, token: str) -> Gate:
+def make_app(session: Session, ordering: Ordering, deciding: Deciding, about: About, token: str) -> Gate:
     """The page as an ASGI application, behind its gate."""
     told = about.model_dump_json().encode()
 
-    deciding = Deciding(session.pool, session.store, session.settings.prompt)
+    def settle(asked: SettleRequest) -> Frozen:
+        line = deciding.settle(asked.who, asked.item, asked.grade, asked.note)
+        return deciding.upcoming(asked.who, *asked.choice, line=line)
+
+    def reopen(asked: UnsettleRequest) -> Frozen:
+        return deciding.upcoming(asked.who, *asked.choice, first=deciding.reopen(asked.who, asked.line))
 
     async def hello(_: Request) -> Response:
         return Response(told, media_type="application/json")
@@ -135,13 +160,9 @@ def make_app(session: Session, ordering: Ordering, about: About, token: str) -> 
         _post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
         _post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
         _post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
-        _post("/api/differences", Who, lambda _: deciding.differences()),
-        _post(
-            "/api/settle",
-            SettleRequest,
-            lambda asked: deciding.settle(asked.who, asked.item, asked.grade, asked.note),
-        ),
-        _post("/api/reopen", ReopenRequest, lambda asked: deciding.reopen(asked.who, asked.line)),
+        _post("/api/differences", DifferencesRequest, lambda asked: deciding.upcoming(asked.who, *asked.choice)),
+        _post("/api/settle", SettleRequest, settle),
+        _post("/api/reopen", UnsettleRequest, reopen),
         _post("/api/order/next", Who, lambda asked: ordering.upcoming(asked.who)),
         _post(
             "/api/order",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
@@ -23,6 +23,7 @@ from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Marks, sign_of
 from raggs.reviewing.pool import Pool
 from raggs.reviews.models import HEX, GradeReview, Withdrawal
+from raggs.reviews.shown import Shown, ShownStore
 from raggs.reviews.store import ReviewStore
 from raggs.text import clean_passage, clean_unicode
 
@@ -100,13 +101,13 @@ class Session:
     ) -> None:
         self.pool, self.settings = pool, settings
         self.store, self._lock, self._read = store, RLock(), 0
+        self.shown = ShownStore(store.folder)
         self._leases = Leases(now)
         self._begin()
 
     def _begin(self) -> None:
         self._marks, self._read = Marks(self.pool.numbers), 0
-        settings = self.settings
-        self._queue = Queue(self.pool, self._marks, self._leases, settings.seed, settings.overlap, settings.repeats)
+        self._queue = Queue(self.pool, self._marks, self._leases, self.shown, self.settings)
         self._catch_up()
 
     def _catch_up(self) -> None:
@@ -143,7 +144,7 @@ class Session:
             raise UsageError(f"grade {grade} is outside {MIN_GRADE}..{MAX_GRADE}")
         with self._lock:
             self._catch_up()
-            number, note = self._number(item), clean_unicode(note)
+            number, note = self.number(item), clean_unicode(note)
             held = self._marks.person(holder.who).marks.get(number)
             if held is None or held.sign != sign_of(grade, note, seconds):
                 self.store.append(self._review(holder.who, number, grade, note, seconds))
@@ -179,7 +180,7 @@ class Session:
         """
         with self._lock:
             self._catch_up()
-            number = self._number(item)
+            number = self.number(item)
             self._leases.release(holder.who, number)
             self._queue.skip(holder.who, number)
             return self._receipt(holder, None)
@@ -190,14 +191,34 @@ class Session:
         Raises:
             NotFoundError: there is no such item.
         """
-        before, after = self.pool.around(self.pool.passage(self._number(item)))
+        before, after = self.pool.around(self.pool.passage(self.number(item)))
         return Around(before=_text(before), after=_text(after))
 
-    def _number(self, item: str) -> int:
+    def number(self, item: str) -> int:
+        """The number of an item, by its id on the page.
+
+        Raises:
+            NotFoundError: there is none.
+        """
         found = self.pool.numbers.get((item[:HEX], item[HEX:]))
         if found is None:
             raise NotFoundError("there is no such passage here; load the page again")
         return found
+
+    def closed_to(self, who: str, numbers: Sequence[int]) -> list[bool]:
+        """Whether each of some items is asked of a reviewer no more."""
+        with self._lock:
+            self._catch_up()
+            return [not each for each in self._queue.open_to(who)[[*numbers]].tolist()]
+
+    def show(self, who: str, number: int) -> None:
+        """Note that a reviewer is shown what others, or a machine, said of an item.
+
+        Raises:
+            ProviderError: the disk refuses; then nothing may be shown.
+        """
+        query, passage = self.pool.items[number].key
+        self.shown.note(Shown(who=who, at=datetime.now(UTC), query=query, passage=passage))
 
     def _receipt(self, holder: Holder, line: str | None) -> Receipt:
         while len(self._leases.of(holder)) < AHEAD and (number := self._queue.next(holder)) is not None:
@@ -226,7 +247,7 @@ class Session:
             note=note,
             seconds=seconds,
             prompt=self.settings.prompt,
-            blind=True,
+            blind=not self.shown.knows(who, item.key),
             chance=self.pool.chances[number],
         )
 

@@ -44,12 +44,14 @@ class Reviewed:
 
     Attributes:
         grades: by item, each reviewer's word on it.
+        blind: by item, what each said before they had seen a machine's grade; also where they changed it afterwards.
         orders: each reviewer's orders, by question and the passages that were shown.
         settling: by item, the decision between differing words.
         unmatched: ids that withdrawals and replacements name, of lines that there are not.
     """
 
     grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
+    blind: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
     orders: dict[tuple[str, frozenset[str]], dict[str, OrderReview]] = field(default_factory=dict)
     settling: dict[Key, GradeReview] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
@@ -89,8 +91,11 @@ class Reviewed:
 
 def fold(reviews: Iterable[Review]) -> Reviewed:
     """What holds after all lines, in their order."""
-    found = Reviewed()
-    for review in standing(list(reviews), found.unmatched):
+    found, named = Reviewed(), [(line.id, line) for line in reviews]
+    for review in _standing([each for each in named if each[1].blind], []):
+        if isinstance(review, GradeReview) and not review.settles:
+            _note_word(found.blind, review)
+    for review in _standing(named, found.unmatched):
         if isinstance(review, GradeReview):
             _note_grade(found, review)
         elif isinstance(review, OrderReview):
@@ -98,31 +103,38 @@ def fold(reviews: Iterable[Review]) -> Reviewed:
     return found
 
 
-def standing(lines: Sequence[Review], unmatched: list[str] | None = None) -> Iterator[Review]:
-    """Grades and orders that nobody took back, and whose place none such took; in their order.
+def standing(reviews: Iterable[Review]) -> Iterator[Review]:
+    """Grades and orders that nobody took back, and whose place none such took; in their order."""
+    yield from _standing([(line.id, line) for line in reviews], [])
 
-    Args:
-        unmatched: gets the ids that are named, and are of no earlier line of the same reviewer.
-    """
+
+def _standing(lines: Sequence[tuple[str, Review]], unmatched: list[str]) -> Iterator[Review]:
+    """As `standing`, of lines with their ids; `unmatched` gets what is named and is no earlier line of the same one."""
     places = dict[str, int]()
     names = dict[int, int]()  # by line, the line that it names
-    for number, line in enumerate(lines):
+    for number, (name, line) in enumerate(lines):
         if line.replaces is not None:
             old = places.get(line.replaces)
-            if old is not None and lines[old].who == line.who and not isinstance(lines[old], Withdrawal):
-                names[number] = old
-            elif unmatched is not None:
+            if old is None or lines[old][1].who != line.who or isinstance(lines[old][1], Withdrawal):
                 unmatched.append(line.replaces)
-        places[line.id] = number
-    gone = {old for number, old in names.items() if isinstance(lines[number], Withdrawal)}
+            else:
+                names[number] = old
+        places[name] = number
+    gone = {old for number, old in names.items() if isinstance(lines[number][1], Withdrawal)}
     gone |= {old for number, old in names.items() if number not in gone}
-    yield from (line for number, line in enumerate(lines) if number not in gone and not isinstance(line, Withdrawal))
+    yield from (
+        line for number, (_, line) in enumerate(lines) if number not in gone and not isinstance(line, Withdrawal)
+    )
 
 
 def _note_grade(found: Reviewed, review: GradeReview) -> None:
     if review.settles:
         found.settling[review.key] = review
     else:
-        words = found.grades.setdefault(review.key, {})
-        words.pop(review.who, None)  # so that the latest word stands last
-        words[review.who] = review
+        _note_word(found.grades, review)
+
+
+def _note_word(grades: dict[Key, dict[str, GradeReview]], review: GradeReview) -> None:
+    words = grades.setdefault(review.key, {})
+    words.pop(review.who, None)  # so that the latest word stands last
+    words[review.who] = review

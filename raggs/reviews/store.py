@@ -7,10 +7,11 @@ is dropped when the next one is added; whoever reads passes over it and can say 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+from pydantic import BaseModel
 
 from raggs.atomic import disk, sync_folder
 from raggs.errors import BusyError
@@ -70,15 +71,26 @@ class ReviewStore:
             ProviderError: the disk refuses, or the folder is read-only.
             BusyError: another process has held the file for 10 s.
         """
-        with disk(self.folder, "name a folder that can be written: --reviews DIR"):
-            new = not self.path.exists()
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                with FileLock(self.folder / LOCK, timeout=PATIENCE), Appender(self.path) as file:
-                    for review in reviews:
-                        file.append(review)
-                    file.sync()
-            except Timeout as error:
-                raise BusyError("another process holds the reviews", where=self.path, remedy="try again") from error
-            if new:
-                sync_folder(self.folder)
+        append_lines(self.path, reviews)
+
+
+def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
+    """Add lines to a file of a folder of reviews, which is made where there is none; one process writes at a time.
+
+    Raises:
+        ProviderError: the disk refuses, or the folder is read-only.
+        BusyError: another process has held the folder for 10 s.
+    """
+    folder = path.parent
+    with disk(folder, "name a folder that can be written: --reviews DIR"):
+        new = not path.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with FileLock(folder / LOCK, timeout=PATIENCE), Appender(path) as file:
+                for line in lines:
+                    file.append(line)
+                file.sync()
+        except Timeout as error:
+            raise BusyError("another process holds the reviews", where=path, remedy="try again") from error
+        if new:
+            sync_folder(folder)

@@ -2,69 +2,165 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.reviewpage import make_pool
+from support.reviewpage import judge_run, write_run
 
 from raggs.errors import NotFoundError, UsageError
+from raggs.manifests.opened import open_run
 from raggs.reviewing.agreeing import agreed
-from raggs.reviewing.deciding import Deciding
+from raggs.reviewing.deciding import Deciding, Differences, Wanted
+from raggs.reviewing.disputes import Dispute, Pull, Weigh, Weights, by_size
 from raggs.reviewing.leases import Holder
+from raggs.reviewing.machine import Machine
+from raggs.reviewing.pool import open_pool
 from raggs.reviewing.session import Session, SessionSettings
 from raggs.reviews.folding import fold
 from raggs.reviews.store import ReviewStore
 
 
-def graded(folder: Path, **grades: list[int | None]) -> tuple[Session, list[str]]:
-    """A session in which each one has graded the first items, by name; and the items."""
-    pool = make_pool(folder)
-    at = Session(pool, ReviewStore(folder / "reviews"), SessionSettings(prompt="grade@1"))
+@dataclass
+class Table:
+    """A session in which each one has graded the first items, by name; and whoever decides."""
+
+    session: Session
+    deciding: Deciding
+    items: list[str]
+
+    def upcoming(self, who: str = "cy", wanted: Wanted = "all", later: tuple[str, ...] = ()) -> Differences:
+        return self.deciding.upcoming(who, wanted, later)
+
+    def first(self, who: str = "cy", wanted: Wanted = "all", later: tuple[str, ...] = ()) -> str | None:
+        found = self.upcoming(who, wanted, later).first
+        return found and found.view.item
+
+
+def graded(
+    folder: Path,
+    machine: int | None = None,
+    weigh: Weigh = by_size,
+    overlap: float = 0.0,
+    **grades: list[int | None],
+) -> Table:
+    run = write_run(folder / "runs" / "demo")
+    if machine is not None:
+        judge_run(run, lambda each: machine)
+    runs = [open_run(run)]
+    pool = open_pool(runs)
+    settings = SessionSettings(prompt="grade@1", overlap=overlap, repeats=0)
+    at = Session(pool, ReviewStore(folder / "reviews"), settings)
     items = ["".join(item.key) for item in pool.items]
     for who, row in grades.items():
         for number, grade in enumerate(row):
             at.grade(Holder(who, "t"), items[number % len(items)], grade, f"{who}'s", number / 10)
-    return at, items
+    return Table(at, Deciding(at, Machine(runs, pool), weigh), items)
 
 
 def test_the_farthest_apart_come_first_and_a_decision_closes_one(tmp_path: Path) -> None:
-    at, items = graded(tmp_path, ada=[3, 1, 2, 4, None], bo=[4, 5, 2, None, 1])
-    deciding = Deciding(at.pool, at.store, "grade@1")
-    found = deciding.differences()
-    assert (found.total, [each.view.item for each in found.first]) == (2, [items[1], items[0]])
-    assert [(word.who, word.grade, word.note) for word in found.first[0].words] == [
+    at = graded(tmp_path, ada=[3, 1, 2, 4, None], bo=[4, 5, 2, None, 1])
+    found = at.upcoming()
+    assert (found.people, found.model, found.impact) == (2, 0, False)
+    assert found.first is not None
+    assert (found.first.kind, found.first.view.item) == ("people", at.items[1])
+    assert [(word.who, word.grade, word.note) for word in found.first.words] == [
         ("ada", 1, "ada's"),
         ("bo", 5, "bo's"),
     ]
-    after = deciding.settle("cy", items[1], 4, "names the limit")
-    assert (after.total, after.first[0].view.item) == (1, items[0])
-    key = at.pool.items[1].key
-    settled = fold(at.store.read()).settled(key)
+    line = at.deciding.settle("cy", at.items[1], 4, "names the limit")
+    assert line == at.deciding.settle("cy", at.items[1], 4, "names the limit"), "sent twice, noted once"
+    assert (at.upcoming().people, at.first()) == (1, at.items[0])
+    settled = fold(at.session.store.read()).settled(at.session.pool.items[1].key)
     assert settled is not None
     assert (settled.grade, settled.how, settled.by) == (4, "settled", ("ada", "bo", "cy"))
-    line = at.store.read()[-1]
-    assert (line.blind, line.note, line.prompt) == (False, "names the limit", "grade@1")
-    assert after.line is not None
+    noted = at.session.store.read()[-1]
+    assert (noted.blind, noted.note, noted.prompt) == (False, "names the limit", "grade@1")
+    with pytest.raises(UsageError, match="cy has decided meanwhile: 4"):
+        at.deciding.settle("dan", at.items[1], 2, "")
     with pytest.raises(UsageError, match="nothing to take back"):
-        deciding.reopen("ada", after.line)
-    assert deciding.reopen("cy", after.line).total == 2
+        at.deciding.reopen("ada", line)
+    assert at.deciding.reopen("cy", line) == at.session.pool.items[1].key
+    assert at.upcoming().people == 2
+
+
+def test_people_and_a_model_are_told_apart(tmp_path: Path) -> None:
+    at = graded(tmp_path, machine=3, ada=[3, 1, 5], bo=[3, None, 4])
+    found = at.upcoming()
+    assert (found.people, found.model) == (1, 1)
+    assert found.first is not None
+    assert (found.first.kind, found.first.view.item) == ("model", at.items[1])
+    person, unsure, model = found.first.words
+    assert (person.who, unsure.grade) == ("ada", None)
+    assert (model.who, model.grade, model.note, model.model) == ("litellm openai/x", 3, "because of d0-1", True)
+    assert at.first(wanted="people") == at.first(later=(at.items[1],)) == at.items[2]
+    assert at.upcoming(wanted="model").people == 1, "both are counted whatever is looked at"
+    assert not graded(tmp_path / "own", machine=None, ada=[1]).upcoming().model
+
+
+def test_grades_of_people_in_a_run_are_no_models(tmp_path: Path) -> None:
+    at = graded(tmp_path, machine=3, ada=[1])
+    judge_run(tmp_path / "runs" / "demo", lambda each: 3, judge="human: bo")
+    assert at.upcoming().first is None
+
+
+def test_nobody_sees_what_they_may_still_be_asked_to_grade(tmp_path: Path) -> None:
+    at = graded(tmp_path, machine=3, overlap=1.0, ada=[1, 2])
+    for who, waiting in (("cy", 2), ("ada", 0)):
+        found = at.upcoming(who)
+        assert (found.waiting, found.first is None) == (waiting, bool(waiting))
+    with pytest.raises(UsageError, match="was not shown"):
+        at.deciding.settle("cy", at.items[0], 2, "")
+    at.session.grade(Holder("cy", "t"), at.items[0], 5, "", 1.0)
+    assert at.first("cy") == at.items[0], "after one's own grade"
+
+
+def test_who_was_shown_what_others_said_is_not_blind_any_more(tmp_path: Path) -> None:
+    at = graded(tmp_path, machine=3, ada=[1])
+    assert at.first("ada") == at.first("cy") == at.items[0]
+    for session in (at.session, Session(at.session.pool, at.session.store, at.session.settings)):
+        for who in ("ada", "cy"):
+            session.grade(Holder(who, "t"), at.items[0], 2, "", float(len(session.store.read())))
+            assert not session.store.read()[-1].blind, "also after a restart"
+    at.session.grade(Holder("cy", "t"), at.items[1], 2, "", 1.0)
+    assert at.session.store.read()[-1].blind
+    assert {
+        who: word.grade for who, word in fold(at.session.store.read()).blind[at.session.pool.items[0].key].items()
+    } == {"ada": 1}, "what was said before stays"
+
+
+def test_what_would_move_verdicts_most_comes_first_and_is_weighed_once(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def weigh(found: tuple[Dispute, ...]) -> Weights:
+        asked.append(len(found))
+        worth = {each.key: each.number * 0.1 for each in found}
+        pull = Pull(one="a", other="b", measure="ndcg@10", apart=0.1, moves=0.2)
+        return Weights("a, b", impact=True, worth=worth, why={found[-1].key: pull})
+
+    at = graded(tmp_path, weigh=weigh, ada=[1, 2, 2], bo=[5, 3, 3])
+    found = at.upcoming()
+    assert found.first is not None
+    assert (found.impact, found.told, found.first.view.item) == (True, "a, b", at.items[2])
+    assert found.first.why is not None
+    at.deciding.settle("cy", at.items[2], 2, "")
+    assert (at.first(), asked) == (at.items[1], [3])
 
 
 def test_what_is_no_decision(tmp_path: Path) -> None:
-    at, items = graded(tmp_path, ada=[1], bo=[5])
-    deciding = Deciding(at.pool, at.store, "")
+    at = graded(tmp_path, ada=[1], bo=[5])
     for grade in (None, 0, 7):
         with pytest.raises(UsageError, match=r"a grade in 1\.\.5"):
-            deciding.settle("cy", items[0], grade, "")
+            at.deciding.settle("cy", at.items[0], grade, "")
     with pytest.raises(NotFoundError):
-        deciding.settle("cy", "0" * 64, 3, "")
-    assert len(at.store.read()) == 2
+        at.deciding.settle("cy", "0" * 64, 3, "")
+    assert len(at.session.store.read()) == 2
 
 
 def test_agreement_of_people_who_agree(tmp_path: Path) -> None:
     row = [1, 2, 3, 4, 5, 1, 2, 3]
-    at, _ = graded(tmp_path, ada=[*row], bo=[*row])
-    found = agreed(at.pool, at.store.read())
+    at = graded(tmp_path, ada=[*row], bo=[*row])
+    found = agreed(at.session.pool, at.session.store.read())
     assert (found.alpha.value, found.alpha.cases) == (1.0, 8)
     (pair,) = found.pairs
     assert (pair.one, pair.other, pair.kappa.value) == ("ada", "bo", 1.0)
@@ -74,16 +170,16 @@ def test_agreement_of_people_who_agree(tmp_path: Path) -> None:
 def test_who_is_lenient_and_who_drifts(tmp_path: Path) -> None:
     first = [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4]
     again = [2, 2, 3, 4]
-    at, _ = graded(tmp_path, ada=[*first, *again], bo=[grade + 1 for grade in first[:8]])
-    ada, bo = agreed(at.pool, at.store.read()).people
+    at = graded(tmp_path, ada=[*first, *again], bo=[grade + 1 for grade in first[:8]])
+    ada, bo = agreed(at.session.pool, at.session.store.read()).people
     assert (ada.graded, ada.again, ada.same, ada.drift) == (12, 4, 3, 0.25)
     assert (bo.lenient, bo.again, bo.drift) == (0.88, 0, None)
     assert ada.lenient == -0.88
 
 
 def test_nobody_yet_and_one_alone(tmp_path: Path) -> None:
-    at, _ = graded(tmp_path)
-    assert agreed(at.pool, []).people == ()
-    at.grade(Holder("ada", "t"), "".join(at.pool.items[0].key), None, "", None)
-    found = agreed(at.pool, at.store.read())
+    at = graded(tmp_path)
+    assert agreed(at.session.pool, []).people == ()
+    at.session.grade(Holder("ada", "t"), at.items[0], None, "", None)
+    found = agreed(at.session.pool, at.session.store.read())
     assert (found.alpha.value, found.pairs, found.people[0].mean, found.people[0].unsure) == (None, (), None, 1)

@@ -6,15 +6,15 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from raggs.artifacts import MergeRecord, QueryRecord, Span
-from raggs.jsonl import write_records
+from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
+from raggs.jsonl import read_records, write_records
 from raggs.manifests.models import RunManifest, now
 from raggs.manifests.opened import open_run
 from raggs.manifests.store import RunStore
@@ -50,6 +50,23 @@ def write_run(folder: Path, questions: int = 3, passages: int = 4, texts: Sequen
     write_records(folder / "merge.jsonl", pool)
     RunStore(folder).save(RunManifest(name=folder.name, created=now(), config={}))
     return folder
+
+
+def judge_run(run: Path, grade: Callable[[MergeRecord], int | None], judge: str = "litellm openai/x") -> Path:
+    """Add a judge's grades to a run, each with a reason."""
+    graded = [
+        JudgeRecord(
+            qid=each.qid,
+            rank=each.rank,
+            doc_id=each.doc_id,
+            grade=grade(each),
+            reason=f"because of {each.doc_id}",
+            judge=judge,
+        )
+        for each in read_records(run / "merge.jsonl", MergeRecord)
+    ]
+    write_records(run / "judge.jsonl", graded)
+    return run
 
 
 def make_pool(folder: Path, questions: int = 3, passages: int = 4) -> Pool:

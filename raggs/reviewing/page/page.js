@@ -275,6 +275,7 @@ async function turn(name) {
   page.view = name;
   page.keys = null;
   location.hash = name === "grade" ? "" : name;
+  for (const id of ["done", "pace"]) $(id).hidden = name !== "grade";
   for (const each of $("views").children) each.setAttribute("aria-current", each.dataset.view === name ? "page" : "false");
   if (name === "grade") { render(); if (!page.deck.length) fetchNext(); return; }
   clearTimeout(page.again);

@@ -1,0 +1,113 @@
+"""Where those who graded a passage differ: two people, or people and a model; most important first.
+
+What is important is told by whoever weighs them: what a decision would do to the verdicts on systems, or else how far
+the grades are apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from raggs.artifacts import Frozen
+from raggs.reviewing.machine import Machine
+from raggs.reviewing.pool import Pool
+from raggs.reviews.folding import Reviewed
+from raggs.reviews.models import Key
+
+Kind = Literal["people", "model"]
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """An item on which grades differ, and nobody has decided.
+
+    Attributes:
+        kind: whether people differ, or people of one mind and a model.
+        grades: of everybody, people first, then models.
+    """
+
+    number: int
+    key: Key
+    kind: Kind
+    grades: tuple[int, ...]
+
+    @property
+    def apart(self) -> int:
+        """Grades between the lowest and the highest."""
+        return max(self.grades) - min(self.grades)
+
+
+class Pull(Frozen):
+    """The verdict for which deciding an item does most.
+
+    Attributes:
+        one, other, measure: two systems, and by what they are compared.
+        apart: how far they are, as labels stand.
+        moves: how far a grade that somebody gave moves that, at most.
+    """
+
+    one: str
+    other: str
+    measure: str
+    apart: float
+    moves: float
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What deciding is worth.
+
+    Attributes:
+        told: by what, or why not by what it would do to verdicts; a sentence.
+        impact: whether it is by that.
+        worth: by item, 0 and up.
+        why: by item, the verdict that it is about.
+    """
+
+    told: str
+    impact: bool = False
+    worth: Mapping[Key, float] = field(default_factory=dict)
+    why: Mapping[Key, Pull] = field(default_factory=dict)
+
+
+Weigh = Callable[[tuple[Dispute, ...]], Weights]
+
+
+def disputes(pool: Pool, held: Reviewed, machine: Machine) -> Iterator[Dispute]:
+    """Every item on which somebody differs, by number."""
+    for key, words in held.grades.items():
+        number = pool.numbers.get(key)
+        people = [word.grade for word in words.values() if word.grade is not None]
+        if number is None or not people or key in held.settling:
+            continue
+        models = machine.grades(number)
+        if len({*people, *models}) > 1:
+            kind: Kind = "people" if len({*people}) > 1 else "model"
+            yield Dispute(number, key, kind, (*people, *models))
+
+
+def by_size(_: tuple[Dispute, ...]) -> Weights:
+    """Weigh by how far the grades are apart alone."""
+    return Weights("no systems are compared")
+
+
+class Sorted:
+    """Disputes in the order of their worth; weighed again only when there are others than before.
+
+    Deciding one leaves the others' worth nearly as it was, and weighing a large run takes seconds.
+    """
+
+    def __init__(self, weigh: Weigh) -> None:
+        self._weigh, self._known = weigh, frozenset[Key]()
+        self.weights = Weights("")
+
+    def sort(self, found: Iterable[Dispute]) -> list[Dispute]:
+        """The most important first, then the farthest apart."""
+        all_of = tuple(found)
+        keys = frozenset(each.key for each in all_of)
+        if not keys <= self._known or not self.weights.told:
+            self._known, self.weights = keys, self._weigh(all_of)
+        worth = self.weights.worth
+        return sorted(all_of, key=lambda each: (-worth.get(each.key, 0.0), -each.apart, each.number))

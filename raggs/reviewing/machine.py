@@ -1,0 +1,113 @@
+"""What machines said of a pool: their grades in memory, their words on the disk until somebody may see them.
+
+Read when it is first asked for, since grading needs none of it. Grades that people gave in a run are no machine's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import RLock
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from raggs.artifacts import Frozen, JudgeRecord, MergeRecord, QueryRecord
+from raggs.errors import DataError
+from raggs.health import PEOPLE
+from raggs.jsonl import read_on
+from raggs.manifests.opened import OpenedRun
+from raggs.reviewing.pool import CHANGED, Pool
+from raggs.reviews.models import passage_digest, question_digest
+from raggs.text import clean_unicode
+
+
+class Voice(Frozen):
+    """What one said of an item; a null grade: cannot tell. `model`: whether it is a machine."""
+
+    who: str
+    grade: int | None
+    note: str
+    model: bool = False
+
+
+@dataclass(frozen=True)
+class _Graded:
+    """A run's grades by item, 0 where there is none, and the byte at which each begins in its file."""
+
+    path: Path
+    grades: NDArray[np.int8]
+    bytes: NDArray[np.int64]
+
+
+class Machine:
+    """The judges of some runs."""
+
+    def __init__(self, runs: Sequence[OpenedRun], pool: Pool) -> None:
+        self._runs, self._pool, self._lock = runs, pool, RLock()
+        self._graded: list[_Graded] | None = None
+
+    def grades(self, number: int) -> tuple[int, ...]:
+        """The grades of an item, one for each run that has one.
+
+        Raises:
+            DataError: a run's file cannot be right.
+        """
+        return tuple(grade for graded in self._rows() if (grade := int(graded.grades[number])))
+
+    def voices(self, number: int) -> tuple[Voice, ...]:
+        """What was said of an item, with reasons.
+
+        Raises:
+            DataError: a run's file is not what it was.
+        """
+        return tuple(_voice(graded, number) for graded in self._rows() if graded.grades[number])
+
+    def _rows(self) -> list[_Graded]:
+        with self._lock:
+            if self._graded is None:
+                judged = [place for place, run in enumerate(self._runs) if run.file("judge").is_file()]
+                self._graded = [self._read(self._runs[place], self._numbers(place)) for place in judged]
+            return self._graded
+
+    def _read(self, run: OpenedRun, numbers: Mapping[tuple[str, str], int]) -> _Graded:
+        path, count = run.file("judge"), len(self._pool.items)
+        found = _Graded(path, np.zeros(count, np.int8), np.zeros(count, np.int64))
+        begin = 0
+        for record, end in read_on(path, JudgeRecord, CHANGED):
+            number = numbers.get((record.qid, record.doc_id))
+            if number is not None and record.grade is not None and not _by_people(record):
+                found.grades[number], found.bytes[number] = record.grade, begin
+            begin = end
+        return found
+
+    def _numbers(self, place: int) -> Mapping[tuple[str, str], int]:
+        """The items of a run, by its ids."""
+        if len(self._runs) == 1:
+            return {(item.qid, item.doc_id): number for number, item in enumerate(self._pool.items)}
+        return dict(self._searched(self._runs[place]))
+
+    def _searched(self, run: OpenedRun) -> Iterator[tuple[tuple[str, str], int]]:
+        questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
+        for record in run.typed("merge", MergeRecord):
+            number = self._pool.numbers.get((questions.get(record.qid, ""), passage_digest(record.passage)))
+            if number is not None:
+                yield (record.qid, record.doc_id), number
+
+
+def _by_people(record: JudgeRecord) -> bool:
+    return record.judge == PEOPLE or record.judge.startswith(f"{PEOPLE}: ")
+
+
+def _voice(graded: _Graded, number: int) -> Voice:
+    try:
+        with graded.path.open("rb") as file:
+            file.seek(int(graded.bytes[number]))
+            record = JudgeRecord.model_validate_json(file.readline())
+    except (OSError, ValidationError) as error:
+        raise DataError(CHANGED, where=graded.path) from error
+    if record.grade != graded.grades[number]:
+        raise DataError(CHANGED, where=graded.path)
+    return Voice(who=record.judge, grade=record.grade, note=clean_unicode(record.reason), model=True)

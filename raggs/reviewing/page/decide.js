@@ -1,0 +1,116 @@
+// Where grades differ: people among themselves, or people and a model; side by side, one at a time.
+import { el } from "./el.js";
+
+export async function decide(at) {
+  const said = at.words();
+  const decided = []; // lines of one's own decisions here, the latest last
+  const later = []; // items that were put off
+  const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000 });
+  let wanted = "all", busy = false;
+  const choice = () => ({ ...at.me(), wanted, later });
+  let found = await at.post("/api/differences", choice());
+
+  const heading = () => el("h1", { textContent: found.waiting ? said.decideLater : said.agreed });
+
+  function shown() {
+    const first = found.first;
+    note.value = "";
+    at.box.replaceChildren(
+      kinds(),
+      el("p", { className: "soft", textContent: [said.sorted(found), found.waiting ? said.waitingFor(found.waiting) : ""].join(" ") }),
+      ...(first ? [el("h1", { textContent: first.view.question, dir: "auto" }), beside(first)] : [heading(), tools()]));
+    window.scrollTo(0, 0);
+  }
+
+  function kinds() {
+    const counts = { all: found.people + found.model, people: found.people, model: found.model };
+    const group = el("p", { className: "tools" }, ...Object.entries(counts).map(([kind, count]) => {
+      const button = el("button", { type: "button", textContent: `${said.kinds[kind]} (${count})`, onclick: () => choose(kind) });
+      button.setAttribute("aria-pressed", String(kind === wanted));
+      return button;
+    }));
+    group.setAttribute("role", "group");
+    group.setAttribute("aria-label", said.kind);
+    return group;
+  }
+
+  function beside(first) {
+    const view = first.view;
+    const grade = (each) => {
+      const button = el("button", { type: "button", textContent: String(each), title: at.rubric[each] || "", onclick: () => settle(each) });
+      button.setAttribute("aria-label", at.rubric[each] ? `${each}: ${at.rubric[each]}` : `${said.decision} ${each}`);
+      button.setAttribute("aria-keyshortcuts", String(each));
+      return button;
+    };
+    const grades = el("div", { className: "grades" }, ...[1, 2, 3, 4, 5].map(grade));
+    grades.setAttribute("role", "group");
+    grades.setAttribute("aria-label", said.decision);
+    return el("div", { className: "beside" },
+      el("article", {},
+        el("h2", { textContent: view.title || said.untitled, dir: "auto" }),
+        view.source ? el("p", { className: "soft", textContent: view.source }) : null,
+        el("div", { className: "text", textContent: view.text, dir: "auto" })),
+      el("section", {},
+        el("p", { className: `kind ${first.kind}`, textContent: said.differ[first.kind] }),
+        el("ul", { className: "voices" }, ...first.words.map(voice)),
+        first.why ? el("p", { className: "soft", textContent: said.moves(first.why) }) : null,
+        el("label", { htmlFor: "why-so", textContent: said.note }), note,
+        el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools())));
+  }
+
+  function voice(word) {
+    return el("li", { className: word.model ? "model" : "" },
+      el("strong", { className: "grade", textContent: word.grade === null ? "?" : String(word.grade) }),
+      el("div", {},
+        el("span", { className: "soft", textContent: `${word.model ? said.model : said.person} ` }), el("span", { textContent: word.who, dir: "auto" }),
+        word.grade === null ? el("p", { textContent: said.cannot }) : null,
+        word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));
+  }
+
+  function tools() {
+    const button = (text, onclick, disabled) => el("button", { type: "button", textContent: text, onclick, disabled });
+    return el("p", { className: "tools" }, button(`${said.undo} (u)`, reopen, !decided.length), button(`${said.skip} (s)`, skip, !found.first));
+  }
+
+  // Asks the server, one step at a time; `after` is told when it has answered.
+  async function step(path, body, after = () => {}) {
+    if (busy) return;
+    busy = true;
+    try {
+      found = await at.post(path, { ...choice(), ...body });
+      at.trouble("");
+      after();
+      shown();
+    } catch (error) {
+      at.trouble(error.status ? said.refused(error.message) : said.offline);
+      if (error.status === 400) { // somebody else was quicker
+        found = await at.post("/api/differences", choice()).catch(() => found);
+        shown();
+      }
+    }
+    busy = false;
+  }
+
+  function choose(kind) {
+    wanted = kind;
+    return step("/api/differences", {});
+  }
+
+  function skip() {
+    if (busy || !found.first) return;
+    later.push(found.first.view.item);
+    if (later.length > 500) later.shift();
+    step("/api/differences", {});
+  }
+
+  function settle(grade) {
+    if (found.first) step("/api/settle", { item: found.first.view.item, grade, note: note.value.trim() }, () => decided.push(found.line));
+  }
+
+  function reopen() {
+    if (decided.length) step("/api/reopen", { line: decided[decided.length - 1] }, () => decided.pop());
+  }
+
+  shown();
+  return { digit: settle, u: reopen, s: skip, n: () => note.focus() };
+}

@@ -1,0 +1,68 @@
+"""What deciding would do to verdicts: as a plan of reading weighs it, of the passages on which grades differ."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.project import Project, make_project, raggs
+from support.reviewing import graded_pool, speak
+
+from raggs.app.reviewimpact import weigher
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.reviewing.disputes import Dispute, Sorted, disputes
+from raggs.reviewing.machine import Machine
+from raggs.reviewing.pool import open_pool
+from raggs.reviews.folding import fold
+from raggs.reviews.store import ReviewStore
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = make_project(tmp_path_factory.mktemp("project"), queries=8)
+    raggs("run", "--config", project.config, "-q")
+    return project
+
+
+def found_in(run: OpenedRun, folder: Path) -> list[Dispute]:
+    pool = open_pool([run])
+    return list(disputes(pool, fold(ReviewStore(folder).read()), Machine([run], pool)))
+
+
+def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) -> None:
+    graded = [record for _, record, _ in graded_pool(made.run)]
+    # A passage at the top of a list matters for verdicts by ten; the last of a pool hardly.
+    ends = {(record.qid, record.doc_id) for record in graded if record.rank in (1, 2, 40)}
+    speak(made.run, tmp_path, lambda _, grade: 6 - (grade or 1), reads=lambda each: (each.qid, each.doc_id) in ends)
+    run = open_run(made.run)
+    found = found_in(run, tmp_path)
+    assert {each.kind for each in found} == {"model"}
+    ordered = Sorted(weigher([run], tmp_path))
+    first = ordered.sort(found)
+    weights = ordered.weights
+    assert weights.impact
+    assert weights.told.endswith(" · ra_nwg@10, ndcg@10, recall@10")
+    worth = [weights.worth[each.key] for each in first]
+    assert worth == sorted(worth, reverse=True)
+    assert worth[0] > 0
+    pull = weights.why[first[0].key]
+    assert pull.moves > 0
+    assert pull.one != pull.other
+    agreed = tuple(replace(each, grades=(6 - each.grades[-1],)) for each in found)
+    assert not any(weigher([run], tmp_path)(agreed).worth.values()), "what nobody would change moves nothing"
+
+
+def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -> None:
+    speak(made.run, tmp_path, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank < 3)
+    run = open_run(made.run)
+    found = found_in(run, tmp_path)
+    (made.run / "judge.jsonl").rename(made.run / "elsewhere")
+    try:
+        ordered = Sorted(weigher([run], tmp_path))
+        first = ordered.sort(found)
+    finally:
+        (made.run / "elsewhere").rename(made.run / "judge.jsonl")
+    assert (ordered.weights.impact, ordered.weights.told) == (False, "stage judge has not run")
+    apart = [each.apart for each in first]
+    assert apart == sorted(apart, reverse=True)
