@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from raggs.app.copies import cached_copies
+from raggs.app.locking import meaning_of_run
 from raggs.errors import DataError, UsageError
 from raggs.inputs import regular_file
 from raggs.jsontypes import as_object
@@ -83,7 +84,7 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
         copies = cached_copies(run)
     except (DataError, UsageError) as error:  # a manifest that cannot be read, or of a pipeline that is none
         return Audit((Finding(MANIFEST, error.line, error.message), *outside), 0)
-    meant = [] if lock is None else [*goldenlock.lock_findings(run, lock)]
+    meant = [] if lock is None else [*goldenlock.lock_findings(run, meaning_of_run(run), lock)]
     lies = (*found, *copies.findings, *meant, *outside)
     if run.pipeline is QUESTIONS:
         return Audit(lies, rows, OF_QUESTIONS, tuple(notes(run)), "questions", unfinished(run))
@@ -113,7 +114,8 @@ def write_lock(folder: Path, file: Path) -> None:
     Raises:
         RaggsError: the run cannot be read, or the file not be written.
     """
-    goldenlock.write_lock(goldenlock.lock_of(open_run(folder)), file)
+    run = open_run(folder)
+    goldenlock.write_lock(goldenlock.lock_of(run, meaning_of_run(run)), file)
 
 
 def sign(folder: Path, key: Path) -> Path:

@@ -177,7 +177,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
     corrections, ends = _corrections(subject, request.analyses), request.scale.ends
     golden = open_golden(subject.golden)
     known = golden.judgments(None if ends is None else Scale.of(*ends))
-    judgments = _on_scale(known, request.scale)
+    meant = judgments = _on_scale(known, request.scale)
     systems = list(open_systems(list(subject.runs)))
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else OTHERS
     if subject.projection is not None:
@@ -186,6 +186,10 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
         judgments, systems = projected(golden, judgments, systems, subject.projection)
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
     scoring = _scoring(request, _Usual(names, DEFAULT_CUTOFF, always=False))
+    if request.gates.lock is not None:
+        from raggs.app.locking import check_lock  # late: most evaluations are held to no lock
+
+        check_lock(request.gates.lock, meant, scoring.measures)
     analyses = [*_analyses(request.analyses), *corrections.analyses]
     report = make_report(judgments, systems, scoring, analyses)
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
@@ -203,6 +207,8 @@ def _corrections(subject: JudgedFiles, asked: AnalysisRequest) -> Corrections:
 def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
     if request.analyses.reviews is not None:
         raise UsageError("people graded passages of a run", remedy="--reviews needs --golden RUN_DIRECTORY")
+    if request.gates.lock is not None:
+        raise UsageError("a golden.lock means a golden set", remedy="--lock needs --golden")
     from raggs.evaluation.merging import merged_by_cutoff  # late: most evaluations read no YAML
     from raggs.evaluation.samples import DEFAULT_K, open_samples
 

@@ -24,12 +24,14 @@ class GateRequest:
         before: an earlier eval.json that it must not fall behind.
         drop: what a mean may lose against it.
         across: whether it may be one on other judgments.
+        lock: a golden.lock that must mean the judgments, and the measures asked for.
     """
 
     limits: Mapping[str, float] = field(default_factory=dict)
     before: Path | None = None
     drop: float = 0.01
     across: bool = False
+    lock: Path | None = None
 
 
 def open_gates(asked: GateRequest) -> Gates:

@@ -115,6 +115,9 @@ FailOn = Annotated[
 MaxDrop = Annotated[
     float, typer.Option("--max-drop", metavar="X", min=0.0, help="What a mean may lose before that is a regression.")
 ]
+LockFile = Annotated[
+    Path | None, typer.Option("--lock", metavar="FILE", help="Exit with 5 where this golden.lock means another set.")
+]
 AcrossSets = Annotated[
     bool,
     typer.Option("--across-sets", help="Hold it against the earlier result on other judgments too; show what differs."),
@@ -254,6 +257,7 @@ class GateFlags:
     fail_on_regression: FailOn = None
     max_drop: MaxDrop = 0.01
     across_sets: AcrossSets = False
+    lock: LockFile = None
 
     def request(self) -> GateRequest:
         """Limits, read.
@@ -267,7 +271,7 @@ class GateFlags:
         if self.across_sets and self.fail_on_regression is None:
             raise UsageError("--across-sets is about an earlier result", remedy="add --fail-on-regression EVAL.JSON")
         drop = finite("--max-drop", self.max_drop)
-        return GateRequest(limits, self.fail_on_regression, drop, self.across_sets)
+        return GateRequest(limits, self.fail_on_regression, drop, self.across_sets, self.lock)
 
 
 @dataclass(frozen=True)

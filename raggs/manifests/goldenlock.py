@@ -1,13 +1,15 @@
 """golden.lock: which golden set a repository means, in a file that is small enough for git.
 
-It holds the hash of the manifest's content and of each artifact with its lines. Whoever has it can tell whether a run
-directory that came some other way is the one that was meant. It is as trustworthy as the place where it is kept.
+It holds the hash of the manifest's content and of each artifact with its lines; of the judgments a fingerprint and
+counts, by which also an export can be told; and what each measure is, so that scores of two versions of raggs are not
+taken for alike. Whoever has it can tell whether a set that came some other way is the one that was meant. It is as
+trustworthy as the place where it is kept.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +20,7 @@ from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, NotFoundError
 from raggs.inputs import regular_file
 from raggs.jsonl import first_fault
+from raggs.jsontypes import Place, leaves
 from raggs.manifests.findings import MANIFEST, Finding
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
@@ -31,10 +34,27 @@ class LockedFile(Frozen):
     rows: int = Field(ge=0)
 
 
-class GoldenLock(Frozen):
-    """golden.lock: a golden set in hashes."""
+class LockedJudgments(Frozen):
+    """The grades, whatever file they are in."""
 
-    schema_version: Literal[1] = 1
+    digest: str = Field(description="sha256 over all judgments, as eval.json has it")
+    questions: int = Field(ge=0)
+    grades: Mapping[str, int] = Field(description="how many passages have each grade")
+    relevant: int = Field(description="lowest relevant grade")
+    gains: tuple[float, ...] = Field(description="the gain of each grade, from the lowest")
+
+
+class Meaning(Frozen):
+    """What a lock says beyond hashes of files; null where nobody judged, or an earlier version of raggs wrote it."""
+
+    judgments: LockedJudgments | None = None
+    measures: Mapping[str, str] | None = Field(None, description="what each measure is, with an example")
+
+
+class GoldenLock(Meaning):
+    """golden.lock: a golden set in hashes, counts and definitions."""
+
+    schema_version: Literal[1, 2] = 2
     name: str = Field(description="of the run")
     raggs: str = Field(description="the version that began it")
     manifest: str = Field(description="hash of the manifest's content, which is that of its seal")
@@ -43,8 +63,12 @@ class GoldenLock(Frozen):
     files: Mapping[str, LockedFile]
 
 
-def lock_of(run: OpenedRun) -> GoldenLock:
-    """The lock of a run, by what its manifest says; the audit says whether that is true."""
+def lock_of(run: OpenedRun, meaning: Meaning) -> GoldenLock:
+    """The lock of a run, by what its manifest says; the audit says whether that is true.
+
+    Args:
+        meaning: of its judgments and of measures.
+    """
     stages: Mapping[str, StageLock] = run.manifest.stages
     files = {
         file: LockedFile(sha256=output.sha256, rows=output.rows)
@@ -58,6 +82,8 @@ def lock_of(run: OpenedRun) -> GoldenLock:
         queries=files["embed.jsonl"].rows if "embed.jsonl" in files else 0,
         failed=sum(lock.failed for lock in stages.values()),
         files=files,
+        judgments=meaning.judgments,
+        measures=meaning.measures,
     )
 
 
@@ -68,7 +94,10 @@ def write_lock(lock: GoldenLock, path: Path) -> None:
         ProviderError: the file cannot be written.
     """
     with disk(path, "choose another file"):
-        write_atomic(path, json.dumps(lock.model_dump(mode="json"), indent=2, ensure_ascii=False).encode() + b"\n")
+        write_atomic(
+            path,
+            json.dumps(lock.model_dump(mode="json", exclude_none=True), indent=2, ensure_ascii=False).encode() + b"\n",
+        )
 
 
 def read_lock(path: Path) -> tuple[GoldenLock, str]:
@@ -89,14 +118,14 @@ def read_lock(path: Path) -> tuple[GoldenLock, str]:
         raise DataError("not UTF-8", where=path, remedy="restore it, or write it anew") from error
 
 
-def lock_findings(run: OpenedRun, path: Path) -> Iterator[Finding]:
+def lock_findings(run: OpenedRun, meaning: Meaning, path: Path) -> Iterator[Finding]:
     """How a run differs from a lock.
 
     Raises:
         NotFoundError, DataError: as `read_lock`.
     """
     meant, text = read_lock(path)
-    found = lock_of(run)
+    found = lock_of(run, meaning)
     for file in sorted({*meant.files, *found.files}):
         wanted, here = meant.files.get(file), found.files.get(file)
         if wanted != here:
@@ -108,6 +137,36 @@ def lock_findings(run: OpenedRun, path: Path) -> Iterator[Finding]:
             what = MANIFEST if name == "manifest" else name
             line = place_of(text, (name,))
             yield Finding(path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock")
+    yield from meaning_findings(meaning, path)
+
+
+def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None = None) -> Iterator[Finding]:
+    """How judgments and measures differ from those that a lock means; what it does not say is not compared.
+
+    Args:
+        measures: those that matter; all if left out.
+
+    Raises:
+        NotFoundError, DataError: as `read_lock`.
+    """
+    meant, text = read_lock(path)
+    wanted_tree, tree = (_leaves(side) for side in (meant, found))
+    for place in dict.fromkeys([*wanted_tree, *tree]) if meant.judgments else ():
+        if wanted_tree.get(place) != tree.get(place):
+            line = place_of(text, ("judgments", *map(str, place[:2])))
+            here, wanted_value = (_short(side.get(place)) for side in (tree, wanted_tree))
+            told = f"judgments: {' '.join(map(str, place))} is {here} here, {wanted_value} in the lock"
+            yield Finding(path.name, line, told)
+    for name, wanted in sorted((meant.measures or {}).items()):
+        defined = (found.measures or {}).get(name)
+        if wanted != defined and (measures is None or name in measures):
+            line = place_of(text, ("measures", name))
+            said = f"the measure {name} is {defined or 'missing'!r} here, {wanted!r} in the lock"
+            yield Finding(path.name, line, said)
+
+
+def _leaves(side: Meaning) -> dict[Place, object]:
+    return {} if side.judgments is None else dict(leaves(side.judgments.model_dump(mode="json")))
 
 
 def _told(file: LockedFile | None) -> str:
@@ -115,5 +174,5 @@ def _told(file: LockedFile | None) -> str:
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = "missing" if value is None else str(value)
     return text[:12] if len(text) == 64 else text

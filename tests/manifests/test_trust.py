@@ -48,9 +48,50 @@ def test_a_lock_fits_its_run_wherever_that_lies(project: Project, tmp_path: Path
     found = json.loads(lock.read_text())
     assert (found["name"], found["queries"], found["failed"]) == ("demo", 2, 0)
     assert found["files"]["rank.jsonl"]["rows"] == len((project.run / "rank.jsonl").read_bytes().splitlines())
-    assert lock.stat().st_size < 4000
+    assert lock.stat().st_size < 8000
     shutil.copytree(project.run, tmp_path / "elsewhere" / "set")
     call("audit", tmp_path / "elsewhere" / "set", "--lock", lock)
+
+
+def test_a_lock_counts_grades_and_says_what_measures_are(project: Project, tmp_path: Path) -> None:
+    lock = tmp_path / "golden.lock"
+    call("audit", project.run, "--write-lock", lock)
+    found = json.loads(lock.read_text())
+    grades = [json.loads(line)["grade"] for line in (project.run / "judge.jsonl").open()]
+    assert found["judgments"]["grades"] == {str(grade): grades.count(grade) for grade in range(1, 6)}
+    assert found["judgments"]["gains"] == [0, 1, 2, 3, 4]
+    assert found["measures"]["recall"] == "|rel and the top k| / |rel|; example 0.277778"  # (1/3 + 1/2 + 0) / 3
+    other = {**found, "measures": {**found["measures"], "recall": "something else"}}
+    lock.write_text(json.dumps(other, indent=2))
+    number = next(number for number, line in enumerate(lock.read_text().split("\n"), 1) if '"recall":' in line)
+    said = call("audit", project.run, "--lock", lock, code=5)
+    assert f"golden.lock:{number}: the measure recall is '|rel and" in said
+    del found["measures"], found["judgments"]  # as an earlier version wrote it
+    lock.write_text(json.dumps(found | {"schema_version": 1}, indent=2))
+    call("audit", project.run, "--lock", lock)
+    scores = ("-r", project.run, "-m", "mrr", "--lock", lock)
+    assert "says nothing of judgments" in call("eval", "-g", project.run, *scores, code=5)
+
+
+def test_an_evaluation_is_held_to_the_set_that_the_lock_means(project: Project, tmp_path: Path) -> None:
+    """Whatever form it has: a run and each of its exports have the same fingerprint."""
+    lock, scores = tmp_path / "golden.lock", ("-r", project.run, "-m", "mrr", "--lock", tmp_path / "golden.lock")
+    call("audit", project.run, "--write-lock", lock)
+    call("eval", "-g", project.run, *scores)
+    for form in ("trec", "beir", "jsonl"):
+        call("export", project.run, "--format", form, "--out", tmp_path / form)
+        call("eval", "-g", tmp_path / form, *scores)
+    qrels = tmp_path / "trec" / "qrels.txt"
+    lines = qrels.read_text().splitlines()
+    qrels.write_text("\n".join([*lines[:-1], lines[-1][:-1] + ("0" if lines[-1][-1] != "0" else "3")]) + "\n")
+    said = call("eval", "-g", tmp_path / "trec", *scores, code=5)
+    assert "golden.lock:" in said and "means another golden set" in said and "judgments: digest is " in said
+    assert "relevant is 3 here, 4 in the lock" in call("eval", "-g", project.run, *scores, "--binary-at", 3, code=5)
+    found = json.loads(lock.read_text())
+    found["measures"]["mrr"] = "another formula"
+    lock.write_text(json.dumps(found, indent=2))
+    assert "the measure mrr is" in call("eval", "-g", project.run, *scores, code=5)
+    call("eval", "-g", project.run, *scores[:2], "-m", "map", *scores[4:])  # what is not asked for does not matter
 
 
 def test_another_run_is_told_by_file_and_line(project: Project, tmp_path: Path) -> None:
