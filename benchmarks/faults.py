@@ -320,7 +320,8 @@ def keys(b: Bench, queries: int = 4) -> Counts:
     """Errors that quote the key; then all files of the bench are searched for it, with those of earlier runs."""
     exits = {"401": (3,), "404": (5,), "400": (7,), "429": (0, 7), "500": (0, 7)}
     for fault, codes in exits.items():
-        with LLMServer(fault_for=now_and_then(fault, 0.2)) as server:
+        # Refusals for speed slow down what follows, so they are few.
+        with LLMServer(fault_for=now_and_then(fault, 0.05 if fault == "429" else 0.2)) as server:
             server.echo_keys = True
             project = b.project(f"echo{fault}", server.url, queries, rank={"max_calls": 4})
             ended = b.run(project, None, "--debug")

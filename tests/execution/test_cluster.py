@@ -130,13 +130,14 @@ def test_after_a_client_died_the_next_run_waits_for_nobody_and_a_lost_scheduler_
     tmp_path: Path, scheduler: tuple[str, subprocess.Popen[str]]
 ) -> None:
     address, main = scheduler
-    execution = {"type": "dask", "address": address, "shards": 2, "connect_s": 60}
+    execution: dict[str, Any] = {"type": "dask", "address": address, "shards": 2, "connect_s": 60}
     with LLMServer(delay_s=1.0) as server:
         first = begin(asking(tmp_path / "one", server, execution))
         wait_for(lambda: server.count >= 2)
         first.kill()
         first.wait()
-        second = begin(asking(tmp_path / "two", server, execution))
+        # The worker is there by now; and so long a client looks for a scheduler that is gone.
+        second = begin(asking(tmp_path / "two", server, {**execution, "connect_s": 8}))
         asked = server.count
         wait_for(lambda: server.count >= asked + 3, seconds=60)  # not the five minutes of a silent client
         main.kill()
