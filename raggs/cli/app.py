@@ -37,6 +37,7 @@ COMMANDS: dict[str, str | Group] = {
     "export": "outputs:export",
     "eval": "evals:eval_",
     "diff": "diffs:diff",
+    "compare": "diffs:compare",
     "sweep": "sweeps:sweep",
     "report": "reports:report",
     "validate": "configs:validate",

@@ -1,4 +1,4 @@
-"""`raggs diff`: two golden sets beside each other, and what that does to decisions."""
+"""`raggs diff` and `raggs compare`: two golden sets and what they do to decisions; two runs and their settings."""
 
 from __future__ import annotations
 
@@ -92,3 +92,29 @@ def show(found: DiffReport, files: list[Path], screen: Console) -> None:
     show_sweep(document, screen)
     for file in files:
         say(str(file))
+
+
+def compare(
+    run: Annotated[Path, typer.Argument(metavar="RUN_A", help="A run directory.")],
+    other: Annotated[Path, typer.Argument(metavar="RUN_B", help="Another one.")],
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two runs' settings, and what each cost.
+
+    Setting by setting, with those that can change results first; stage by stage, whether the results
+    are the same bytes, why not, and what they cost. raggs diff compares what the sets say.
+
+    \b
+    Example:
+      raggs compare runs/before runs/after
+    """
+    from raggs.app.compare import compare_runs, lay_out_runs
+    from raggs.cli.screen import open_console
+    from raggs.cli.sweepviews import show_sweep
+
+    found = compare_runs(run, other)
+    if as_json:
+        say_json(found.model_dump_json(indent=2))
+    else:
+        show_sweep(lay_out_runs(found), open_console())

@@ -196,3 +196,29 @@ def test_a_run_that_stopped_is_compared_as_far_as_it_came(tmp_path: Path, runs: 
     assert report["grades"]["up"] == 0
     ranked = next(each for each in report["coverage"] if each["name"] == "questions ranked")
     assert (ranked["old"], ranked["new"]) == (0, 8)
+
+
+def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tuple[Path, Path], tmp_path: Path) -> None:
+    other = copytree(runs[1], tmp_path / "paid")
+    call = {"time": "2026-01-01T00:00:00Z", "stage": "judge", "qid": "q00", "model": "openai/x", "task": "grade"}
+    paid = {**call, "outcome": "answered", "attempts": 2, "usd": 0.25}
+    write_lines(other / "llm.ledger.jsonl", [paid, paid])
+    asked = CliRunner().invoke(app, ["compare", str(runs[0]), str(other), "--json"])
+    assert asked.exit_code == 0, asked.output
+    found = json.loads(asked.stdout)
+    counts = {each["name"]: each["counts"] for each in found["settings"]}
+    assert counts.pop("name") is False
+    assert counts == dict.fromkeys(("judge.judge.beta", "judge.judge.grade_noise", "judge.judge.seed"), True)
+    stages = {each["stage"]: each for each in found["stages"]}
+    assert {name: each["result"] for name, each in stages.items()} == dict.fromkeys(stages, "other")
+    assert stages["judge"]["second"] == {"calls": 4, "usd": 0.5} == found["total"][1]
+    assert stages["judge"]["first"] == {"calls": 0, "usd": 0.0}
+    reasons = stages["judge"]["reasons"]
+    assert "config.judge.grade_noise changed (0.25 -> 0.9)" in reasons
+    assert not any(reason.startswith("judge.grade_noise") for reason in reasons)  # once is enough
+    shown = CliRunner().invoke(app, ["compare", str(runs[0]), str(other)]).stdout
+    assert "4 calls, 0.5000 USD" in shown and "4 settings of which 3 can change results" in shown
+    assert "judge: config.judge.beta changed" in shown
+    for wrong, code, said in (((runs[0], runs[0]), 2, "one and the same"), ((runs[0], tmp_path), 4, "no run")):
+        refused = CliRunner().invoke(app, ["compare", *map(str, wrong)])
+        assert (refused.exit_code, said in refused.stderr) == (code, True), refused.stderr
