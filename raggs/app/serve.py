@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from raggs.app.review import reviewer, reviews_of
 from raggs.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.manifests.opened import open_run
+from raggs.reviewing.choosing import By
 from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import rubric_of_runs
@@ -48,6 +49,8 @@ class ServeRequest:
         seed: of every order and draw.
         overlap: share of the passages that two reviewers grade.
         repeats: share that a reviewer grades twice.
+        by: whether a question's passages come together, or those of all questions in one order.
+        reveal: whether reviewers may see what the model said of a passage, once they have graded it.
     """
 
     runs: Sequence[Path]
@@ -61,6 +64,8 @@ class ServeRequest:
     seed: int = 0
     overlap: float = 0.2
     repeats: float = 0.05
+    by: By = "question"
+    reveal: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,7 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     from raggs.app.reviewimpact import weigher
     from raggs.reviewing.deciding import Deciding
     from raggs.reviewing.machine import Machine
+    from raggs.reviewing.revealing import Revealing
     from raggs.reviewing.server import About, make_app
 
     runs = [open_run(folder) for folder in request.runs]
@@ -134,18 +140,25 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
         pool = pool.sampled(request.sample, request.seed)
     folder = reviews_of(runs[0].folder, request.folder)
     rubric = rubric_of_runs(runs)
-    settings = SessionSettings(request.seed, request.overlap, request.repeats, rubric.name)
+    settings = SessionSettings(request.seed, request.overlap, request.repeats, rubric.name, request.by)
     store = ReviewStore(folder)
     session, ordering = Session(pool, store, settings), Ordering(whole, store, kept_of(runs), request.seed)
-    deciding = Deciding(session, Machine(runs, pool), weigher(runs, request.folder))
+    machine = Machine(runs, pool)
+    deciding = Deciding(session, machine, weigher(runs, request.folder))
     about = About(
         rubric=rubric.meanings,
         text=rubric.texts,
         title=", ".join(run.manifest.name for run in runs),
         who=None if request.who is None else reviewer(request.who),
+        reveal=request.reveal,
     )
     questions = len({item.question for item in pool.items})
-    return make_app(session, ordering, deciding, about, token), (folder, len(pool.items), questions, rubric.notes)
+    return make_app(session, ordering, deciding, Revealing(session, machine, request.reveal), about, token), (
+        folder,
+        len(pool.items),
+        questions,
+        rubric.notes,
+    )
 
 
 def offered(served: Served) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,6 +12,8 @@ from raggs.cli.plain import say, say_secret
 from raggs.cli.reviews import ReviewsFolder
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, e.g. runs/demo.")]
+
+Order = Literal["question", "passage"]
 
 
 def serve(
@@ -38,6 +40,12 @@ def serve(
     repeats: Annotated[
         float, typer.Option("--repeats", metavar="SHARE", help="Share that comes to a person a second time.")
     ] = 0.05,
+    by: Annotated[
+        Order, typer.Option("--by", help="A question's passages together, or all passages in one order.")
+    ] = "question",
+    reveal: Annotated[
+        bool, typer.Option("--reveal", help="Let people see the model's reason, after their own grade.")
+    ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of every order and draw.")] = 0,
     reviews: ReviewsFolder = None,
     debug: Debug = False,
@@ -45,7 +53,7 @@ def serve(
     """Grade passages in the browser, alone or with others. Runs stay as they are.
 
     \b
-    Nobody sees a machine's grade, a rank or a system, nor another's grades.
+    Nobody sees a machine's grade or another's before their own, and no system.
     Every keystroke is on the disk before the page says so.
 
     \b
@@ -63,5 +71,5 @@ def serve(
         for note in served.notes:
             say(f"note: {note}", err=True)
 
-    request = ServeRequest(runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats)
+    request = ServeRequest(runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats, by, reveal)
     run(request, tell)

@@ -1,11 +1,11 @@
-"""Which item comes next for whom: question by question in an order of the reviewer's own, drawn from the seed.
+"""Which item comes next for whom, in an order of the reviewer's own, drawn from the seed: by question or by passage.
 
 Every item is wanted from one reviewer, a share of them from two; what others have said, hold or decided is not asked.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from raggs.reviews.shown import ShownStore
 from raggs.seeds import derive_seed, generator
 
 APART = 20  # words between an item and its repetition, at least
+
+
+By = Literal["question", "passage"]
 
 
 class Sharing(Protocol):
@@ -34,6 +37,10 @@ class Sharing(Protocol):
     def repeats(self) -> float:
         """Share of items that a reviewer grades a second time."""
 
+    @property
+    def by(self) -> By:
+        """Whether a question's passages come together, or those of all questions in one order."""
+
 
 class Queue:
     """The order of the work.
@@ -44,7 +51,7 @@ class Queue:
 
     def __init__(self, pool: Pool, marks: Marks, leases: Leases, shown: ShownStore, sharing: Sharing) -> None:
         self._pool, self._marks, self._leases, self._shown = pool, marks, leases, shown
-        self._seed, self._repeats = sharing.seed, sharing.repeats
+        self._seed, self._repeats, self._by = sharing.seed, sharing.repeats, sharing.by
         drawn = generator(sharing.seed, "review", "overlap").random(len(pool.items)) < sharing.overlap
         self._wanted = 1 + drawn.astype(np.int32)
         self._questions = np.array([item.question for item in pool.items], np.int32)
@@ -98,12 +105,13 @@ class Queue:
         return next((item for item in skipped if free[item]), None)
 
     def _order(self, who: str) -> NDArray[np.int32]:
-        """Questions shuffled, and the passages of each; or as planned."""
+        """Questions shuffled, and the passages of each; or all passages shuffled; or as planned."""
         if self._pool.planned:
             return np.arange(len(self._pool.items), dtype=np.int32)
         if who not in self._orders:
             drawn = generator(self._seed, "review", "order", who)
-            places = drawn.permutation(len(self._pool.questions))[self._questions]
+            questions = len(self._pool.questions)
+            places = drawn.permutation(questions)[self._questions] if self._by == "question" else self._questions * 0
             self._orders[who] = np.lexsort((drawn.random(len(places)), places)).astype(np.int32)
         return self._orders[who]
 

@@ -16,7 +16,7 @@ from raggs.errors import UsageError
 from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size, disputes
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import ItemView, Session, view_of
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import GradeReview, Key, Withdrawal
 from raggs.text import clean_unicode
 
@@ -60,7 +60,6 @@ class Deciding:
         self._session, self._machine = session, machine
         self._pool, self._store = session.pool, session.store
         self._sorted, self._lock = Sorted(weigh), RLock()
-        self._folded: tuple[int, Reviewed] | None = None
 
     def upcoming(
         self,
@@ -84,7 +83,7 @@ class Deciding:
             ProviderError: the disk refuses to note what is shown.
         """
         with self._lock:
-            held = self._held()
+            held = self._session.held()
             found = self._sorted.sort(disputes(self._pool, held, self._machine))
             closed = self._session.closed_to(who, [each.number for each in found])
             open_ = [each for each, shut in zip(found, closed, strict=True) if shut]
@@ -112,7 +111,7 @@ class Deciding:
             raise UsageError(f"a decision is a grade in {MIN_GRADE}..{MAX_GRADE}")
         with self._lock:
             asked = self._pool.items[self._session.number(item)]
-            note, before = clean_unicode(note), self._held().settling.get(asked.key)
+            note, before = clean_unicode(note), self._session.held().settling.get(asked.key)
             if before is not None and (before.who, before.grade, before.note) == (who, grade, note):
                 return before.id
             if before is not None:
@@ -142,19 +141,13 @@ class Deciding:
             UsageError: it does not hold, or is another's.
         """
         with self._lock:
-            held = self._held().settling.values()
+            held = self._session.held().settling.values()
             found = next((review for review in held if review.id == line and review.who == who), None)
             if found is None:
                 raise UsageError("there is nothing to take back")
             back = Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=line)
             self._store.append(back)
             return found.key
-
-    def _held(self) -> Reviewed:
-        size = self._store.size
-        if self._folded is None or self._folded[0] != size:
-            self._folded = size, fold(self._store.read())
-        return self._folded[1]
 
     def _shown(self, who: str, held: Reviewed, dispute: Dispute) -> Difference:
         self._session.show(who, dispute.number)

@@ -26,13 +26,16 @@ from raggs.reviewing.deciding import Deciding, Wanted
 from raggs.reviewing.gate import Gate, refused
 from raggs.reviewing.leases import Holder
 from raggs.reviewing.ordering import AT_ONCE, Ordering
+from raggs.reviewing.revealing import Revealing
 from raggs.reviewing.session import Session
 from raggs.reviews.models import HEX, MOST_NOTE, Name
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PAGE = {
     "/": "page.html",
-    **{f"/{name}.js": f"{name}.js" for name in ("page", "words", "waiting", "views", "decide", "order", "el")},
+    **{
+        f"/{name}.js": f"{name}.js" for name in ("page", "words", "waiting", "views", "decide", "order", "reveal", "el")
+    },
     **{f"/{name}": name for name in ("page.css", "icon.svg")},
 }
 MOST_SECONDS = 86_400.0
@@ -89,6 +92,20 @@ class UnsettleRequest(DifferencesRequest):
     line: str = Field(max_length=40)
 
 
+class ModelRequest(Who):
+    """What the model said: of an item, or of the one that was graded last."""
+
+    item: ItemId | None = None
+
+
+class ChangeRequest(Who):
+    """Another grade, after the model's was seen."""
+
+    item: ItemId
+    grade: Annotated[int, Field(strict=True, ge=-DIGITS, le=DIGITS)] | None
+    note: str = Field("", max_length=MOST_NOTE)
+
+
 class OrderRequest(Who):
     """Passages from best to worst, in groups of equals."""
 
@@ -126,15 +143,19 @@ class About(Frozen):
         rubric: by language, what each grade means.
         text: by language, the judge's instructions as they are, where they do not say it grade by grade.
         who: the reviewer's name, where it was given.
+        reveal: whether a reviewer may see what the model said of a passage that they have graded.
     """
 
     rubric: dict[str, dict[int, str]]
     text: dict[str, str]
     title: str
     who: str | None = None
+    reveal: bool = False
 
 
-def make_app(session: Session, ordering: Ordering, deciding: Deciding, about: About, token: str) -> Gate:
+def make_app(
+    session: Session, ordering: Ordering, deciding: Deciding, revealing: Revealing, about: About, token: str
+) -> Gate:
     """The page as an ASGI application, behind its gate."""
     told = about.model_dump_json().encode()
 
@@ -160,6 +181,12 @@ def make_app(session: Session, ordering: Ordering, deciding: Deciding, about: Ab
         _post("/api/undo", UndoRequest, lambda asked: session.undo(asked.holder, asked.line)),
         _post("/api/skip", ItemRequest, lambda asked: session.skip(asked.holder, asked.item)),
         _post("/api/around", ItemRequest, lambda asked: session.around(asked.item)),
+        _post("/api/model", ModelRequest, lambda asked: revealing.reveal(asked.who, asked.item)),
+        _post(
+            "/api/change",
+            ChangeRequest,
+            lambda asked: revealing.change(asked.who, asked.item, asked.grade, asked.note),
+        ),
         _post("/api/differences", DifferencesRequest, lambda asked: deciding.upcoming(asked.who, *asked.choice)),
         _post("/api/settle", SettleRequest, settle),
         _post("/api/reopen", UnsettleRequest, reopen),

@@ -18,10 +18,11 @@ from threading import RLock
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
 from raggs.errors import NotFoundError, UsageError
 from raggs.languages import FUNCTION_WORDS, fold_accents
-from raggs.reviewing.choosing import Queue
+from raggs.reviewing.choosing import By, Queue
 from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Marks, sign_of
 from raggs.reviewing.pool import Pool
+from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import HEX, GradeReview, Withdrawal
 from raggs.reviews.shown import Shown, ShownStore
 from raggs.reviews.store import ReviewStore
@@ -41,12 +42,14 @@ class SessionSettings:
         overlap: share of the items that two reviewers grade.
         repeats: share of items that a reviewer is asked a second time, unseen.
         prompt: name and version of the rubric that is shown.
+        by: whether a question's passages come together, or those of all questions in one order.
     """
 
     seed: int = 0
     overlap: float = 0.2
     repeats: float = 0.05
     prompt: str = ""
+    by: By = "question"
 
 
 class ItemView(Frozen):
@@ -102,6 +105,7 @@ class Session:
         self.pool, self.settings = pool, settings
         self.store, self._lock, self._read = store, RLock(), 0
         self.shown = ShownStore(store.folder)
+        self._folded: tuple[int, Reviewed] | None = None
         self._leases = Leases(now)
         self._begin()
 
@@ -204,6 +208,21 @@ class Session:
         if found is None:
             raise NotFoundError("there is no such passage here; load the page again")
         return found
+
+    def latest(self, who: str) -> int | None:
+        """The item of a reviewer's latest word that holds."""
+        with self._lock:
+            self._catch_up()
+            last = self._marks.person(who).last()
+            return last and last[1]
+
+    def held(self) -> Reviewed:
+        """All that holds now; nobody may change it."""
+        with self._lock:
+            size = self.store.size
+            if self._folded is None or self._folded[0] != size:
+                self._folded = size, fold(self.store.read())
+            return self._folded[1]
 
     def closed_to(self, who: str, numbers: Sequence[int]) -> list[bool]:
         """Whether each of some items is asked of a reviewer no more."""

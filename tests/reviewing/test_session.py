@@ -27,7 +27,7 @@ class Clock:
         return self.seconds
 
 
-def session(folder: Path, questions: int = 3, passages: int = 4, **settings: float) -> Session:
+def session(folder: Path, questions: int = 3, passages: int = 4, **settings: float | str) -> Session:
     chosen = SessionSettings(**{"overlap": 0.0, "repeats": 0.0, **settings})  # type: ignore[arg-type]
     return Session(make_pool(folder, questions, passages), ReviewStore(folder / "reviews"), chosen)
 
@@ -53,6 +53,15 @@ def test_everything_is_asked_once_question_by_question_in_an_order_of_ones_own(t
     assert sum(here != there for here, there in pairwise(questions)) == 2
     assert asked != work(session(tmp_path / "two"), BO)
     assert asked == work(session(tmp_path / "three"), ADA), "by the seed alone"
+
+
+def test_by_passage_all_questions_are_mixed_by_the_seed(tmp_path: Path) -> None:
+    asked = work(session(tmp_path / "one", 5, 8, by="passage"), ADA)
+    questions = [item[:32] for item in asked]
+    assert len(set(asked)) == 40
+    assert sum(here != there for here, there in pairwise(questions)) > 20
+    assert asked == work(session(tmp_path / "two", 5, 8, by="passage"), ADA)
+    assert asked != work(session(tmp_path / "three", 5, 8, by="passage"), BO)
 
 
 def test_what_is_shown_is_blind(tmp_path: Path) -> None:

@@ -1,5 +1,5 @@
 // Where grades differ: people among themselves, or people and a model; side by side, one at a time.
-import { el } from "./el.js";
+import { el, voice } from "./el.js";
 
 export async function decide(at) {
   const said = at.words();
@@ -52,19 +52,10 @@ export async function decide(at) {
         el("div", { className: "text", textContent: view.text, dir: "auto" })),
       el("section", {},
         el("p", { className: `kind ${first.kind}`, textContent: said.differ[first.kind] }),
-        el("ul", { className: "voices" }, ...first.words.map(voice)),
+        el("ul", { className: "voices" }, ...first.words.map((word) => voice(said, word))),
         first.why ? el("p", { className: "soft", textContent: said.moves(first.why) }) : null,
         el("label", { htmlFor: "why-so", textContent: said.note }), note,
         el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools())));
-  }
-
-  function voice(word) {
-    return el("li", { className: word.model ? "model" : "" },
-      el("strong", { className: "grade", textContent: word.grade === null ? "?" : String(word.grade) }),
-      el("div", {},
-        el("span", { className: "soft", textContent: `${word.model ? said.model : said.person} ` }), el("span", { textContent: word.who, dir: "auto" }),
-        word.grade === null ? el("p", { textContent: said.cannot }) : null,
-        word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));
   }
 
   function tools() {

@@ -5,3 +5,12 @@ export function el(tag, properties = {}, ...children) {
   made.append(...children.filter((child) => child !== null));
   return made;
 }
+
+// What one said: the grade large, then who, and why.
+export const voice = (said, word) =>
+  el("li", { className: word.model ? "model" : "" },
+    el("strong", { className: "grade", textContent: word.grade === null ? "?" : String(word.grade) }),
+    el("div", {},
+      el("span", { className: "soft", textContent: `${word.model ? said.model : said.person} ` }), el("span", { textContent: word.who, dir: "auto" }),
+      word.grade === null ? el("p", { textContent: said.cannot }) : null,
+      word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));

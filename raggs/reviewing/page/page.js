@@ -1,5 +1,6 @@
 // The page: shows one passage at a time, takes keys, and hands every grade on. Whatever comes from the server is text.
 import { WORDS } from "./words.js";
+import { reveal } from "./reveal.js";
 import { VIEWS } from "./views.js";
 import { Waiting, post } from "./waiting.js";
 
@@ -54,6 +55,8 @@ function speak() {
   $("language").lang = page.language === "en" ? "fr" : "en";
   $("grades").setAttribute("aria-label", said.grades);
   for (const [id, key] of [["note", "n"], ["undo", "u"], ["skip", "s"], ["mark", "h"], ["around", "c"]]) labelled($(id), said[id], key);
+  labelled($("model"), said.reveal, "m");
+  $("model").hidden = !page.about.reveal;
   labelled($("back"), said.back, "u");
   const meanings = rubric();
   $("grades").replaceChildren(...[1, 2, 3, 4, 5, null].map((grade) => {
@@ -225,6 +228,32 @@ async function undo() {
   }
 }
 
+// What the model said of the passage that was graded last; the one on the page waits, and its time too.
+async function model() {
+  if (!page.about.reveal || page.waiting.steps.length || page.view !== "grade") return;
+  const last = page.gone[page.gone.length - 1], before = seconds() * 1000;
+  const close = () => {
+    page.view = "grade";
+    page.keys = null;
+    $("view").replaceChildren();
+    page.seen = before;
+    page.since = performance.now();
+    if (page.deck.length) show("work"); else pause();
+    window.scrollTo(0, 0);
+  };
+  const changed = (item, line) => {
+    for (const each of page.gone) if (each.view.item === item) each.line = line;
+  };
+  try {
+    page.keys = await reveal(parts(), last ? last.view.item : null, close, changed);
+    page.view = "model";
+    clearTimeout(page.again);
+    show("view");
+    $("go-on").focus();
+    trouble("");
+  } catch (error) { trouble(error.status ? words().refused(error.message) : words().offline); }
+}
+
 function noting() {
   const open = $("noting").hidden;
   $("noting").hidden = !open;
@@ -271,6 +300,8 @@ function tell(state, why) {
 
 // --- other views ----------------------------------------------------------------------------------------------------
 
+const parts = () => ({ box: $("view"), me, words, post, trouble, rubric: rubric() });
+
 async function turn(name) {
   page.view = name;
   page.keys = null;
@@ -282,7 +313,7 @@ async function turn(name) {
   show("view");
   $("view").replaceChildren();
   try {
-    page.keys = await VIEWS[name]({ box: $("view"), me, words, post, trouble, rubric: rubric() });
+    page.keys = await VIEWS[name](parts());
     trouble("");
   } catch (error) {
     trouble(error.status ? words().refused(error.message) : words().offline);
@@ -291,7 +322,7 @@ async function turn(name) {
 
 // --- keys and the beginning ----------------------------------------------------------------------------------------
 
-const KEYS = { "?": () => give(null), n: noting, u: undo, s: skip, h: () => $("mark").click(), c: neighbours };
+const KEYS = { "?": () => give(null), n: noting, u: undo, s: skip, m: model, h: () => $("mark").click(), c: neighbours };
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || !page.waiting || event.repeat) return;
@@ -315,6 +346,7 @@ $("note").addEventListener("click", noting);
 $("undo").addEventListener("click", undo);
 $("back").addEventListener("click", undo);
 $("skip").addEventListener("click", skip);
+$("model").addEventListener("click", model);
 $("around").addEventListener("click", neighbours);
 $("mark").addEventListener("click", () => {
   page.marking = !page.marking;
@@ -325,6 +357,7 @@ $("language").addEventListener("click", () => {
   page.language = page.language === "en" ? "fr" : "en";
   keep("raggs.language", page.language);
   speak();
+  if (page.view === "model") page.keys.Enter();
   if (page.view !== "grade") turn(page.view); else if (!$("end").hidden) pause();
 });
 for (const each of $("views").children) each.addEventListener("click", () => turn(each.dataset.view));
