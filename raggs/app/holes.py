@@ -39,14 +39,16 @@ BOOKED = "holes"
 
 @dataclass(frozen=True)
 class Asked:
-    """How many holes there were, how many of them got a grade now, and why the rest did not."""
+    """How many holes there were, how many of them got a grade now, on how many the judge abstained; why it stopped."""
 
     holes: int
     graded: int
     stopped: str = ""
+    silent: int = 0
 
     def __str__(self) -> str:
-        rest = f"; {self.stopped}" if self.stopped else ""
+        rest = f", nobody spoke on {self.silent:,}" if self.silent else ""
+        rest += f"; {self.stopped}" if self.stopped else ""
         return f"{plural(self.holes, 'unjudged passage')} in the tops, {self.graded:,} graded now{rest}"
 
 
@@ -112,7 +114,7 @@ def _judged_alike(world: World, rows: Sequence[SystemRow]) -> tuple[Sequence[Sys
 
 def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop, services: _Services) -> Asked:
     """Some at a time, in order, so that what the money buys is what matters most."""
-    done = 0
+    done = silent = 0
     settings = run.judge.model_copy(update={"stop_after": None})
 
     async def grade(hole: Hole) -> JudgeRecord:
@@ -130,15 +132,16 @@ def _ask(holes: Sequence[Hole], world: World, run: RunConfig, workshop: Workshop
         world.hear(Building("holes judged", start, len(holes)))
         found = workshop.loop.run(several(holes[start : start + run.llm.concurrency]))
         records = [each for each in found if isinstance(each, JudgeRecord)]
-        keep_holes(world.folder, records)
+        keep_holes(world.folder, (record for record in records if record.skipped is None))
+        silent += sum(record.skipped is not None for record in records)
         done += sum(record.grade is not None for record in records)
         for each in found:
             if isinstance(each, BudgetError):
                 world.hear(Notice(str(each)))
-                return Asked(len(holes), done, "the budget is spent")
+                return Asked(len(holes), done, "the budget is spent", silent)
             if isinstance(each, BaseException):
                 raise each
-    return Asked(len(holes), done)
+    return Asked(len(holes), done, silent=silent)
 
 
 def _golden_run(golden: Path) -> RunConfig:

@@ -49,6 +49,7 @@ class HumanJudge(Judge):
     """What people said (`raggs review`): their grades and orders; abstains where nobody spoke."""
 
     Config = HumanConfig
+    VERSION = 2  # 1: each sample counted the same word again
     config: HumanConfig
 
     def __init__(self, config: HumanConfig, context: JudgeContext) -> None:

@@ -18,7 +18,7 @@ from pydantic import Field, model_validator
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
-from raggs.health import Canaries
+from raggs.health import PEOPLE, Canaries, source_of
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
 from raggs.llm import BatchSettings
@@ -193,9 +193,10 @@ class JudgeStage(Stage[JudgeConfig]):
 def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> JudgeRecord:
     """One record from all samples: the lower median of their grades, none if more than half of them failed.
 
-    Samples in which the judge abstained are none; where all are such, the passage is not judged.
+    Samples in which the judge abstained are none; where all are such, the passage is not judged. What people said
+    is the same however often it is read, so that it counts once.
     """
-    said = [sample for sample in samples if sample.silent is None]
+    said = _once([sample for sample in samples if sample.silent is None])
     if not said:
         return JudgeRecord(
             qid=record.qid, rank=record.rank, doc_id=record.doc_id, grade=None, judge="", skipped=samples[0].silent
@@ -217,6 +218,12 @@ def combine(record: MergeRecord, samples: Sequence[Judgment], judge: str) -> Jud
         error=missing.error if missing else None,
         raw=missing.raw if missing else None,
     )
+
+
+def _once(said: Sequence[Judgment]) -> list[Judgment]:
+    """The samples without people's word again."""
+    by_people = [source_of(sample.by) == PEOPLE for sample in said]
+    return [sample for place, sample in enumerate(said) if not (by_people[place] and any(by_people[:place]))]
 
 
 def _vote(sample: Judgment, member: str) -> int | None:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 from support.llm_server import LLMServer
-from support.project import Project, make_project, raggs
+from support.paying import paying
+from support.project import Project, environment, make_project, raggs
 
 from raggs.stages.canaries import ORDER
 
@@ -56,6 +61,41 @@ def test_a_judge_that_obeys_is_seen_and_nothing_is_paid_twice(server: LLMServer,
     assert done.returncode == 0, done.stderr
     assert server.count == asked + 6, "their answers are kept as any"
     assert project.manifest()["stages"]["judge"]["health"]["canaries"] == found
+
+
+def test_a_kill_among_canaries_or_after_changes_no_byte_and_no_figure(
+    server: LLMServer, project: Project, tmp_path: Path
+) -> None:
+    """Killed while canaries are asked, then while the pools are judged."""
+    other = paying(tmp_path / "killed", server)
+    for each in (project, other):
+        each.change(judge={**each.settings()["judge"], "canaries": 0.1}, llm={"concurrency": 2})
+    judged(project)
+    asked = server.count
+    for number in (3, 20):
+        killed(server, other, server.count + number)
+    assert not (other.run / "judge.jsonl").exists()
+    judged(other)
+    assert (other.run / "judge.jsonl").read_bytes() == (project.run / "judge.jsonl").read_bytes()
+    healths = [each.manifest()["stages"]["judge"]["health"]["canaries"] for each in (project, other)]
+    assert healths[0] == healths[1]
+    assert healths[0]["passed"]["total"] == 6
+    assert server.count - 2 * asked <= 8, "paid again is what was on its way at most"
+
+
+def killed(server: LLMServer, project: Project, at: int) -> None:
+    """Run until the server has been asked so often, then kill -9."""
+    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "-q", "--yes"]
+
+    def kill(number: int, body: dict[str, Any]) -> str | None:
+        if number + 1 >= at:
+            process.kill()
+        return None
+
+    server.fault_for = kill
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert process.wait(60) == -9
+    server.fault_for = None
 
 
 @pytest.mark.parametrize("share", ["-0.1", "1.5", "much"])

@@ -112,11 +112,11 @@ HEAR = JudgeServer.hear
 def test_two_killed_workers_change_no_byte_and_cost_no_call(
     tmp_path: Path, cluster: LocalCluster, key: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One in the middle of the judge stage, one in the middle of the rank stage; a panel that is asked twice."""
+    """One in the middle of the judge stage, one in the middle of the rank stage; a panel asked twice; canaries."""
     storm = Storm()
     monkeypatch.setattr(JudgeServer, "hear", lambda server, event: storm(server, event))
     with LLMServer(delay_s=0.002) as server:
-        judge = {"judge": PANEL, "samples": 2, "stop_after": 4}
+        judge = {"judge": PANEL, "samples": 2, "stop_after": 4, "canaries": 0.1}
         calm = make_project(tmp_path / "calm", queries=3, **{**asking(server), "judge": judge})
         run(calm.config)
         paid, server.requests = sorted(map(form, server.requests)), []
@@ -131,6 +131,7 @@ def test_two_killed_workers_change_no_byte_and_cost_no_call(
     for who, takers in storm.killed.values():
         assert takers[-1] != who, "it died at work, and another one took its shard"
     assert told(stormy) == told(calm)
+    assert told(calm)["judge"][2]["canaries"]["passed"]["total"] >= 5
     assert booked(stormy) == booked(calm)
     assert not (stormy.run / ".shards").exists()
     with Client(cluster.scheduler_address, set_as_default=False) as client:

@@ -189,6 +189,15 @@ def test_who_decided_is_named() -> None:
     assert combine(merged, [Judgment(3)], "nuggets").judge == "nuggets"
 
 
+def test_peoples_word_counts_once_however_often_it_is_read() -> None:
+    record = pool("q1", ["4"], [0])[0]
+    word, other = Judgment(5, by="human: ada", votes={"human": Judgment(5)}), Judgment(3, by="model")
+    alone = combine(record, [word] * 3, "first of human + model")
+    assert (alone.grade, alone.grades, alone.votes, alone.judge) == (5, (5,), {"human": (5,)}, "human: ada")
+    assert combine(record, [word, other, word], "x").grades == (5, 3)
+    assert combine(record, [other] * 3, "x").grades == (3, 3, 3)
+
+
 def test_samples_count_in_what_a_walk_saved() -> None:
     _, who, health = judged([pool("q1", ["1"] * 10, [0] * 10)], stop_after=4, samples=3)
     assert len(who.asked) == 12

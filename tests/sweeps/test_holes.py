@@ -5,17 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.project import make_project
+from support.people import grade, kept
+from support.project import Project, make_project, passages
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
 from raggs.app.holes import judge_holes
 from raggs.app.run import run
 from raggs.app.sweep import load_sweep
+from raggs.artifacts import MergeRecord, Passage, QueryRecord
 from raggs.errors import UsageError
 from raggs.golden.judgments import Judgments
+from raggs.jsonl import read_records
 from raggs.metrics.columns import Qrels
-from raggs.sweeps.holes import HOLES, find_holes
+from raggs.sweeps.holes import HOLES, find_holes, read_holes
 from raggs.sweeps.labels import graded_ids, of_queries, with_grades
 
 
@@ -69,6 +72,48 @@ def test_an_edited_grade_of_a_hole_is_a_finding(project: SweepProject) -> None:
     path = project.out / HOLES
     path.write_text(path.read_text().replace('"grade":1', '"grade":5'))
     assert {finding.file for finding in audit(project.out).findings} >= {HOLES, "systems.jsonl"}
+
+
+def heard(golden: Project, qid: str) -> None:
+    """Have ada grade every passage of the corpus for a question."""
+    queries = {record.qid: record for record in read_records(golden.run / "queries.jsonl", QueryRecord)}
+    texts = [Passage(doc_id=each["_id"], title=each["title"], text=each["text"]) for each in passages(40)]
+    kept(golden.folder / "reviews", *(grade(queries[qid], text, "ada", 3) for text in texts))
+
+
+def test_people_are_heard_on_holes_and_the_next_judge_is_asked_where_nobody_spoke(tmp_path: Path) -> None:
+    labels = {"type": "qrels", "path": "qrels.txt"}
+    panel = {"type": "panel", "rule": "first", "judges": [{"type": "human"}, labels]}
+    golden = make_project(tmp_path / "golden", queries=4, judge={"judge": panel}, merge={"depth": 8})
+    run(golden.config, stop="merge")
+    heard(golden, "q00")
+    run(golden.config)
+    project = make_sweep(tmp_path, count=4, size=40, golden="golden/runs/demo", workspace="golden/runs")
+    project.sweep()
+    asked = judge_holes(load_sweep(project.config))
+    assert asked.graded == asked.holes
+    by = {(record.qid == "q00", record.judge) for record in read_holes(project.out)}
+    assert by == {(True, "human: ada"), (False, "qrels qrels.txt")}
+
+
+def test_where_people_alone_judge_a_hole_stays_until_somebody_speaks(tmp_path: Path) -> None:
+    golden = make_project(tmp_path / "golden", queries=4, judge={"judge": {"type": "human"}}, merge={"depth": 8})
+    run(golden.config, stop="merge")
+    queries = {record.qid: record for record in read_records(golden.run / "queries.jsonl", QueryRecord)}
+    pooled = read_records(golden.run / "merge.jsonl", MergeRecord)
+    kept(golden.folder / "reviews", *(grade(queries[one.qid], one.passage, "ada", 3) for one in pooled))
+    run(golden.config)
+    project = make_sweep(tmp_path, count=4, size=40, golden="golden/runs/demo", workspace="golden/runs")
+    project.sweep()
+    before = judge_holes(load_sweep(project.config))
+    assert (before.graded, before.silent) == (0, before.holes)
+    assert "nobody spoke on" in str(before)
+    assert not read_holes(project.out), "silence is no answer that is kept"
+    heard(golden, "q01")
+    after = judge_holes(load_sweep(project.config))
+    assert after.graded > 0
+    assert {record.qid for record in read_holes(project.out)} == {"q01"}
+    assert after.silent == after.holes - after.graded
 
 
 def test_labels_have_no_judge(tmp_path: Path) -> None:
