@@ -35,5 +35,7 @@ REGISTRY: Registry[ReportSection] = Registry(
     {
         "decision": "raggs.reporting.sections.decision:Decision",
         "losses": "raggs.reporting.sections.losses:Losses",
+        "systems": "raggs.reporting.sections.systems:Systems",
+        "sweeps": "raggs.reporting.sections.sweeps:Sweeps",
     },
 )

@@ -8,18 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from raggs.evaluation.curves import HIGH, LEFT, RIGHT, TOP, WIDE, Curve, curves
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.models import Number
-from raggs.evaluation.svg import LINE, WIDTH, Box, Drawing, Scale, place_label, shortened, spread
+from raggs.evaluation.svg import LINE, Box, Drawing, Scale, place_label, shortened
 from raggs.sweeps.folding import best_first, fold
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.words import ms, usd
 
-LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 24, 66, 300  # of a plot
 KEYED = 12  # systems that are named below a plot
 SERIES = 8  # lines of a plot over k
 BARS = 24  # effects
-WIDE = 100  # letters of a line of text
 COLOURS = "blue: the front, over all measures that decide, waiting and price; grey: the others"
 Point = tuple[SystemRow, float, float]
 Figure = Callable[[SystemRow], Number]
@@ -141,35 +140,22 @@ def _over_k(report: SweepReport, figure: Figure, title: str) -> str | None:
     lines = _series(report, figure)[:SERIES]
     if not lines:
         return None
-    foot, ks = TOP + HIGH, sorted({k for _, line in lines for k, _ in line})
-    across = Scale.of(ks, LEFT, RIGHT - 26)
-    up = Scale.of([value for _, line in lines for _, value in line], foot, TOP)
-    drawing = Drawing(f"{title} over candidates", foot + 3.2 * LINE + len(lines) * LINE)
-    drawing.frame(across, up, ("k, candidates", title), ks)
-    ends = spread([up.at(line[-1][1]) + 4 for _, line in lines], 13, TOP, foot)
-    for number, ((names, line), end) in enumerate(zip(lines, ends, strict=True), start=1):
-        places = [(across.at(k), up.at(value)) for k, value in line]
-        drawing.path(places, "series")
-        for x, y in places:
-            drawing.dot(x, y, "front", names[0], 3.5)
-        drawing.line(places[-1][0] + 4, places[-1][1], RIGHT - 14, end - 4, "link")
-        drawing.text(RIGHT - 11, end, str(number), "strong")
-        alike = f" and {len(names) - 1} alike" if len(names) > 1 else ""
-        drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {shortened(names[0], WIDE - 15)}{alike}")
-    return drawing.svg()
+    ks = sorted({k for line in lines for k, _ in line.points})
+    return curves(f"{title} over candidates", lines, ("k, candidates", title), ks)
 
 
-def _series(report: SweepReport, figure: Figure) -> list[tuple[list[str], list[tuple[int, float]]]]:
-    """Names and (k, value) of systems that differ in k alone, the best first."""
+def _series(report: SweepReport, figure: Figure) -> list[Curve]:
+    """Of systems that differ in k alone, the best first."""
     families: dict[str, list[SystemRow]] = {}
     for row in best_first(report):
         if "k" in row.levels and figure(row) is not None:
             families.setdefault(_family(row), []).append(row)
-    same: dict[str, tuple[list[str], list[tuple[int, float]]]] = {}
+    same: dict[str, Curve] = {}
     for name, rows in families.items():
-        line = [(row.k, figure(row) or 0.0) for row in sorted(rows, key=lambda each: each.k)]
+        line = tuple((row.k, figure(row) or 0.0) for row in sorted(rows, key=lambda each: each.k))
         if len(line) > 1:
-            same.setdefault(repr([(k, f"{value:.5g}") for k, value in line]), ([], line))[0].append(name)
+            key = repr([(k, f"{value:.5g}") for k, value in line])
+            same[key] = Curve((*(same[key].names if key in same else ()), name), line)
     return list(same.values())
 
 

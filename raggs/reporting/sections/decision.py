@@ -13,7 +13,9 @@ from raggs.evaluation.words import signed, told
 from raggs.metrics.stats.compare import MARGIN
 from raggs.metrics.stats.paired import POWER
 from raggs.reporting.base import Facts, ReportSection
+from raggs.reporting.best import compared
 from raggs.reporting.trusting import WORDS, Check, State, Step, checks
+from raggs.sweeps.models import SweepReport
 from raggs.text import plural
 
 Answer = Literal["yes", "no", "cannot tell", "nothing to compare"]
@@ -72,7 +74,7 @@ class Decision(ReportSection):
             blocks=tuple(_blocks(found, facts)),
             steps=tuple(_steps(facts, ships, found)),
             cost=tuple(_cost(facts)),
-            thresholds=tuple(_thresholds(facts.report)),
+            thresholds=(*_thresholds(facts.report), *_of_choices(facts.sweeps)),
         )
 
 
@@ -97,32 +99,41 @@ def _blocks(found: Sequence[Check], facts: Facts) -> Iterator[str]:
 def _ships(facts: Facts) -> Iterator[Ship]:
     if facts.report is not None:
         yield _of_systems(facts.report)
-    for sweep in facts.sweeps:
-        chosen = sweep.choice.winner
-        said = (sweep.choice.sentence, *sweep.choice.unknown)
-        answer: Answer = "yes" if chosen else "no"
-        question = f"Ship {chosen}, of sweep {sweep.name}?" if chosen else f"Ship any of sweep {sweep.name}?"
-        yield Ship(question=question, answer=answer, state="good" if chosen else "doubt", said=said)
+    yield from map(_of_sweep, facts.sweeps)
+
+
+def _of_sweep(sweep: SweepReport) -> Ship:
+    """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
+    chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown)
+    if chosen is None:
+        return Ship(question=f"Ship any of sweep {sweep.name}?", answer="no", state="good", said=said)
+    share = next((part.share for part in sweep.wins if part.system == chosen), None)
+    sure = share is None or share >= sweep.confidence
+    return Ship(
+        question=f"Ship {chosen}, of sweep {sweep.name}?",
+        answer="yes" if sure else "cannot tell",
+        state="good" if sure else "doubt",
+        said=said,
+    )
 
 
 def _of_systems(report: Report) -> Ship:
     """The best of the others against the baseline, by the first measure."""
     measure = report.measures[0]
-    first = [part for part in report.comparisons if part.measure == measure and part.difference is not None]
+    first = compared(report)
     if not first:
         score = next(iter(report.systems)).scores[measure].mean
         alone = [f"{report.systems[0].name}: {measure} {score:z.4f}"] if score is not None else []
         said = (*alone, "there is nothing that it is compared with")
         return Ship(question="Ship what?", answer="nothing to compare", state="unknown", said=said)
-    sign = 1.0 if report.higher_is_better[measure] else -1.0
-    best = max(first, key=lambda part: sign * (part.difference or 0.0))
+    best = first[0]
     answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no", "unresolvable": "cannot tell"}
     answer = answers[best.verdict]
     return Ship(
         question=f"Ship {best.system} in place of {best.baseline}?",
         answer=answer,
         state="doubt" if answer == "cannot tell" else "good",
-        said=(*_why(best, report), *_others(first, best)),
+        said=(*_why(best, report), *_others(first[1:], best)),
         needed=best.queries_needed if answer == "cannot tell" else None,
     )
 
@@ -144,8 +155,7 @@ def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
             yield "so small a difference is hardly worth the telling: whichever is cheaper is as good a choice"
 
 
-def _others(first: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
-    rest = [part for part in first if part is not best]
+def _others(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
     if rest:
         listed = ", ".join(f"{part.system} {signed(part.difference)}" for part in rest)
         yield f"of the others, against {best.baseline}: {listed}"
@@ -185,6 +195,11 @@ def _cost(facts: Facts) -> Iterator[str]:
     yield f"${total.usd:,.4f} spent in {plural(total.calls, 'call')}{each}; ${total.saved_usd:,.4f} saved by the cache"
     if total.perhaps_usd:
         yield f"${total.perhaps_usd:,.4f} of it perhaps: calls without an answer in time"
+
+
+def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
+    for sweep in sweeps:
+        yield f"sweep {sweep.name}: its choice is sure if it stands in {sweep.confidence:.0%} of questions drawn anew"
 
 
 def _thresholds(report: Report | None) -> Iterator[str]:

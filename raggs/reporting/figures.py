@@ -1,0 +1,76 @@
+"""The figures of an evaluation, as SVG for a page: means and differences with intervals, scores over cutoffs, recall.
+
+Each is drawn from the report alone; one without anything to show is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from raggs.evaluation.analyses.depths import Depths
+from raggs.evaluation.curves import Curve, curves
+from raggs.evaluation.forest import ForestRow, forest
+from raggs.evaluation.models import Number, Part, Report
+from raggs.evaluation.svg import inlined
+from raggs.evaluation.words import interval
+
+
+class Figure(Part):
+    """A drawing, and what it shows in words."""
+
+    words: str
+    svg: str
+
+
+def figures(report: Report) -> Iterator[Figure]:
+    """All that there is something to show in, what decides first."""
+    measure = report.measures[0]
+    yield from _means(report, measure)
+    yield from _differences(report, measure)
+    yield from _over_cutoffs(report)
+    yield from _recall(report)
+
+
+def _means(report: Report, measure: str) -> Iterator[Figure]:
+    scores = [(each.name, each.scores[measure]) for each in report.systems]
+    rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in scores if part.mean is not None]
+    if rows:
+        words = f"{measure} of each system"
+        yield Figure(words=words, svg=inlined(forest(words, rows, f"mean, {interval(report)}", changes=False)))
+
+
+def _differences(report: Report, measure: str) -> Iterator[Figure]:
+    rows = [
+        ForestRow(part.system, part.difference, part.low, part.high, part.verdict in ("win", "loss"))
+        for part in report.comparisons
+        if part.measure == measure and part.difference is not None
+    ]
+    if rows:
+        words = f"{measure} against {report.comparisons[0].baseline}, query by query"
+        told = f"mean paired difference, {report.confidence:.0%} interval; grey: it may be chance"
+        yield Figure(words=words, svg=inlined(forest(words, rows, told, changes=True)))
+
+
+def _over_cutoffs(report: Report) -> Iterator[Figure]:
+    found = Depths().found(report)
+    lines = [Curve((system,), points) for system, part in found if len(points := _known(part.means.items())) > 1]
+    if lines:
+        words = f"{found[0].part.measure} over the cutoff"
+        ticks = sorted({x for line in lines for x, _ in line.points})
+        drawn = curves(words, lines, ("k, passages in the prompt", found[0].part.measure), ticks, coloured=True)
+        yield Figure(words=words, svg=inlined(drawn))
+
+
+def _recall(report: Report) -> Iterator[Figure]:
+    """How many queries are served how well: the share of them with at least some recall."""
+    lines = [(each.name, each.robustness[-1]) for each in report.systems if each.robustness]
+    if lines:
+        words = f"share of the queries with at least so much {lines[0][1].measure}"
+        named = [Curve((name,), _known((float(at), each) for at, each in part.shares.items())) for name, part in lines]
+        ticks = sorted({x for line in named for x, _ in line.points})
+        drawn = curves(words, named, (lines[0][1].measure, "share of the queries"), ticks, coloured=True)
+        yield Figure(words=words, svg=inlined(drawn))
+
+
+def _known(points: Iterable[tuple[float, Number]]) -> tuple[tuple[float, float], ...]:
+    return tuple((x, y) for x, y in points if y is not None)

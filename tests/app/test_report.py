@@ -1,0 +1,83 @@
+"""Reports from files: of labels, of a sweep over them, of an evaluation that there is; and what is refused."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+from support.sweeping import SweepProject, make_sweep
+
+from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
+from raggs.app.report import ReportRequest, gather, report, write_report_page
+from raggs.errors import DataError, UsageError
+from raggs.evaluation.writers import write_report
+from raggs.reporting.sections.decision import Decision
+from raggs.reporting.sections.sweeps import Sweeps
+from raggs.reporting.sections.systems import Systems
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> SweepProject:
+    made = make_sweep(tmp_path_factory.mktemp("report"))
+    made.sweep()
+    return made
+
+
+def lists(project: SweepProject) -> tuple[str, ...]:
+    return tuple(f"{mode}={next((project.out / 'runs').glob(f'{mode}*k20.trec'))}" for mode in ("lexical", "dense"))
+
+
+def test_the_first_system_is_the_baseline_and_the_values_are_those_of_the_evaluation(project: SweepProject) -> None:
+    facts = gather(ReportRequest(project.folder, lists(project)))
+    part = Systems().data(facts)
+    assert part is not None
+    assert (part.baseline, part.systems[part.shown]) == ("lexical", "dense")
+    score = evaluate(EvalRequest(JudgedFiles(project.folder, lists(project)))).report.systems[1].scores["ra_nwg@10"]
+    known = [value for value in part.values[0][1] if value is not None]
+    assert sum(known) / len(known) == pytest.approx(score.mean, abs=1e-5)
+    assert part.texts[0] == "Where is the amber near the flint?"
+    assert len(part.figures) == 4
+
+
+def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_anew(project: SweepProject) -> None:
+    facts = gather(ReportRequest(project.folder, sweeps=(project.out,)))
+    (sweep,) = facts.sweeps
+    part = Sweeps().data(facts)
+    assert part is not None and len(part.sweeps[0].figures) == 4
+    for share, answer in ((0.96, "yes"), (0.94, "cannot tell")):
+        wins = (sweep.wins[0].model_copy(update={"system": sweep.choice.winner, "share": share}),)
+        told = sweep.model_copy(update={"wins": wins})
+        box = Decision().data(facts.__class__(**{**facts.__dict__, "sweeps": (told,)}))
+        assert box.ships[0].answer == answer
+        assert box.ships[0].said[0] == sweep.choice.sentence
+
+
+def test_an_evaluation_that_there_is_stands_for_the_systems(project: SweepProject, tmp_path: Path) -> None:
+    asked = EvalRequest(JudgedFiles(project.folder, lists(project)), analyses=AnalysisRequest(baseline="lexical"))
+    write_report(evaluate(asked).report, tmp_path)
+    page = report(ReportRequest(project.folder, evaluation=tmp_path / "eval.json"))
+    assert "Ship dense in place of lexical?" in page
+    with pytest.raises(UsageError, match="--eval holds systems"):
+        gather(ReportRequest(project.folder, lists(project), evaluation=tmp_path / "eval.json"))
+
+
+def test_numbers_of_another_golden_set_are_refused(project: SweepProject, tmp_path: Path) -> None:
+    other = tmp_path / "qrels.txt"
+    other.write_text((project.folder / "qrels.txt").read_text().replace("q00 0 p000 1", "q00 0 p000 5"))
+    write_report(evaluate(EvalRequest(JudgedFiles(other, lists(project)))).report, tmp_path / "eval")
+    with pytest.raises(DataError, match="measured on other judgments"):
+        gather(ReportRequest(project.folder, evaluation=tmp_path / "eval" / "eval.json"))
+    with pytest.raises(DataError, match="measured on other judgments"):
+        gather(ReportRequest(other, sweeps=(project.out,)))
+
+
+def test_the_page_is_written_whole_and_its_command_makes_it_again(project: SweepProject, tmp_path: Path) -> None:
+    request = ReportRequest(
+        project.folder, lists(project), baseline="dense", texts=False, out=tmp_path / "new" / "r.html"
+    )
+    written = write_report_page(request)
+    assert written.read_text(encoding="utf-8") == report(request)
+    words = shlex.split(gather(request).command)
+    assert words[:3] == ["raggs", "report", str(project.folder)]
+    assert words[-5:] == ["--baseline", "dense", "--no-text", "--out", str(written)]
