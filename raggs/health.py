@@ -15,6 +15,7 @@ from pydantic import Field
 from raggs.artifacts import Frozen
 
 PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
+FALLEN = "the judge falls below its gate"  # begins the sentence on a gate that does not hold
 ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
 
 

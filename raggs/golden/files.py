@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
-from raggs.golden.origin import stated_origin
+from raggs.golden.origin import stated_fall, stated_origin, stated_sources
 from raggs.golden.scales import stated_labels, stated_scale
 
 if TYPE_CHECKING:
@@ -83,7 +83,14 @@ class FileGolden(GoldenSet):
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
             qrels = replace(qrels, grade=grade, scale=Scale.of(MIN_GRADE, MAX_GRADE))
-        return Judgments(self.source, qrels, origin=stated_origin(self._labels))
+        labels = self._labels
+        return Judgments(
+            self.source,
+            qrels,
+            origin=stated_origin(labels),
+            edits=tuple(stated_fall(labels)),
+            sources=stated_sources(labels),
+        )
 
 
 def folder_of_files(folder: Path) -> FileGolden | None:

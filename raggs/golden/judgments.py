@@ -23,7 +23,7 @@ class Judgments:
         qrels: the grades; passages without one are not in it.
         doubt: of each of them; None where nothing is known.
         origin: what is known of whence the judged passages are.
-        edits: sentences on files that are not what their run wrote.
+        edits: sentences on files that are not what their run wrote, and on a judge that fell below its gate.
         sources: where people gave grades, by who gave them, how many; near-duplicates left out.
         facets: groups of near-duplicates: by passage, the representative of its group.
     """

@@ -6,14 +6,16 @@ Ids such as ``finance.md#12`` exist in many corpora; only the content says wheth
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.artifacts import artifact_file
 from raggs.golden.scales import sidecar
-from raggs.jsontypes import as_object
+from raggs.health import FALLEN, PEOPLE
+from raggs.jsontypes import as_object, as_text
+from raggs.text import shorten
 
 if TYPE_CHECKING:
     from raggs.manifests.models import RunManifest
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 LASTING = {"judge": "; raggs review set RUN QID DOC GRADE gives a grade that lasts"}  # for who changed it by hand
 SHOWN = 12  # digits of a hash
+MOST_SAID = 400  # characters that a sidecar says of a gate
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,21 @@ def stated_origin(labels: Path) -> Origin:
     stated = as_object(sidecar(labels).get("provenance"))
     corpus, retrieved = stated.get("corpus"), stated.get("retrieved")
     return Origin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
+
+
+def stated_fall(labels: Path) -> Iterator[str]:
+    """What the sidecar of an export says of a gate that the judge of its run fell below; one sentence at most."""
+    found = as_object(sidecar(labels).get("provenance")).get("gate")
+    said = [text for each in (found if isinstance(found, list) else ()) if (text := as_text(each))]
+    if said:
+        yield f"{labels}: {FALLEN}: {shorten('; '.join(said), MOST_SAID)}"
+
+
+def stated_sources(labels: Path) -> Mapping[str, int]:
+    """What the sidecar of an export says of who gave the grades, where people gave some."""
+    found = as_object(as_object(sidecar(labels).get("provenance")).get("sources"))
+    counts = {who: count for who, count in found.items() if isinstance(count, int) and count >= 0}
+    return counts if PEOPLE in counts else {}
 
 
 def edited(run: OpenedRun, *artifacts: str) -> Iterator[str]:

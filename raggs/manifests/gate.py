@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from raggs.health import FALLEN as FALLEN
 from raggs.health import JudgeHealth, RankHealth
 from raggs.jsontypes import as_object
 from raggs.judges.exactness import is_exact
 from raggs.manifests.models import RunManifest
 from raggs.text import plural
-
-FALLEN = "the judge falls below its gate"
 
 
 def fallen(manifest: RunManifest) -> tuple[str, ...]:

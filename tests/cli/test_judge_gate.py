@@ -59,6 +59,10 @@ def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: 
     assert raggs("export", project.run, "--format", "trec", "--out", project.folder / "out").exit_code == 0
     meta = json.loads((project.folder / "out" / "qrels.txt.meta.json").read_text())
     assert meta["provenance"]["gate"] == [held.stderr.strip().rsplit("gate: ", 1)[1]]
+    for labels in (project.folder / "out", project.folder / "out" / "qrels.txt"):
+        scored = raggs("eval", "--golden", labels, "--run", project.run)
+        assert scored.exit_code == 0, scored.stderr
+        assert "the judge falls below its gate: kappa with people" in " ".join(scored.stdout.split())
 
     loosened = raggs("run", "--config", project.config, "--set", "judge.gate.kappa=null")
     assert (loosened.exit_code, health(project)) == (0, None)

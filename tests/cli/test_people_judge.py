@@ -59,17 +59,19 @@ def test_status_exports_and_evaluations_say_how_many_grades_are_by_people(projec
     told = f"3 by people, {others:,} by qrels qrels.txt"
     assert f"grades: {told}" in done.stdout + done.stderr
     assert told in raggs("status", project.run).stdout
-    for form, sidecar in (("trec", "qrels.txt.meta.json"), ("jsonl", "golden.jsonl.meta.json")):
+    sidecars = {"trec": "qrels.txt.meta.json", "jsonl": "golden.jsonl.meta.json", "beir": "meta.json"}
+    for form, sidecar in sidecars.items():
         out = tmp_path / form
         assert raggs("export", project.run, "--format", form, "--out", out).returncode == 0
         provenance = json.loads((out / sidecar).read_text())["provenance"]
         assert provenance["sources"] == {"human": 3, "qrels qrels.txt": others}
+        exported = raggs("eval", "-g", out, "-r", project.run)
+        assert exported.returncode == 0, exported.stderr
+        assert f"grades: {told}" in exported.stdout, "the sidecar tells it on"
     lines = [json.loads(line) for line in (tmp_path / "jsonl" / "judgments.jsonl").read_text().splitlines()]
     assert {line["judge"] for line in lines} == {"human: ada", "qrels qrels.txt"}
     shown = raggs("eval", "-g", project.run, "-r", project.run)
     assert f"grades: {told}" in shown.stdout
-    exported = raggs("eval", "-g", tmp_path / "jsonl", "-r", project.run)
-    assert exported.returncode == 0, exported.stderr
 
 
 def test_a_dry_run_counts_calls_only_where_people_are_silent(project: Project) -> None:
