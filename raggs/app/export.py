@@ -18,6 +18,7 @@ from raggs.golden.origin import edited
 from raggs.golden.parts import contents_of
 from raggs.golden.runs import RunGolden, check_golden
 from raggs.golden.scales import RELEVANT, GradeForm, GradeScale
+from raggs.golden.systems import lists_in
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.places import Places
 from raggs.manifests.opened import OpenedRun
@@ -106,8 +107,8 @@ def _grades_only() -> str:
 
 def _strange_lists(files: Sequence[Path]) -> list[Path]:
     """Lists beside those that were written."""
-    folders = {path.parent for path in files if path.parent.name == RUNS}
-    return sorted(path for folder in folders for path in folder.glob("*.trec") if path not in files)
+    folders = {path.parent.parent for path in files if path.parent.name == RUNS}
+    return sorted(path for folder in folders for path in lists_in(folder) if path not in files)
 
 
 def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:

@@ -18,7 +18,10 @@ REGISTRY: Registry[Exporter] = Registry(
     "raggs.exporters.base:Exporter",
     {
         "beir": "raggs.exporters.beir:BeirExporter",
+        "hf": "raggs.exporters.hf:HfExporter",
+        "ir_datasets": "raggs.exporters.irdatasets:IrDatasetsExporter",
         "jsonl": "raggs.exporters.jsonl:JsonlExporter",
+        "ranx": "raggs.exporters.ranx:RanxExporter",
         "trec": "raggs.exporters.trec:TrecExporter",
     },
 )

@@ -11,8 +11,9 @@ from raggs.errors import DataError
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_objects
 from raggs.exporters.lists import write_systems
-from raggs.exporters.passages import passage_facts, write_passages
+from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded
+from raggs.golden.packed import passage_facts
 from raggs.golden.parts import PARTS, Part
 from raggs.golden.scales import GradeScale
 from raggs.queries.writing import query_facts, query_object

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from raggs.atomic import disk
 from raggs.exporters.files import write_lines, write_routed_lines
+from raggs.exporters.nested import count_nested
 from raggs.golden.base import RUNS, GoldenSet
 from raggs.golden.scales import sidecar
 from raggs.inputs import read_lines
@@ -45,7 +46,7 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
         ProviderError: the folder cannot be written.
     """
     counts = write_routed_lines(_systems(golden, folder))
-    _remove_old(folder, labels, counts)
+    remove_old(folder, labels, counts)
     return {path.relative_to(folder).as_posix(): {"columns": COLUMNS, "rows": rows} for path, rows in counts.items()}
 
 
@@ -69,8 +70,16 @@ def _systems(golden: GoldenSet, folder: Path) -> Iterator[tuple[Path, str]]:
         yield path, f"{hit.qid} Q0 {hit.doc_id} {hit.rank} {hit.score!r} {_tag(hit.retriever)}"
 
 
-def _remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
-    """Take away the lists that the last export wrote here, as its sidecar says, and this one did not."""
+def remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
+    """Take away the lists that the last export wrote here, as its sidecar says, and this one did not.
+
+    Args:
+        labels: the file that the sidecar speaks of.
+        systems: the lists that this one wrote.
+
+    Raises:
+        ProviderError: one cannot be removed.
+    """
     for name, facts in as_object(sidecar(labels).get("files")).items():
         path = folder / name
         known = PurePosixPath(name).parts[:-1] == (RUNS,) and path not in systems
@@ -80,9 +89,11 @@ def _remove_old(folder: Path, labels: Path, systems: Collection[Path]) -> None:
 
 
 def _is_ours(path: Path, rows: object) -> bool:
-    """Whether a file has as many lines as were written, each with a tag of ours."""
+    """Whether a file has as many lines as were written, each with a tag of ours; of JSON, as many numbers."""
     if path.is_symlink() or not path.is_file():
         return False
+    if path.suffix == ".json":
+        return count_nested(path) == rows
     count = 0
     for count, line in enumerate(read_lines(path), start=1):  # noqa: B007 - how many there are
         if not b"".join(line.split()[-1:]).startswith(TAG.encode()):

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from raggs.artifacts import Passage
 from raggs.exporters.files import object_writer, write_lines, write_objects
 from raggs.golden.base import GoldenSet
+from raggs.golden.packed import passage_facts
 
-
-def passage_facts(passage: Passage) -> dict[str, object]:
-    """A passage's place in the corpus and its metadata, where there are any."""
-    found = passage.model_dump(mode="json", include={"span", "metadata"}, exclude_none=True)
-    return {name: value for name, value in found.items() if value}
+Form = Callable[[Passage], Mapping[str, object]]
 
 
 def passage_object(passage: Passage) -> dict[str, object]:
@@ -22,28 +19,29 @@ def passage_object(passage: Passage) -> dict[str, object]:
     return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, **passage_facts(passage)}
 
 
-def write_passages(golden: GoldenSet, path: Path, whole: Iterable[Passage] | None) -> int:
+def write_passages(golden: GoldenSet, path: Path, whole: Iterable[Passage] | None, form: Form = passage_object) -> int:
     """Write the corpus in its own order, or every passage of any query's pool once, sorted by id; count them.
 
     Args:
         whole: all passages, where they are wanted and at hand.
+        form: what is written of a passage.
 
     Raises:
         ProviderError: the disk refuses.
     """
     if whole is not None:
-        return write_objects(path, map(passage_object, whole))
-    return write_lines(path, pooled_lines(golden))
+        return write_objects(path, map(form, whole))
+    return write_lines(path, _pooled(golden, form))
 
 
-def pooled_lines(golden: GoldenSet) -> Iterator[str]:
+def _pooled(golden: GoldenSet, form: Form) -> Iterator[str]:
     """Each passage once, sorted by id. Texts wait in a temporary file, so that memory holds ids and offsets only."""
     places: dict[str, int] = {}
     with tempfile.TemporaryFile() as spill, object_writer(spill) as writer:
         for passage in (passage for query in golden.by_query("pool") for passage in query.pool):
             if passage.doc_id not in places:
                 places[passage.doc_id] = spill.tell()
-                writer.write(passage_object(passage))
+                writer.write(form(passage))
         for doc_id in sorted(places):
             spill.seek(places[doc_id])
             yield spill.readline()[:-1].decode()

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from raggs.metrics.columns import Scale
 
 FUSED = "fused"  # what the fusion of a run's retrievers is called among them
-RUNS = "runs"  # where an export to TREC keeps the systems' lists
+RUNS = "runs"  # where an export keeps the systems' lists
+LISTS = (".trec", ".json")  # the endings of such a list
 
 SetPart = Literal["pool", "grades", "order"]
 

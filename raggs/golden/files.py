@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
 from raggs.golden.origin import stated_fall, stated_origin, stated_sources
+from raggs.golden.packed import unpacked_query
 from raggs.golden.scales import stated_labels, stated_scale
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class FileGolden(GoldenSet):
         from raggs.queries.load import load_queries
 
         reader = JsonlQueries(JsonlQueriesConfig(path=self._questions))
-        yield from load_queries(reader, self._questions).values()
+        yield from map(unpacked_query, load_queries(reader, self._questions).values())
 
     def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
         """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""

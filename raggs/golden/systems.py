@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from raggs.errors import DataError, UsageError
-from raggs.golden.base import FUSED, RUNS
+from raggs.golden.base import FUSED, LISTS, RUNS
 from raggs.golden.origin import UNKNOWN, Origin, edited, origin_of
 from raggs.golden.projecting import Projection
 from raggs.metrics.columns import Run
@@ -61,7 +61,7 @@ def open_systems(specs: list[str]) -> Iterator[System]:
 
 
 def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
-    """The retrievers of a run directory, or of its export to TREC, and their fusion where there are several.
+    """The retrievers of a run directory, or of an export that has lists, and their fusion where there are several.
 
     Raises:
         NotFoundError: no run, or its stages have not run.
@@ -71,7 +71,7 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
     from raggs.manifests.opened import open_run
     from raggs.manifests.store import RunStore
 
-    exported = sorted((folder / RUNS).glob("*.trec"))
+    exported = lists_in(folder)
     if exported and not RunStore(folder).exists:
         yield from ((unquote(path.stem), read_run(path)) for path in exported)
         return
@@ -87,6 +87,11 @@ def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:
     if len(rows) > 1:
         fused = groupby(opened.typed("merge", MergeRecord), key=lambda record: record.qid)
         yield FUSED, Run.of({qid: {record.doc_id: record.score for record in records} for qid, records in fused})
+
+
+def lists_in(folder: Path) -> list[Path]:
+    """The lists that an export keeps in its folder, sorted by name."""
+    return sorted(path for ending in LISTS for path in (folder / RUNS).glob(f"*{ending}"))
 
 
 def _origin(path: Path) -> tuple[Origin, tuple[str, ...]]:

@@ -1,15 +1,25 @@
-"""A small golden set with everything that exporters must get right."""
+"""A small golden set with everything that exporters must get right, and a run for the tools that read exports."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+from typing import Any
 
 import pytest
 from support.golden import GivenGolden
+from support.project import make_project
 
+from raggs import load_config
+from raggs import run as run_config
+from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
+from raggs.app.export import export_run
 from raggs.artifacts import Passage, Query, RankRecord
 from raggs.golden.base import GoldenQuery, Graded
+from raggs.manifests.opened import open_run
 
 # By query: fused order with grades (None: the judge failed), near-duplicates by representative, and the final order.
 POOLS = {
@@ -66,3 +76,31 @@ def judged_queries() -> Iterator[GoldenQuery]:
 @pytest.fixture
 def golden():
     return lambda given=None: GivenGolden("my test", 4, list(judged_queries()) if given is None else given)
+
+
+@dataclass(frozen=True)
+class Consumed:
+    """A run, what it is exported to, and its scores."""
+
+    run: Path
+
+    def export(self, folder: Path, format_: str, **options: Any) -> Path:
+        """`folder`/golden."""
+        export_run(open_run(self.run), format_, folder / "golden", **options)
+        return folder / "golden"
+
+    def means(self, golden: Path, system: Path | str, *names: str) -> list[float]:
+        """What `raggs eval` says of the one list that `system` is, or of that retriever of the run."""
+        place = str(system) if isinstance(system, Path) else str(self.run)
+        report = evaluate(EvalRequest(JudgedFiles(golden, (place,)), MeasureRequest(names))).report
+        found = report.per_query[system if isinstance(system, str) else next(iter(report.per_query))]
+        values = [list(found[measure].values()) for measure in report.measures[: len(names)]]
+        assert all(None not in column for column in values), "a question for which tools say 0 and raggs nothing"
+        return [fmean(value for value in column if value is not None) for column in values]
+
+
+@pytest.fixture(scope="session")
+def consumed(tmp_path_factory: pytest.TempPathFactory) -> Consumed:
+    """What tests of other tools read; made once."""
+    project = make_project(tmp_path_factory.mktemp("consumed"), queries=6, corpus=60, rank={"top": 5, "max_calls": 4})
+    return Consumed(run_config(load_config(project.config)).store.folder)

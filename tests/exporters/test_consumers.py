@@ -1,18 +1,16 @@
-"""Other tools read what is exported, and get the numbers of `raggs eval`, where definitions agree."""
+"""What is exported gives the numbers of the run, in `raggs eval` and in the readers of others."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections import Counter
 from pathlib import Path
 
 import ir_measures
 import pytest
-from ir_measures import AP, RR, P, R, nDCG
 from support.project import make_project
 
-from raggs import load_config, open_golden
+from raggs import load_config
 from raggs import run as run_config
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.export import export_run
@@ -21,13 +19,12 @@ from raggs.exporters import REGISTRY
 from raggs.manifests.opened import open_run
 from raggs.progress import Notice
 
-OURS = {"nDCG@10": nDCG @ 10, "P@5": P(rel=3) @ 5, "R@10": R(rel=3) @ 10, "RR": RR(rel=3), "AP": AP(rel=3)}
+OURS = ("nDCG@10", "P@5", "R@10", "RR", "AP")
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory) -> Path:
-    project = make_project(tmp_path_factory.mktemp("consumers"), queries=6, corpus=60, rank={"top": 5, "max_calls": 4})
-    return run_config(load_config(project.config)).store.folder
+def run(consumed) -> Path:
+    return consumed.run
 
 
 def export(run: Path, out: Path, format_: str, **options) -> Path:
@@ -35,81 +32,12 @@ def export(run: Path, out: Path, format_: str, **options) -> Path:
     return out
 
 
-def values(golden: Path, run: Path, names=tuple(OURS)) -> dict[str, dict[str, dict[str, float]]]:
+def values(golden: Path, run: Path, names=OURS) -> dict[str, dict[str, dict[str, float]]]:
     report = evaluate(EvalRequest(JudgedFiles(golden, (str(run),)), MeasureRequest(names))).report
     assert len(report.measures) >= len(names)
     return {
         system: {name: found[measure] for name, measure in zip(names, report.measures, strict=False)}
         for system, found in report.per_query.items()
-    }
-
-
-def test_ir_measures_gets_the_numbers_of_eval(run, tmp_path):
-    out = export(run, tmp_path / "out", "trec")
-    qrels = list(ir_measures.read_trec_qrels(str(out / "qrels.txt")))
-    for system, found in values(run, run).items():
-        theirs = list(ir_measures.read_trec_run(str(out / "runs" / f"{system}.trec")))
-        for name, measure in OURS.items():
-            got = {each.query_id: each.value for each in ir_measures.iter_calc([measure], qrels, theirs)}
-            ours = {qid: value for qid, value in found[name].items() if value is not None}
-            assert {qid: got[qid] for qid in ours} == pytest.approx(ours, abs=1e-9), (system, name)
-
-
-def test_pytrec_eval_gets_the_numbers_of_eval(run, tmp_path):
-    pytrec_eval = pytest.importorskip("pytrec_eval", reason="comes with ir-measures on most platforms only")
-    out = export(run, tmp_path / "out", "trec")
-    with (out / "qrels.txt").open() as file:
-        qrels = pytrec_eval.parse_qrel(file)
-    graded = pytrec_eval.RelevanceEvaluator(qrels, {"ndcg_cut.10"})
-    binary = pytrec_eval.RelevanceEvaluator(qrels, {"map", "P.5", "recip_rank"}, relevance_level=3)
-    theirs = {"nDCG@10": "ndcg_cut_10", "P@5": "P_5", "RR": "recip_rank", "AP": "map"}
-    for system, found in values(run, run).items():
-        with (out / "runs" / f"{system}.trec").open() as file:
-            lists = pytrec_eval.parse_run(file)
-        got = {qid: {**one, **binary.evaluate(lists)[qid]} for qid, one in graded.evaluate(lists).items()}
-        for name, their in theirs.items():
-            ours = {qid: value for qid, value in found[name].items() if value is not None}
-            assert {qid: got[qid][their] for qid in ours} == pytest.approx(ours, abs=1e-9), (system, name)
-
-
-@pytest.mark.filterwarnings("ignore")  # of its compiler
-def test_ranx_gets_the_numbers_of_eval(run, tmp_path):
-    ranx = pytest.importorskip("ranx", reason="ranx is not installed; its compiler and tables are 480 MB")
-    out = export(run, tmp_path / "out", "trec")
-    qrels = ranx.Qrels.from_file(str(out / "qrels.txt"), kind="trec")
-    files = {"run": out / "run.trec", **{path.stem: path for path in (out / "runs").glob("*.trec")}}
-    names = {"nDCG@10": "ndcg@10", "P@5": "precision@5-l3", "RR": "mrr-l3", "AP": "map-l3"}
-    for system, path in files.items():
-        lists = ranx.Run.from_file(str(path), kind="trec")
-        assert {qid: len(found) for qid, found in lists.to_dict().items()} == Counter(
-            line.split()[0] for line in path.read_text().splitlines()
-        )
-        settled = ranx.Run({qid: as_trec_eval_sorts(found) for qid, found in lists.to_dict().items()})
-        ours = values(out, path)[system]
-        for name, their in names.items():
-            got = ranx.evaluate(qrels, settled, their, make_comparable=True)
-            known = [value for value in ours[name].values() if value is not None]
-            assert got == pytest.approx(sum(known) / len(known), abs=1e-9), (system, name)
-
-
-def as_trec_eval_sorts(found: dict[str, float]) -> dict[str, float]:
-    """Scores without ties: ranx has no rule for them."""
-    order = sorted(found, key=lambda doc: (found[doc], doc))
-    return {doc: float(place) for place, doc in enumerate(order, start=1)}
-
-
-@pytest.mark.filterwarnings("ignore")  # of its files left open
-def test_beir_loads_the_folder(run, tmp_path):
-    reason = "beir is not installed; with its models it is some GB"
-    loader = pytest.importorskip("beir.datasets.data_loader", reason=reason).GenericDataLoader
-    corpus, queries, qrels = loader(data_folder=str(export(run, tmp_path / "out", "beir"))).load(split="test")
-    golden = open_golden(run)
-    store = {row["_id"]: row for row in map(json.loads, (run.parent.parent / "corpus.jsonl").read_text().splitlines())}
-    assert corpus == {doc_id: {"title": row["title"], "text": row["text"]} for doc_id, row in store.items()}
-    assert queries == {query.qid: query.text for query in golden.queries()}
-    assert qrels == {
-        query.qid: {each.doc_id: each.grade - 1 for each in query.grades if each.grade is not None}
-        for query in golden.by_query("grades")
     }
 
 

@@ -55,8 +55,9 @@ def test_provenance_stands_beside_the_data(name, golden, tmp_path):
     assert meta["provenance"] == golden().provenance.model_dump() and meta["provenance"]["judge"] == {"model": "été"}
     assert meta["name"] == "my test" and meta["grades"]["minimum"] == (1 if name == "jsonl" else 0)
     for file, facts in meta["files"].items():
-        lines = (tmp_path / file).read_text().split("\n")[:-1]
-        assert facts["rows"] == len(lines) - file.endswith(".tsv")
+        text = (tmp_path / file).read_text()
+        nested = file.endswith(".json") and sum(map(len, json.loads(text).values()))
+        assert facts["rows"] == (nested if file.endswith(".json") else text.count("\n") - file.endswith(".tsv"))
 
 
 def test_a_broken_stream_leaves_the_old_files(name, golden, tmp_path):

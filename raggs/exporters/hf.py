@@ -1,0 +1,107 @@
+"""A data set of Hugging Face's `datasets`, in the configurations by which MTEB knows a retrieval task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+import yaml
+
+from raggs.artifacts import Passage, Query
+from raggs.atomic import disk
+from raggs.exporters.base import Exporter
+from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.passages import write_passages
+from raggs.golden.base import GoldenSet
+from raggs.golden.packed import PACKED, packed
+from raggs.golden.parts import Part
+from raggs.golden.scales import GradeScale
+from raggs.hashing import hash_file
+from raggs.text import one_line
+
+CARD = "README.md"
+TEXTS = {"_id": "string", "title": "string", "text": "string", PACKED: "string"}
+QUERIES = {"_id": "string", "text": "string", PACKED: "string"}
+SCORES = {"query-id": "string", "corpus-id": "string", "score": "int32"}
+
+
+class HfExporter(Exporter):
+    """Hugging Face data set with MTEB's configurations: corpus, queries, default.
+
+    `README.md` names the files and their types to `datasets.load_dataset`. Each row has the same columns; what came
+    with a question or a passage is JSON in the column `raggs`.
+    """
+
+    FORMAT: ClassVar[str] = "hf"
+    LABELS: ClassVar[str] = "qrels/{split}.jsonl"
+    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "questions", "facts", "texts", "places", "metadata"})
+    WHOLE_CORPUS: ClassVar[bool] = True
+
+    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
+        """See `Exporter.write`.
+
+        Raises:
+            ProviderError: the folder cannot be written.
+        """
+        corpus, queries, whole = folder / "corpus.jsonl", folder / "queries.jsonl", self.options.corpus
+        rows = {
+            corpus.name: write_passages(golden, corpus, whole, _passage),
+            queries.name: write_objects(queries, map(_query, golden.queries())),
+            self.labels: write_objects(folder / self.labels, _labels(golden, self.options.scale)),
+        }
+        files = {name: {"rows": count} for name, count in rows.items()}
+        with disk(folder, "export to another folder", "cannot be read again"):
+            content = {name: hash_file(folder / name) for name in files}
+        write_lines(folder / CARD, self._card(golden, content))
+        held = "pool" if whole is None else "all"
+        sidecar = self.write_sidecar(golden, folder, files, corpus=held)
+        return [*(folder / name for name in files), folder / CARD, sidecar]
+
+    def _card(self, golden: GoldenSet, content: Mapping[str, str]) -> Iterator[str]:
+        """The lines of the page on the hub, whose head is what `datasets` goes by.
+
+        It keeps what it has read of a folder until the head changes; so the head holds a hash of each file.
+        """
+        configs = [
+            _config("corpus", "corpus", "corpus.jsonl"),
+            _config("queries", "queries", "queries.jsonl"),
+            {**_config("default", self.options.split, self.labels), "default": True},
+        ]
+        types = zip(("corpus", "queries", "default"), (TEXTS, QUERIES, SCORES), content.items(), strict=True)
+        info = [
+            {"config_name": name, "description": f"{file} sha256:{sha256}", "features": _features(columns)}
+            for name, columns, (file, sha256) in types
+        ]
+        head = {"configs": configs, "dataset_info": info, "tags": ["mteb"], "task_categories": ["text-retrieval"]}
+        yield "---"
+        yield yaml.safe_dump(head, sort_keys=False, allow_unicode=True).rstrip("\n")
+        yield "---"
+        yield f"# {one_line(golden.name)}"
+        yield ""
+        yield f"A golden set for retrieval, made with raggs. Scores: {self.options.scale.described()['meaning']}."
+        yield f"Whence it is, and what these files cannot hold, stands in `{self.SIDECAR}`."
+
+
+def _config(name: str, split: str, path: str) -> dict[str, object]:
+    return {"config_name": name, "data_files": [{"split": split, "path": path}]}
+
+
+def _features(columns: dict[str, str]) -> list[dict[str, str]]:
+    return [{"name": name, "dtype": dtype} for name, dtype in columns.items()]
+
+
+def _passage(passage: Passage) -> dict[str, object]:
+    return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED: packed(passage)}
+
+
+def _query(query: Query) -> dict[str, object]:
+    return {"_id": query.qid, "text": query.text, PACKED: packed(query)}
+
+
+def _labels(golden: GoldenSet, scale: GradeScale) -> Iterator[dict[str, object]]:
+    for query in golden.by_query("grades"):
+        for graded in query.grades:
+            if graded.grade is not None:
+                score = scale.written(graded.grade)
+                yield {"query-id": query.qid, "corpus-id": graded.doc_id, "score": score}
