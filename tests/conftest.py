@@ -1,14 +1,33 @@
-"""What tests of several packages share."""
+"""What tests of several packages share.
+
+`HYPOTHESIS_PROFILE=thorough` looks for counterexamples ten times as long; each run looks at other examples anyway.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
-settings.register_profile("untimed", deadline=None)  # speed is measured in benchmarks, never in a test
-settings.load_profile("untimed")
+# Speed is measured in benchmarks, never in a test.
+settings.register_profile("quick", deadline=None, max_examples=30)
+settings.register_profile("thorough", deadline=None, max_examples=300)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than processors: some tests wait for servers, time-outs and processes that end."""
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl
+def pytest_configure(config: pytest.Config) -> None:
+    """Neighbours go to the same worker, which makes what a module's tests share once."""
+    if config.getoption("dist", None) == "load":
+        config.option.dist = "worksteal"
 
 
 @pytest.fixture(scope="session")

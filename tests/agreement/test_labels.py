@@ -68,7 +68,6 @@ def test_kappa_by_hand():
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 @given(pair=judged)
-@settings(deadline=None)
 def test_kappa_is_its_definition(pair, weights):
     value = cohen_kappa(*pair, weights=weights, draws=1, seed=1).value
     assert value == pytest.approx(kappa_by_definition(*pair, weights), nan_ok=True)
@@ -77,7 +76,6 @@ def test_kappa_is_its_definition(pair, weights):
 
 
 @given(judged, st.permutations([1, 2, 3, 4, 5]))
-@settings(deadline=None)
 def test_plain_kappa_does_not_know_what_labels_mean(pair, names):
     renamed = np.array(names)[pair - 1]
     value = cohen_kappa(*pair, draws=1, seed=1).value
@@ -114,7 +112,6 @@ def test_alpha_by_hand():
 
 @pytest.mark.parametrize("level", LEVELS)
 @given(matrix=ratings)
-@settings(deadline=None)
 def test_alpha_is_its_definition(matrix, level):
     found = krippendorff_alpha(matrix, level=level, draws=1, seed=1)
     assert found.value == pytest.approx(alpha_by_definition(matrix, level), nan_ok=True)
@@ -198,7 +195,6 @@ maybe = st.one_of(st.none(), st.integers(1, 5))
 
 @pytest.mark.parametrize("weights", WEIGHTS)
 @given(pairs=st.lists(st.tuples(maybe, maybe), min_size=1, max_size=40))
-@settings(deadline=None)
 def test_pairs_that_were_counted_are_the_same_table(pairs, weights):
     found = count_pairs(Counter(pairs))
     sides = np.array(pairs, dtype=float).T

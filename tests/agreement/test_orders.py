@@ -139,7 +139,6 @@ def test_rbo_by_hand():
     assert rbo("abc", "acb", p=0.5).extrapolated == pytest.approx(expected)
 
 
-@settings(deadline=None)
 @given(pairs, probabilities)
 def test_rbo_extrapolates_the_agreement_seen(pair, p):
     short, long = sorted(pair, key=len)
@@ -156,7 +155,6 @@ def test_rbo_extrapolates_the_agreement_seen(pair, p):
     assert rbo(*pair, p=p).extrapolated == pytest.approx(rbo_by_definition(agreement, p), abs=1e-9)
 
 
-@settings(deadline=None)
 @given(pairs, st.sampled_from([0.2, 0.5, 0.9]))
 def test_the_bounds_of_rbo_are_those_of_the_worst_and_the_best_continuation(pair, p):
     short, long = sorted(pair, key=len)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.chunkers import sizes
@@ -40,7 +40,6 @@ class Config(MeasuredConfig):
 
 
 @pytest.mark.parametrize("unit", ["cl100k", "o200k"])
-@settings(max_examples=200, deadline=None)
 @given(texts=st.lists(TEXTS, max_size=4), enough=st.integers(1, 30))
 def test_lengths_below_what_is_enough_are_exact_and_others_suffice(unit: str, texts: list[str], enough: int) -> None:
     ruler = Ruler(Config.model_validate({"type": "measured", "unit": unit}))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.pdf import make_pdf
@@ -367,7 +367,6 @@ def _sources(levels: list[tuple[int, bool]]) -> dict[str, str]:
     return {name: "\n\n".join(["w", *parts]) for name, parts in found.items()}
 
 
-@settings(deadline=None)
 @given(
     NUMBERED, st.sampled_from([{"type": "markdown", "size": 20}, {"type": "token", "size": 30}, {"type": "sentence"}])
 )

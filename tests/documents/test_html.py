@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.documents.base import Reading
@@ -163,7 +163,6 @@ PARTS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=300)
 @given(st.lists(PARTS, max_size=30).map("".join))
 def test_blocks_come_in_order_and_hold_every_word(source: str) -> None:
     found = read(source.replace("\0", "").encode("utf-8", "replace"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.documents.base import Block
@@ -122,7 +122,6 @@ LINES = [
 ]
 
 
-@settings(deadline=None)
 @given(st.one_of(st.lists(st.sampled_from(LINES), max_size=25).map("\n".join), st.text(max_size=60)))
 def test_blocks_come_in_order_and_hold_every_word(text: str) -> None:
     holds_every_word(text, rst_blocks(text))

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, NotFoundError
@@ -37,7 +37,6 @@ def test_a_limit_is_met_at_the_limit_itself_in_the_measure_s_direction():
     ]
 
 
-@settings(deadline=None)
 @given(st.integers(0, 12), st.integers(0, 12), st.floats(0, 1))
 def test_nothing_is_a_regression_without_a_loss(before, after, drop):
     now, then = REPORTS[after], REPORTS[before]

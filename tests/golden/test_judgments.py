@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.golden.judgments import Judgments
@@ -20,7 +20,6 @@ def digest(labels, scale=None):
     return Judgments("x", Qrels.of(labels, scale or Scale.of(0, 5))).digest
 
 
-@settings(max_examples=60, deadline=None)
 @given(LABELS, LABELS)
 def test_a_digest_stands_for_the_judgments_whatever_their_order(one, other):
     turned = {qid: dict(reversed(list(docs.items()))) for qid, docs in reversed(list(one.items()))}

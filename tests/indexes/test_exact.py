@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError
@@ -37,7 +37,6 @@ def found(neighbours, row):
     return [(p, s) for p, s in zip(positions.tolist(), scores.tolist(), strict=True) if p >= 0]
 
 
-@settings(max_examples=60)
 @given(
     rows=st.integers(1, 60),
     asked=st.integers(1, 7),

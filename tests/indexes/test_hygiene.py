@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.artifacts import Passage
@@ -129,7 +129,6 @@ def test_a_corpus_that_hygiene_changes_has_another(tmp_path: Path, store: Passag
 
 
 @given(st.text(min_size=1, max_size=40))
-@settings(max_examples=200)
 def test_content_is_never_empty_where_the_text_is_not(text: str) -> None:
     passage = Passage.model_construct(doc_id="p", text=text, title="")
     assert passage.raw == text

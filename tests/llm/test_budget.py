@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import BudgetError
@@ -78,7 +78,6 @@ def test_without_caps_everything_fits():
     asyncio.run(main())
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     cap=st.floats(0, 10),
     calls=st.lists(st.tuples(st.floats(0.001, 2), st.floats(0, 1), st.integers(0, 3)), max_size=25),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.metrics.bounds import bounds, filled
@@ -22,7 +22,6 @@ def hits_of(judged, lists):
     return find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(lists))
 
 
-@settings(max_examples=60, deadline=None)
 @given(GRADES.filter(bool), LISTS.filter(bool), st.sampled_from(MEASURES))
 def test_bounds_are_the_scores_with_every_hole_within_the_cutoff_judged(judged, lists, name):
     named = parse_measure(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.judged import labels, lists
 
@@ -47,7 +47,6 @@ def test_zeros_of_both_signs_tie():
     assert rows(found) == [("q", "a", 2, 0, 2)]
 
 
-@settings(max_examples=120, deadline=None)
 @given(labels(-1, 4), lists(), st.sampled_from(["trec", "file"]), st.data())
 def test_interleaved_and_unsorted_rows_give_the_same_table(judged, found, ties, data):
     """Only the order within a tie group may matter, and only where the file's order is asked for."""
@@ -65,7 +64,6 @@ def test_interleaved_and_unsorted_rows_give_the_same_table(judged, found, ties, 
         assert (getattr(first, name) == getattr(second, name)).all(), name
 
 
-@settings(max_examples=120, deadline=None)
 @given(labels(-1, 4), lists(), st.sampled_from(["trec", "file"]))
 def test_ranks_are_those_of_a_plain_sort(judged, found, ties):
     hits = find_hits(Qrels.of(judged, Scale.of(0, 4)), Run.of(found), ties)
@@ -99,7 +97,6 @@ def test_nothing_retrieved_and_nothing_judged():
         assert len(found.length) == len(judged)
 
 
-@settings(max_examples=60, deadline=None)
 @given(labels(1, 5, least=1), lists(least=1), st.data())
 def test_the_values_of_some_queries_need_no_rows_of_others(judged, found, data):
     hits = find_hits(Qrels.of(judged, Scale.of(1, 5)), Run.of(found))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.judged import labels, lists
 from support.plain_measures import PLAIN, plain_value, ra_nwg, written
@@ -33,7 +33,6 @@ def test_every_measure_has_a_plain_twin():
     assert set(REGISTRY) == set(PLAIN) | SPECIAL
 
 
-@settings(max_examples=120, deadline=None)
 @given(labels(1, 5), lists(least=1), st.integers(1, 16), st.integers(1, 16))
 def test_equals_its_definition_and_stays_within_its_range(judged, found, k, depth):
     if not any(grades and qid in found for qid, grades in judged.items()):
@@ -51,7 +50,6 @@ def test_equals_its_definition_and_stays_within_its_range(judged, found, k, dept
             assert math.isnan(got) or low <= got <= high + 1e-12
 
 
-@settings(max_examples=80, deadline=None)
 @given(labels(1, 5, least=1), lists(least=1), st.integers(1, 12), st.integers(1, 12))
 def test_no_score_lies_above_the_ceiling_of_its_pool(judged, found, k, depth):
     if not set(judged) & set(found):
@@ -178,7 +176,6 @@ def test_condensed_lists_close_the_gaps():
     assert value(pool, found, "precision4@2", condensed=True) == 0.5
 
 
-@settings(max_examples=60, deadline=None)
 @given(labels(1, 5, least=1), lists(least=1))
 def test_condensed_equals_a_run_without_unjudged_passages(judged, found):
     if not set(judged) & set(found):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ir_measures
 import pytest
 import pytrec_eval
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from ir_measures import AP, RR, Bpref, Judged, P, R, Success, nDCG
 from support.judged import labels, lists
 
@@ -52,7 +52,6 @@ def check(ours, theirs, about):
             assert value == pytest.approx(theirs(qid, name), abs=1e-9), (measure, qid)
 
 
-@settings(max_examples=150, deadline=None)
 @given(labels(-1, 4), lists(least=1))
 @example({"1": {"a": 1}, "2": {"a": -1}}, {"1": {}, "2": {"a": 1.0}})
 @example({"1": {"a": 0, "é": 3}}, {"1": {"𝄞": 1.0, "\uffee": 1.0, "é": 1.0, "a": 1.0}})
@@ -66,7 +65,6 @@ def test_equals_trec_eval(judged, found):
     check(ours, lambda qid, name: expected.get(qid, {}).get(name, 0.0), TREC_EVAL)
 
 
-@settings(max_examples=60, deadline=None)
 @given(labels(0, 4), lists(least=1))
 def test_equals_ir_measures(judged, found):
     found = {qid: scores for qid, scores in found.items() if scores}
@@ -82,7 +80,6 @@ def against_ir_measures(judged, found, measures):
     check(ours, lambda qid, measure: values.get((qid, measure), 0.0), {str(m): m for m in measures})
 
 
-@settings(max_examples=60, deadline=None)
 @given(labels(0, 4), lists(least=1))
 def test_exponential_gains_are_trec_evals_on_raised_grades(judged, found):
     if not comparable(judged, found):

@@ -76,7 +76,6 @@ def test_groups_of_seven(groups, missed, k, depth):
     check(groups, missed, k, depth)
 
 
-@settings(max_examples=80, deadline=None)
 @given(SCORED, st.lists(st.integers(1, 5), max_size=3), st.integers(1, 7), st.integers(1, 7))
 def test_any_list(scored, missed, k, depth):
     check(groups_of(scored), missed, k, depth)
@@ -117,7 +116,6 @@ def test_the_mean_bias_over_all_names_of_the_passages_is_zero(name):
     assert ours.mean[measure] == pytest.approx(0.0, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SCORED.filter(bool), st.integers(1, 6))
 def test_the_value_and_the_expectation_lie_between_the_extremes(scored, k):
     judged, found = world(groups_of(scored), [5])

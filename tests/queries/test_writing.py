@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.artifacts import Nugget, Query, Reference, Span
@@ -153,6 +153,5 @@ def questions(draw: st.DrawFn) -> list[Query]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(questions())
-@settings(max_examples=100, deadline=None)
 def test_whatever_is_written_is_read_again(kind: str, tmp_path_factory: Any, queries: list[Query]) -> None:
     assert written(tmp_path_factory.mktemp("questions"), *queries, kind=kind)[1] == queries

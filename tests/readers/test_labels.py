@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import DataError, RaggsError
@@ -35,7 +35,6 @@ def slowly(path, scale=None):
         return outcome(path, scale)
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.dictionaries(st.tuples(IDS, IDS), st.integers(-2, 5), min_size=1),
     st.sampled_from(["{} 0 {} {}\n", "{}\tQ0\t{}\t{}\r\n", "  {} 0  {} {} \n"]),

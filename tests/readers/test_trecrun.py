@@ -26,9 +26,7 @@ GAPS = st.sampled_from([" ", "\t", "  ", " \t "])
 ENDS = st.sampled_from(["\n", "\r\n", " \n", "\t\r\n"])
 EXTRAS = st.sampled_from(["", "", "", "\n", "  \n", "# a comment\n"])
 
-files_are_shared = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+files_are_shared = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @st.composite

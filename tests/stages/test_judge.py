@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support.judging import query
 
@@ -98,7 +98,6 @@ POOLS = st.lists(st.tuples(st.sampled_from([1, 1, 2, 3, 5, None]), st.integers(0
 
 
 @given(st.lists(POOLS, min_size=1, max_size=3), st.integers(1, 6))
-@settings(max_examples=60, deadline=None)
 def test_a_walk_asks_exactly_what_one_by_one_would_whatever_the_timing(
     drawn: list[list[tuple[int | None, int]]], stop_after: int
 ) -> None:

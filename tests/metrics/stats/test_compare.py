@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
@@ -153,7 +153,6 @@ def paired_scores(draw):
     return tuple(draw(arrays(np.float64, size, elements=cells)) for _ in range(2))
 
 
-@settings(deadline=None, max_examples=60)
 @given(paired_scores())
 def test_the_mirror_of_every_comparison(pair):
     found = compare(*pair, seed=1, draws=100)
@@ -165,7 +164,6 @@ def test_the_mirror_of_every_comparison(pair):
     assert mirror.difference.low == pytest.approx(-found.difference.high, abs=1e-12, nan_ok=True)
 
 
-@settings(deadline=None, max_examples=60)
 @given(paired_scores())
 def test_a_verdict_never_contradicts_its_witnesses(pair):
     found = compare(*pair, seed=1, draws=100)

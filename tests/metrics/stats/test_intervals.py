@@ -3,7 +3,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats as scipy_stats
@@ -78,21 +78,18 @@ def test_work_in_chunks_covers_all_draws():
     assert bounds[1] == pytest.approx(bounds[0], abs=0.1 * sample.std() / math.sqrt(30))
 
 
-@settings(deadline=None)
 @given(scores, st.sampled_from(["bca", "percentile"]))
 def test_the_interval_lies_among_the_values(sample, method):
     found = bootstrap_mean(sample, method=method, draws=200, seed=1)
     assert sample.min() - 1e-12 <= found.low <= found.high <= sample.max() + 1e-12
 
 
-@settings(deadline=None)
 @given(scores, st.sampled_from(["bca", "percentile"]))
 def test_the_other_sign_mirrors_the_interval(sample, method):
     found, mirrored = (bootstrap_mean(sign * sample, method=method, draws=200, seed=1) for sign in (1, -1))
     assert (-mirrored.high, -mirrored.low) == pytest.approx((found.low, found.high), abs=1e-12)
 
 
-@settings(deadline=None)
 @given(scores, st.floats(0.1, 100), st.floats(-10, 10))
 def test_the_interval_moves_and_stretches_with_the_values(sample, scale, shift):
     if np.ptp(sample) < 1e-3:
