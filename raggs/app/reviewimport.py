@@ -6,8 +6,9 @@ file said once is not added twice.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,9 +25,11 @@ from raggs.reviews.models import GradeReview, OrderReview, Review, Withdrawal, p
 from raggs.reviews.reading import Row, read_rows
 from raggs.reviews.store import ReviewStore
 from raggs.reviews.writing import CANNOT_TELL
-from raggs.text import clean_unicode, did_you_mean
+from raggs.text import clean_unicode, did_you_mean, plural
 
 Identity = tuple[object, ...]
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # by which Argilla writes who somebody is
+SHOWN = 3
 GRADES = f"write a grade from {MIN_GRADE} to {MAX_GRADE}, {CANNOT_TELL} for cannot tell, or nothing"
 TRUE, FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
@@ -50,6 +53,56 @@ class Taken:
     folder: Path
 
 
+@dataclass(frozen=True)
+class Names:
+    """Who reviewers are.
+
+    Attributes:
+        usual: whose words rows are that name nobody, or somebody by a UUID alone; None: nobody's.
+        known: names by what a file calls somebody.
+    """
+
+    usual: str | None = None
+    known: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def told(cls, said: Sequence[str]) -> Names:
+        """From ``NAME``, at most once, and ``AS=NAME``.
+
+        Raises:
+            UsageError: a name is none, or two are given for the same rows.
+        """
+        pairs = [each.rpartition("=") for each in said]
+        usual = [name for _, sign, name in pairs if not sign]
+        known = {called.strip(): reviewer(name) for called, sign, name in pairs if sign}
+        if len(usual) > 1 or len(known) + len(usual) < len(pairs):
+            raise UsageError("two names for the same rows", remedy="give --who NAME once, and --who AS=NAME for others")
+        return cls(reviewer(usual[0]) if usual else None, known)
+
+    def of(self, row: Row) -> str:
+        """Whose word a row is; empty where that is not known."""
+        called = word_of(row.cells.get("who"))
+        if self.usual and (not called or UUID.fullmatch(called)):
+            return self.known.get(called, self.usual)
+        return self.known.get(called, called)
+
+    def check(self, rows: Sequence[Row]) -> None:
+        """Refuse reviewers whom a file calls by UUIDs alone and nobody has named.
+
+        Raises:
+            DataError: there are such, and they are not one with a usual name.
+        """
+        called = {word_of(row.cells.get("who")): row for row in reversed(rows) if word_of(row.cells.get("grade"))}
+        strange = [name for name in sorted(called) if UUID.fullmatch(name) and name not in self.known]
+        if not strange or (len(strange) == 1 and self.usual):
+            return
+        shown = " ".join(f"--who {name}=NAME" for name in strange[:SHOWN]) + (" ..." if strange[SHOWN:] else "")
+        known = "known by a UUID alone" if len(strange) == 1 else "known by UUIDs alone"
+        raise called[strange[0]].wrong(
+            f"{plural(len(strange), 'reviewer')} {known}", f"say who they are: {shown} (client.users of Argilla tells)"
+        )
+
+
 @dataclass
 class _Reading:
     """One import, on its way.
@@ -61,7 +114,7 @@ class _Reading:
     """
 
     items: Items
-    who: str | None
+    names: Names
     now: datetime
     held: Reviewed
     said: set[Identity]
@@ -120,7 +173,7 @@ class _Reading:
         return self.held.grades.get((query, passage), {})
 
     def _who(self, row: Row) -> str:
-        found = word_of(row.cells.get("who")) or self.who
+        found = self.names.of(row)
         if not found:
             raise row.wrong("does not say who gave the grade", "name the reviewer of such rows: --who NAME")
         try:
@@ -162,14 +215,14 @@ class _Reading:
 
 
 def import_reviews(
-    run: OpenedRun, files: Sequence[Path], *, folder: Path | None = None, who: str | None = None
+    run: OpenedRun, files: Sequence[Path], *, folder: Path | None = None, who: Sequence[str] = ()
 ) -> Taken:
     """Add what files say of a run's passages to its reviews: all of it, or nothing.
 
     Args:
         files: tables (.csv), JSON lines (.jsonl), or lists (.json) of Argilla's records or Label Studio's tasks.
         folder: of the reviews; `reviews` beside the folder of runs if left out.
-        who: whose words rows without a name are.
+        who: ``NAME``: whose words rows without a name are; ``AS=NAME``: who it is that a file calls AS.
 
     Raises:
         UsageError: a file's ending says no form, or `who` is no name.
@@ -179,9 +232,10 @@ def import_reviews(
     """
     store = ReviewStore(reviews_of(run.folder, folder))
     lines, items = store.read(), Items(run)
-    name = None if who is None else reviewer(who)
-    reading = _Reading(items, name, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {})
-    new = [review for path in files for row in read_rows(path) if (review := reading.take(row)) is not None]
+    names, rows = Names.told(who), [row for path in files for row in read_rows(path)]
+    names.check(rows)
+    reading = _Reading(items, names, datetime.now(UTC), fold(lines), set(map(_identity, lines)), {})
+    new = [review for row in rows if (review := reading.take(row)) is not None]
     if new:
         store.append(*new)
     stale = sum(isinstance(review, GradeReview) and review.key not in items.ids for review in new)

@@ -18,7 +18,10 @@ def import_(
     run: RunFolder,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help=".csv, .jsonl or .json.")],
     who: Annotated[
-        str | None, typer.Option("--who", metavar="NAME", help="Whose words rows without a name are.")
+        list[str] | None,
+        typer.Option(
+            "--who", metavar="[AS=]NAME", help="Whose words rows without a name are, or those of AS. Repeatable."
+        ),
     ] = None,
     reviews: ReviewsFolder = None,
     as_json: Json = False,
@@ -35,14 +38,14 @@ def import_(
     \b
     Examples:
       raggs review import runs/demo grades.csv --who ada
-      raggs review import runs/demo label-studio.json argilla.json
+      raggs review import runs/demo label-studio.json --who 7=ada --who 9=bo
     """
     from raggs.app.reviewimport import import_reviews
     from raggs.manifests.opened import open_run
     from raggs.manifests.store import dump_json
     from raggs.text import plural
 
-    taken = import_reviews(open_run(run), files, folder=reviews, who=who)
+    taken = import_reviews(open_run(run), files, folder=reviews, who=who or ())
     if as_json:
         say_json(dump_json({**asdict(taken), "folder": str(taken.folder)}))
         return

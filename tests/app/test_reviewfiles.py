@@ -127,7 +127,7 @@ def test_tasks_come_back_with_grades(
     given = export_reviews(run, out, form, folder=said, todo=True)
     total = len({key_of(query, passage) for query, pool in pools(run.folder).values() for passage in pool})
     assert (given.items, given.words) == (total - 2, 0)
-    assert import_reviews(run, [out], folder=said, who="ada").added == 0, "tasks say nothing"
+    assert import_reviews(run, [out], folder=said, who=["ada"]).added == 0, "tasks say nothing"
     if form == "csv":
         with out.open(newline="", encoding="utf-8") as file:
             tasks: list[dict[str, Any]] = list(csv.DictReader(file))
@@ -154,6 +154,31 @@ def test_tasks_come_back_with_grades(
         assert (last.seconds, last.note, last.at.isoformat()) == (4.288, "be", "2021-03-09T22:16:08.728353+00:00")
 
 
+def test_reviewers_whom_argilla_knows_by_uuids_alone_are_named(run: OpenedRun, said: Path, tmp_path: Path) -> None:
+    out, ada, bo = (
+        tmp_path / "todo.json",
+        "11111111-2222-3333-4444-555555555555",
+        "99999999-2222-3333-4444-555555555555",
+    )
+    export_reviews(run, out, "argilla", folder=said, todo=True)
+    tasks = json.loads(out.read_text())
+    for task, users in zip(tasks, ([ada], [ada, bo]), strict=False):
+        task["responses"] = {"grade": [{"value": 4, "user_id": user} for user in users]}
+    out.write_text(json.dumps(tasks))
+    with pytest.raises(DataError, match="2 reviewers known by UUIDs alone") as caught:
+        import_reviews(run, [out], folder=tmp_path / "new", who=["ada"])
+    assert f"--who {ada}=NAME --who {bo}=NAME" in str(caught.value.remedy)
+    assert not (tmp_path / "new").exists()
+    assert import_reviews(run, [out], folder=tmp_path / "new", who=[f"{ada}=ada", f"{bo}=bo"]).added == 3
+    assert [line.who for line in ReviewStore(tmp_path / "new").read()] == ["ada", "ada", "bo"]
+    tasks[1]["responses"]["grade"].pop()
+    out.write_text(json.dumps(tasks))
+    assert import_reviews(run, [out], folder=tmp_path / "new", who=["ada"]).known == 2, "of one alone the name is plain"
+    for wrong in (["ada", "bo"], [f"{ada}=ada", f"{ada}=bo"], [f"{ada}="]):
+        with pytest.raises(UsageError):
+            import_reviews(run, [out], folder=tmp_path / "new", who=wrong)
+
+
 def test_all_lines_keep_what_holds_no_longer(run: OpenedRun, said: Path, tmp_path: Path) -> None:
     query, pool = next(iter(pools(run.folder).values()))
     first = ReviewStore(said).read()[0]
@@ -173,9 +198,9 @@ def test_ids_alone_mean_the_text_of_now_and_digests_find_other_ids(run: OpenedRu
     question, content = key_of(query, pool[0])
     file = tmp_path / "grades.csv"
     file.write_text(f"qid,doc_id,grade\n{query.qid},{pool[0].doc_id},5\n{query.qid},{pool[1].doc_id},\n")
-    taken = import_reviews(run, [file], folder=tmp_path / "a", who="ada")
+    taken = import_reviews(run, [file], folder=tmp_path / "a", who=["ada"])
     assert (taken.added, taken.open) == (1, 1)
-    assert import_reviews(run, [file], folder=tmp_path / "a", who="ada").known == 1
+    assert import_reviews(run, [file], folder=tmp_path / "a", who=["ada"]).known == 1
     file.write_text(
         f"query,passage,qid,doc_id,who,grade\n{question},{content},x,y,bo,2\n"
         f"{question},{DIGEST},{query.qid},{pool[1].doc_id},bo,2\n"
