@@ -12,6 +12,7 @@
     ├── ProviderError           6  a provider, a disk or a network failed
     │   └── BusyError           6  another run holds this directory
     └── PartialError            7  the work stopped in good order before its end
+        ├── GateError           7  a result does not hold what was asked of it
         └── BudgetError         7  the money or the calls ran out
 
 An error is one sentence for a person: what is wrong, where (file and line), and what to do about it. Only
@@ -21,6 +22,7 @@ passes `raggs.secrets.mask`, whoever wrote it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from raggs.secrets import mask
@@ -90,6 +92,14 @@ class BusyError(ProviderError):
 
 class PartialError(RaggsError):
     exit_code = 7
+
+
+class GateError(PartialError):
+    """`failed`: a sentence for each gate that is not met; `file`: the golden set that all are about."""
+
+    def __init__(self, failed: Sequence[str], file: str) -> None:
+        super().__init__("; ".join(failed))
+        self.failed, self.file = tuple(map(mask, failed)), mask(file)
 
 
 class BudgetError(PartialError):

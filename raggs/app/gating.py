@@ -1,4 +1,6 @@
-"""What a CI job asks of an evaluation: limits and an earlier result, and what tells its golden set from this one's."""
+"""What a CI job asks of an evaluation: limits and an earlier result, what tells its golden set from this one's, and how
+that is told: in a sentence, in Markdown, as JUnit XML.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raggs.errors import RaggsError
-from raggs.evaluation.gates import Gates, read_report
+from raggs.atomic import disk, write_atomic
+from raggs.errors import DataError, RaggsError
+from raggs.evaluation.gates import Gates, Outcome, read_report, settle
+from raggs.evaluation.junit import junit_xml
+from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
+from raggs.evaluation.writers import markdown
 
 if TYPE_CHECKING:
     from raggs.diffs.models import DiffReport
@@ -70,3 +76,56 @@ def sets_apart(report: Report, gates: Gates, runs: tuple[str, ...]) -> DiffRepor
     except RaggsError as error:
         return f"{gone}: {error.message}"
     return found if found.old.digest == there.digest else f"{gone}: {there.source} holds others now"
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What the gates say of a report.
+
+    Attributes:
+        report: what was held against them.
+        outcomes: one a gate, measure and system.
+        refused: why it could not be held against the earlier result; it is among the outcomes too.
+    """
+
+    report: Report
+    outcomes: tuple[Outcome, ...]
+    refused: DataError | None = None
+
+    def settle(self) -> None:
+        """Fail where a gate did.
+
+        Raises:
+            GateError: one is not met.
+            DataError: one could not look.
+        """
+        if self.refused is not None:
+            raise self.refused
+        settle(self.outcomes, self.report)
+
+
+def judged(report: Report, gates: Gates) -> Verdicts:
+    """Hold a report against the gates; nothing is raised yet, so that all of it can be written first."""
+    try:
+        return Verdicts(report, gates.outcomes(report))
+    except DataError as error:
+        return Verdicts(report, (Outcome(f"not worse than {gates.where}", str(error), True),), error)
+
+
+def summary(verdicts: Verdicts) -> str:
+    """The report in Markdown, the gates before it."""
+    failed = sum(each.failed for each in verdicts.outcomes)
+    lines = [f"- {'❌' if each.failed else '✅'} {each.said}" for each in verdicts.outcomes]
+    head = ["## Gates", "", f"{failed} of {len(lines)} not met" if failed else "all met", "", *lines, ""]
+    return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report))])
+
+
+def write_junit(verdicts: Verdicts, file: Path) -> None:
+    """JUnit XML: a case for each gate, and for each measure of each system.
+
+    Raises:
+        ProviderError: the file cannot be written.
+    """
+    with disk(file, "choose another --junit"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, junit_xml(verdicts.report, verdicts.outcomes))

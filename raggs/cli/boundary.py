@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from raggs.cli.github import annotate
 from raggs.cli.plain import say
 from raggs.cli.stopping import Stop, stopping
 from raggs.cli.values import take_plainly
@@ -56,6 +57,7 @@ class BoundaryGroup(TyperGroup):
                 return super().invoke(ctx)
             except RaggsError as error:
                 _say(error, f"raggs: {error}")
+                annotate(error)
                 raise typer.Exit(error.exit_code) from error
             except KeyboardInterrupt as error:
                 raise _interrupted(stop) from error

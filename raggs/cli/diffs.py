@@ -10,7 +10,7 @@ from rich.text import Text
 
 from raggs.cli.boundary import Debug
 from raggs.cli.evalflags import Confidence, Measures, Seed
-from raggs.cli.options import Json
+from raggs.cli.options import Json, Summary
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def diff(
     fail_on_flip: FailOnFlip = False,
     confidence: Confidence = 0.95,
     seed: Seed = 1,
+    summary: Summary = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -60,10 +61,12 @@ def diff(
     """
     from raggs.app.diff import DiffRequest
     from raggs.app.diff import diff as compared
-    from raggs.app.difflayout import diff_json, write_diff
+    from raggs.app.difflayout import diff_json, lay_out_diff, write_diff
     from raggs.cli.evaltexts import finite
+    from raggs.cli.github import append_summary
     from raggs.cli.screen import open_console
     from raggs.errors import PartialError
+    from raggs.evaluation.writers import markdown
     from raggs.metrics.names import split_names
     from raggs.text import plural
 
@@ -75,8 +78,11 @@ def diff(
         say_json(diff_json(found))
     else:
         show(found, files, open_console())
+    if summary:
+        append_summary(markdown(lay_out_diff(found)))
     if fail_on_flip and found.decisions and (flips := found.decisions.flips):
-        raise PartialError(f"{plural(len(flips), 'verdict')} of {len(found.decisions.verdicts)} flip")
+        told = f"{plural(len(flips), 'verdict')} of {len(found.decisions.verdicts)} flip"
+        raise PartialError(told, where=new)
 
 
 def show(found: DiffReport, files: list[Path], screen: Console) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_limit, parse_scale, parse_ties, split
-from raggs.cli.options import Json
+from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_scale, parse_ties, split
+from raggs.cli.options import Json, Summary
 from raggs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         SampleFiles,
         ScaleRequest,
     )
-    from raggs.app.gating import GateRequest
 
 GoldenPath = Annotated[
     Path | None,
@@ -62,6 +61,9 @@ Cutoffs = Annotated[
 Baseline = Annotated[str | None, typer.Option("--baseline", "-b", metavar="NAME", help="Test all others against it.")]
 OutFolder = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write eval.json, eval.csv and eval.md there.")
+]
+JunitFile = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML: a case for each gate and each score.")
 ]
 PerQuery = Annotated[bool, typer.Option("--per-query", "-q", help="Print a line for each system and query.")]
 TieRule = Annotated[
@@ -104,23 +106,6 @@ Reviews = Annotated[
     typer.Option(
         "--reviews", metavar="DIR", help="Correct scores by people's grades of passages that were drawn at random."
     ),
-]
-FailUnder = Annotated[
-    list[str] | None,
-    typer.Option("--fail-under", metavar="NAME=VALUE", help="Exit with 7 when a mean is below. Repeatable."),
-]
-FailOn = Annotated[
-    Path | None, typer.Option("--fail-on-regression", metavar="EVAL.JSON", help="Exit with 7 when it got worse.")
-]
-MaxDrop = Annotated[
-    float, typer.Option("--max-drop", metavar="X", min=0.0, help="What a mean may lose before that is a regression.")
-]
-LockFile = Annotated[
-    Path | None, typer.Option("--lock", metavar="FILE", help="Exit with 5 where this golden.lock means another set.")
-]
-AcrossSets = Annotated[
-    bool,
-    typer.Option("--across-sets", help="Hold it against the earlier result on other judgments too; show what differs."),
 ]
 Confidence = Annotated[
     float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
@@ -250,34 +235,11 @@ class StatisticsFlags:
 
 
 @dataclass(frozen=True)
-class GateFlags:
-    """Conditions that the result must hold."""
-
-    fail_under: FailUnder = None
-    fail_on_regression: FailOn = None
-    max_drop: MaxDrop = 0.01
-    across_sets: AcrossSets = False
-    lock: LockFile = None
-
-    def request(self) -> GateRequest:
-        """Limits, read.
-
-        Raises:
-            UsageError: a limit or the drop is no number.
-        """
-        from raggs.app.gating import GateRequest
-
-        limits = dict(map(parse_limit, self.fail_under or ()))
-        if self.across_sets and self.fail_on_regression is None:
-            raise UsageError("--across-sets is about an earlier result", remedy="add --fail-on-regression EVAL.JSON")
-        drop = finite("--max-drop", self.max_drop)
-        return GateRequest(limits, self.fail_on_regression, drop, self.across_sets, self.lock)
-
-
-@dataclass(frozen=True)
 class OutputFlags:
     """Where the result goes."""
 
     out: OutFolder = None
     per_query: PerQuery = False
+    summary: Summary = False
+    junit: JunitFile = None
     as_json: Json = False

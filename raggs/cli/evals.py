@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING
 from raggs.cli.boundary import Debug
 from raggs.cli.evalflags import (
     AnalysisFlags,
-    GateFlags,
     MeasureFlags,
     OutputFlags,
     ScaleFlags,
     StatisticsFlags,
     SubjectFlags,
 )
+from raggs.cli.gateflags import GateFlags
 from raggs.cli.groups import grouped
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.evaluate import EvalResult
+    from raggs.app.gating import Verdicts
 
 
 @grouped
@@ -43,6 +44,7 @@ def eval_(
       raggs eval -g qrels.txt -r bm25.trec -r new=dense.trec.gz -b bm25
       raggs eval -g runs/demo -r bm25.trec -m ndcg@10,E[recall@20] --bounds
       raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55
+      raggs eval -g golden -r now.trec --lock golden.lock --junit eval.xml --summary
       raggs eval -g golden -r now.trec --fail-on-regression main/eval.json --across-sets
       raggs eval -g runs/at200 -r runs/at400 --project
       raggs eval -g runs/at200 -r bm25.trec --project --corpus at400.yaml
@@ -50,6 +52,7 @@ def eval_(
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate
+    from raggs.app.gating import judged
     from raggs.cli import evalviews
     from raggs.cli.screen import open_console
     from raggs.evaluation.writers import report_json, write_report
@@ -71,7 +74,19 @@ def eval_(
     else:
         evalviews.show(result.report, open_console(), per_query=output.per_query, files=files)
     _across(result, subject, as_json=output.as_json)
-    result.gates.judge(result.report)
+    _hand_on(judged(result.report, result.gates), output)
+
+
+def _hand_on(verdicts: Verdicts, output: OutputFlags) -> None:
+    """Tell a CI server what the gates say, then fail where one did."""
+    from raggs.app.gating import summary, write_junit
+    from raggs.cli.github import append_summary
+
+    if output.junit is not None:
+        write_junit(verdicts, output.junit)
+    if output.summary:
+        append_summary(summary(verdicts))
+    verdicts.settle()
 
 
 def _across(result: EvalResult, subject: SubjectFlags, *, as_json: bool) -> None:

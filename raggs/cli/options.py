@@ -28,6 +28,7 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40. Repeatable."),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
+Summary = Annotated[bool, typer.Option("--summary", help="Append the result as Markdown to $GITHUB_STEP_SUMMARY.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MaxUsd = Annotated[
     float | None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, Overrides, Quiet, Yes, meant
+from raggs.cli.options import Json, Overrides, Quiet, Summary, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def sweep(
         float | None,
         typer.Option("--max-usd", metavar="USD", min=0, help="What the whole sweep may spend; as budget.max_usd."),
     ] = None,
+    summary: Summary = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
@@ -99,6 +100,8 @@ def sweep(
         say_json(result.report.model_dump_json(indent=2))
     elif not quiet:
         _show(result)
+    if summary:
+        _summarise(result)
     if judge_holes and not quiet:
         say(str(asked), err=True)
     settings = [word for override in overrides or () for word in ("--set", override)]
@@ -121,6 +124,14 @@ def _say_lost(result: SweepResult, again: str) -> None:
     if lost:
         say(f"next: {again}", err=True)
         raise typer.Exit(IN_PART)
+
+
+def _summarise(result: SweepResult) -> None:
+    from raggs.cli.github import append_summary
+    from raggs.evaluation.writers import markdown
+    from raggs.sweeps.layout import lay_out
+
+    append_summary(markdown(lay_out(result.report)))
 
 
 def _show(result: SweepResult) -> None:

@@ -7,14 +7,14 @@ has failed: what an earlier result holds and this one does not is named, never p
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from pydantic import ValidationError
 
-from raggs.errors import DataError, NotFoundError, PartialError
+from raggs.errors import DataError, GateError, NotFoundError
 from raggs.evaluation.models import Number, Report, SystemPart
 from raggs.evaluation.projected import rule_words
 from raggs.inputs import read_whole
@@ -47,35 +47,77 @@ class Gates:
     drop: float
     across: bool = False
 
+    def outcomes(self, report: Report) -> tuple[Outcome, ...]:
+        """What each of them says of a result.
+
+        Raises:
+            DataError: it cannot be compared with the earlier one.
+        """
+        found = list(limits_kept(report, self.limits))
+        if self.before is not None:
+            found += against(report, self.before, drop=self.drop, where=self.where, across=self.across)
+        return tuple(found)
+
     def judge(self, report: Report) -> None:
         """Hold a result against all of them.
 
         Raises:
-            PartialError: one is not met; all that are not are named.
+            GateError: one is not met; all that are not are named.
             DataError: it cannot be compared with the earlier one.
         """
-        failed = under(report, self.limits)
-        if self.before is not None:
-            failed += regressions(report, self.before, drop=self.drop, where=self.where, across=self.across)
-        if failed:
-            raise PartialError("; ".join(failed))
+        settle(self.outcomes(report), report)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a gate says of one measure of one system.
+
+    Attributes:
+        gate: what was asked, in words.
+        said: a sentence.
+        failed: whether it is not met.
+        system, measure: empty where it is about several.
+    """
+
+    gate: str
+    said: str
+    failed: bool
+    system: str = ""
+    measure: str = ""
+
+
+def settle(outcomes: Iterable[Outcome], report: Report) -> None:
+    """Fail where a gate did.
+
+    Raises:
+        GateError: all that are not met are named.
+    """
+    if failed := [each.said for each in outcomes if each.failed]:
+        raise GateError(failed, report.golden.source)
 
 
 def under(report: Report, limits: Mapping[str, float]) -> list[str]:
     """A sentence for each system that misses a limit; for measures where lower is better, that exceeds it."""
-    sentences = []
+    return [each.said for each in limits_kept(report, limits) if each.failed]
+
+
+def limits_kept(report: Report, limits: Mapping[str, float]) -> Iterator[Outcome]:
+    """Each system held against each limit."""
     for measure, limit in limits.items():
         if measure not in report.measures:  # samples have cutoffs of their own
             measure = CUTOFF.sub("@k", measure)
-        higher = report.higher_is_better[measure]
         for system in report.systems:
-            mean = system.scores[measure].mean
-            if mean is None:
-                sentences.append(f"{measure} of {system.name} is not defined for any query, wanted is {limit:g}")
-            elif (mean < limit) if higher else (mean > limit):
-                side = "below" if higher else "above"
-                sentences.append(f"{measure} of {system.name} is {mean:.4f}, {side} {limit:g}")
-    return sentences
+            yield _limited(system, measure, limit, higher=report.higher_is_better[measure])
+
+
+def _limited(system: SystemPart, measure: str, limit: float, *, higher: bool) -> Outcome:
+    mean, gate = system.scores[measure].mean, f"{measure} {'at least' if higher else 'at most'} {limit:g}"
+    if mean is None:
+        said = f"{measure} of {system.name} is not defined for any query, wanted is {limit:g}"
+        return Outcome(gate, said, True, system.name, measure)
+    failed = (mean < limit) if higher else (mean > limit)
+    side = ("below" if higher else "above") if failed else f"wanted is {'at least' if higher else 'at most'}"
+    return Outcome(gate, f"{measure} of {system.name} is {mean:.4f}, {side} {limit:g}", failed, system.name, measure)
 
 
 def read_report(path: Path) -> Report:
@@ -99,7 +141,14 @@ def read_report(path: Path) -> Report:
 
 
 def regressions(report: Report, before: Report, *, drop: float, where: Path | None, across: bool = False) -> list[str]:
-    """A sentence for each measure of each system that got worse: by more than `drop` in the mean, or significantly.
+    """The sentences of `against` that say that something got worse."""
+    return [each.said for each in against(report, before, drop=drop, where=where, across=across) if each.failed]
+
+
+def against(
+    report: Report, before: Report, *, drop: float, where: Path | None, across: bool = False
+) -> Iterator[Outcome]:
+    """Whether each measure of each system got worse: by more than `drop` in the mean, or significantly.
 
     So has whatever the earlier result holds and this one lacks: a system, a measure, values of queries.
 
@@ -127,8 +176,14 @@ def regressions(report: Report, before: Report, *, drop: float, where: Path | No
         raise DataError(f"has no {what} in common with this result", where=where, remedy="name them alike")
     if not any(_common(*side, measure) for side in sides for measure in shared):
         raise DataError("has no query with a value in both results", where=where, remedy="evaluate it again")
-    found = [_worse(*side, measure, drop, apart) for side in sides for measure in shared]
-    return [*filter(None, found), *_not_compared(before, pairs, [name for name in gated if name not in shared])]
+    gate = f"not worse than {where or 'the earlier result'}"
+    for side in sides:
+        for measure in shared:
+            said = _worse(*side, measure, drop, apart)
+            fine = f"{measure} of {side[1]} is no worse"
+            yield Outcome(gate, said or fine, said is not None, side[1], measure)
+    for said in _not_compared(before, pairs, [name for name in gated if name not in shared]):
+        yield Outcome(gate, said, True)
 
 
 def _other_set(report: Report, before: Report, where: Path | None) -> DataError:

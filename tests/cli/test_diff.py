@@ -133,7 +133,7 @@ def test_what_flips_is_named_first_and_may_fail(tmp_path: Path, systems: list[st
     old, new = labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "poor")
     said = diff(old, new, *systems, "-m", "mrr,ndcg@5", "--out", tmp_path / "out", "--fail-on-flip")
     assert said.exit_code == 7
-    assert said.stderr == "raggs: 2 verdicts of 2 flip\n"
+    assert said.stderr == f"raggs: {new}: 2 verdicts of 2 flip\n"
     assert said.stdout.startswith("2 of 2 verdicts flip:\n  good against poor on mrr: reversed, good is now worse\n")
     written = json.loads((tmp_path / "out" / "diff.json").read_text())
     assert [each["reversed"] for each in written["decisions"]["verdicts"]] == [True, True]

@@ -1,0 +1,67 @@
+"""A report as JUnit XML, which CI servers show: a case for each gate, and for each measure of each system.
+
+What is no character of XML is written as an escape: names come from others' files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from raggs.evaluation.gates import Outcome
+from raggs.evaluation.models import Report, ScorePart, SystemPart
+from raggs.evaluation.words import score
+from raggs.text import plural, visible
+
+NO_CHARACTERS = re.compile("[\ufffe\uffff]")
+
+
+def junit_xml(report: Report, outcomes: Sequence[Outcome]) -> bytes:
+    """The XML: first the gates, then a suite for each system; a measure without a value was skipped."""
+    root = Element("testsuites", name="raggs eval")
+    if outcomes:
+        suite = _suite(root, "gates")
+        for each in outcomes:
+            _gate(suite, each)
+    for system in report.systems:
+        suite = _suite(root, system.name)
+        for measure in report.measures:
+            _score(suite, system, measure)
+    for element in (*root, root):
+        for kind, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
+            element.set(kind, str(sum(1 for _ in element.iter(tag))))
+    indent(root)
+    return bytes(tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
+
+
+def _suite(root: Element, name: str) -> Element:
+    return SubElement(root, "testsuite", name=_text(name), errors="0")
+
+
+def _gate(suite: Element, found: Outcome) -> None:
+    place = f"gates.{found.system}" if found.system else "gates"
+    name = found.gate if not found.measure or found.measure in found.gate else f"{found.measure} {found.gate}"
+    case = SubElement(suite, "testcase", classname=_text(place), name=_text(name))
+    if found.failed:
+        SubElement(case, "failure", message=_text(found.said), type="gate")
+    else:
+        SubElement(case, "system-out").text = _text(found.said)
+
+
+def _score(suite: Element, system: SystemPart, measure: str) -> None:
+    case = SubElement(suite, "testcase", classname=_text(f"scores.{system.name}"), name=_text(measure))
+    found = system.scores[measure]
+    if found.mean is None:
+        SubElement(case, "skipped", message="not defined for any query")
+    else:
+        SubElement(case, "system-out").text = _written(found)
+
+
+def _written(found: ScorePart) -> str:
+    interval = "" if found.low is None else f" [{score(found.low)}, {score(found.high)}]"
+    return f"{score(found.mean)}{interval} over {plural(found.valid, 'query')}"
+
+
+def _text(text: str) -> str:
+    return NO_CHARACTERS.sub(lambda match: ascii(match[0])[1:-1], visible(text))
