@@ -15,7 +15,8 @@ from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen
 from raggs.errors import UsageError
 from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size, disputes
 from raggs.reviewing.machine import Machine, Voice
-from raggs.reviewing.session import ItemView, Session, view_of
+from raggs.reviewing.session import Session
+from raggs.reviewing.views import ItemView, view_of
 from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import GradeReview, Key, Withdrawal
 from raggs.text import clean_unicode

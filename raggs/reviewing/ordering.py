@@ -14,7 +14,7 @@ from raggs.artifacts import Frozen, PruneRecord
 from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviewing.pool import Item, Pool
-from raggs.reviewing.session import ItemView, view_of
+from raggs.reviewing.views import ItemView, view_of
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import HEX, OrderReview, Withdrawal
 from raggs.reviews.store import ReviewStore

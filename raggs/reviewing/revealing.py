@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen
 from raggs.errors import UsageError
 from raggs.reviewing.machine import Machine, Voice
-from raggs.reviewing.session import ItemView, Session, view_of
+from raggs.reviewing.session import Session
+from raggs.reviewing.views import ItemView, view_of
 from raggs.reviews.models import GradeReview
 from raggs.text import clean_unicode
 

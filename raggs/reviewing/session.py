@@ -7,7 +7,6 @@ is told what a machine or another reviewer said. One lock lets one request throu
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,19 +16,17 @@ from threading import RLock
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
 from raggs.errors import NotFoundError, UsageError
-from raggs.languages import FUNCTION_WORDS, fold_accents
 from raggs.reviewing.choosing import By, Queue
 from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Marks, sign_of
 from raggs.reviewing.pool import Pool
+from raggs.reviewing.views import ItemView, view_of
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import HEX, GradeReview, Withdrawal
 from raggs.reviews.shown import Shown, ShownStore
 from raggs.reviews.store import ReviewStore
 from raggs.text import clean_passage, clean_unicode
 
-WORD = re.compile(r"[^\W_]+")
-COMMON = frozenset(word for words in FUNCTION_WORDS.values() for word in words.split())
 AHEAD = 3  # items that a window holds, so that a slow line does not stop anybody
 
 
@@ -50,18 +47,6 @@ class SessionSettings:
     repeats: float = 0.05
     prompt: str = ""
     by: By = "question"
-
-
-class ItemView(Frozen):
-    """An item as a reviewer sees it: nothing of any machine's."""
-
-    item: str
-    question: str
-    title: str
-    text: str
-    source: str
-    around: bool
-    terms: tuple[str, ...]
 
 
 class Progress(Frozen):
@@ -273,27 +258,6 @@ class Session:
     def _withdrawal(self, who: str, number: int, line: str) -> Withdrawal:
         item = self.pool.items[number]
         return Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=line)
-
-
-def view_of(pool: Pool, number: int) -> ItemView:
-    """An item as the page shows it."""
-    item, passage = pool.items[number], pool.passage(number)
-    question = pool.questions[item.question]
-    return ItemView(
-        item="".join(item.key),
-        question=clean_unicode(question),
-        title=clean_passage(passage.title),
-        text=clean_passage(passage.text),
-        source=passage.span.source if passage.span else "",
-        around=any(pool.around(passage)),
-        terms=terms_of(question),
-    )
-
-
-def terms_of(question: str) -> tuple[str, ...]:
-    """The words of a question that say what it is about, in lower case and without accents."""
-    words = WORD.findall(fold_accents(clean_unicode(question).lower()))
-    return tuple(dict.fromkeys(word for word in words if word not in COMMON and (len(word) > 2 or word.isdigit())))
 
 
 def _text(passage: Passage | None) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from support.hostile import ORDERS, hostile
-from support.reviewpage import serving, write_run
+from support.reviewpage import served, serving, write_run
 
 from raggs.reviews.models import GradeReview, Withdrawal
 from raggs.reviews.store import ReviewStore
@@ -279,21 +279,109 @@ def test_people_who_differ_are_settled(browser: Any, tmp_path: Path, width: int)
         assert cy.complaints == []
 
 
+def rows(page: Any) -> str:
+    """What is placed, as it is read: `3 =1 2`."""
+    found = page.locator(".placed .row").all()
+    return " ".join(
+        ("=" if row.locator(".sign").inner_text() == "=" else "") + row.locator(".number").inner_text() for row in found
+    )
+
+
+def middle(page: Any, selector: str, part: float = 0.5) -> tuple[float, float]:
+    box = page.locator(selector).bounding_box()
+    return box["x"] + 80, box["y"] + box["height"] * part
+
+
+def drag(page: Any, number: int, to: tuple[float, float], *, release: bool = True) -> None:
+    x, y = middle(page, f"#row-{number}")
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x, y + 9)
+    page.mouse.move(*to, steps=3)
+    if release:
+        page.mouse.up()
+
+
+def swipe(page: Any, number: int, to: tuple[float, float]) -> None:
+    """As `drag`, by a finger."""
+    session = page.context.new_cdp_session(page)
+    x, y = middle(page, f"#row-{number}")
+    for kind, points in (
+        ("touchStart", [(x, y)]),
+        ("touchMove", [(x, y + 9)]),
+        ("touchMove", [to]),
+        ("touchEnd", []),
+    ):
+        told = {"type": kind, "touchPoints": [{"x": at[0], "y": at[1]} for at in points]}
+        session.send("Input.dispatchTouchEvent", told)
+
+
 @pytest.mark.parametrize("width", [390, 1400])
 def test_five_in_order_by_keys_and_by_touch(browser: Any, tmp_path: Path, width: int) -> None:
     run = write_run(tmp_path / "runs" / "demo", 1, 10)
-    with serving(run) as (address, _):
-        ada = Reviewer(browser, address, "ada", viewport={"width": width, "height": 844})
-        ada.page.get_by_role("button", name="Order").click()
-        sync_api.expect(ada.page.locator(".card")).to_have_count(5)
+    with served(run) as address:
+        ada = Reviewer(browser, address, "ada", viewport={"width": width, "height": 844}, has_touch=width == 390)
+        page = ada.page
+        page.get_by_role("button", name="Order").click()
+        sync_api.expect(page.locator(".card")).to_have_count(5)
         ada.press("3", "1", "=", "2", "4", "u", "4")
-        ada.page.locator("#place-5").click()
+        page.locator("#place-5").click()
+        assert rows(page) == "3 1 =2 4 5"
         ada.look(f"order-{width}")
-        ada.page.get_by_role("button", name="Send").click()
-        sync_api.expect(ada.page.locator("#view")).to_contain_text("1 done, 1 left")
+        page.get_by_role("button", name="Send").click()
+        sync_api.expect(page.locator("#view")).to_contain_text("1 done, 1 left")
         (line,) = lines(tmp_path / "reviews")
         assert line.places == (1, 1, 0, 2, 3)
         assert line.seconds > 0
         ada.press("u")
-        sync_api.expect(ada.page.locator("#view")).to_contain_text("0 done, 2 left")
+        sync_api.expect(page.locator("#view")).to_contain_text("0 done, 2 left")
         assert ada.complaints == []
+
+
+def test_five_in_order_by_dragging_and_by_arrows(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, 5)
+    with served(run) as address:
+        for width, move in ((1400, drag), (390, swipe)):
+            bo = Reviewer(
+                browser, address, f"bo{width}", viewport={"width": width, "height": 844}, has_touch=width == 390
+            )
+            page = bo.page
+            page.get_by_role("button", name="Order").click()
+            page.wait_for_selector(".row")
+            for number, to, found in (
+                (3, (".rows.placed", 0.5), "3"),
+                (1, ("#row-3", 0.5), "3 =1"),
+                (5, ("#row-3", 0.03), "5 3 =1"),
+                (2, ("#row-1", 0.97), "5 3 =1 2"),
+                (3, ("#row-2", 0.97), "5 1 2 3"),
+                (5, (".rows.open", 0.9), "1 2 3"),
+            ):
+                move(page, number, middle(page, *to))
+                sync_api.expect(page.locator(".placed .row")).to_have_count(len(found.split()))
+                page.wait_for_timeout(50)
+                assert rows(page) == found
+            if width == 1400:
+                drag(page, 1, middle(page, "#row-3"), release=False)
+                bo.look("dragging")
+                bo.press("Escape")
+                page.mouse.up()
+                page.wait_for_timeout(50)
+                assert rows(page) == "1 2 3", "Escape leaves it where it was"
+            page.locator("#row-4").focus()
+            for key, found in (
+                ("ArrowUp", "1 2 3 4"),
+                ("ArrowUp", "1 2 3 =4"),
+                ("ArrowUp", "1 2 4 3"),
+                ("u", "1 2 3 =4"),
+            ):
+                bo.press(key)
+                assert rows(page) == found
+            page.locator("#row-1").focus()
+            for key, found in (("ArrowDown", "2 =1 3 =4"), ("ArrowDown", "2 1 3 =4"), ("5", "2 1 3 =4 5")):
+                bo.press(key)
+                assert rows(page) == found
+            page.get_by_role("button", name="Send").focus()
+            bo.press("Enter")
+            sync_api.expect(page.locator("#view")).to_contain_text("Nothing left to put in order")
+            assert lines(tmp_path / "reviews")[-1].places == (1, 0, 2, 2, 3)
+            assert bo.complaints == []

@@ -10,7 +10,8 @@ from support.reviewpage import make_pool
 
 from raggs.errors import NotFoundError, ProviderError, UsageError
 from raggs.reviewing.leases import MINUTES, Holder
-from raggs.reviewing.session import AHEAD, Session, SessionSettings, terms_of
+from raggs.reviewing.session import AHEAD, Session, SessionSettings
+from raggs.reviewing.views import terms_of
 from raggs.reviews.folding import fold
 from raggs.reviews.models import GradeReview
 from raggs.reviews.plans import PlanItem

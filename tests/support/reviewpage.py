@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.client import HTTPConnection
@@ -13,6 +15,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import uvicorn
+
+from raggs.app.serve import ServeRequest, prepare
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
 from raggs.jsonl import read_records, write_records
 from raggs.manifests.models import RunManifest, now
@@ -22,6 +27,7 @@ from raggs.reviewing.pool import Pool, open_pool
 from support.project import environment
 
 ROOT = Path(__file__).resolve().parents[2]
+TOKEN = "a-token-of-a-test-0123"
 
 
 def write_run(folder: Path, questions: int = 3, passages: int = 4, texts: Sequence[str] = ()) -> Path:
@@ -115,3 +121,19 @@ def serving(run: Path, *options: object) -> Iterator[tuple[str, subprocess.Popen
         finally:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def served(run: Path, port: int = 0, **asked: Any) -> Iterator[str]:
+    """The address of the page, served by a thread of this process: what needs no kill starts at once."""
+    app, _ = prepare(ServeRequest([run], **asked), TOKEN)
+    settings = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        server = uvicorn.Server(settings)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}/?token={TOKEN}"
+        finally:
+            server.should_exit = server.force_exit = True
+            thread.join(10)

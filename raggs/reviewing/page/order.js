@@ -1,15 +1,20 @@
-// Five passages in order, equals allowed.
+// Five passages in order, equals allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
 import { el } from "./el.js";
+
+const START = 6; // pixels that a pointer moves before it drags
 
 export async function order(at) {
   const said = at.words();
   let found = await at.post("/api/order/next", at.me());
   let placed = []; // groups of equals, best first, of places on the page
+  let past = []; // what was placed before each step
+  let how = !window.matchMedia("(max-width: 56rem)").matches; // whether it is told how
   let equal = false, busy = false, since = performance.now();
   const sent = []; // lines of one's own orders here
 
   const count = () => placed.flat().length;
-  const group = (place) => placed.findIndex((each) => each.includes(place));
+  const group = (place, groups = placed) => groups.findIndex((each) => each.includes(place));
+  const without = (place) => placed.map((each) => each.filter((other) => other !== place)).filter((each) => each.length);
 
   function shown(focus) {
     if (!found.views.length) {
@@ -17,38 +22,150 @@ export async function order(at) {
       return;
     }
     at.box.replaceChildren(
-      el("p", { className: "soft", textContent: `${said.ordered(found.done, found.left)}. ${said.orderHow}` }),
+      el("p", { className: "soft", textContent: `${said.ordered(found.done, found.left)}.` }),
+      el("details", { className: "soft", open: how, ontoggle: (event) => { how = event.target.open; } }, el("summary", { textContent: said.how }), el("p", { textContent: said.orderHow })),
       el("h1", { textContent: found.views[0].question, dir: "auto" }),
-      ...found.views.map(card), buttons());
+      el("div", { className: "beside ordering" }, el("div", {}, ...found.views.map(card)), tray()));
     if (focus) document.getElementById(focus)?.focus();
   }
 
+  const rank = (place) => {
+    const mine = group(place), others = mine < 0 ? [] : placed[mine].filter((each) => each !== place);
+    if (mine < 0) return "";
+    return `${said.rank(mine + 1)}${others.length ? `, ${said.equalTo(others.map((each) => each + 1).join(", "))}` : ""}`;
+  };
+  const label = (place) => [said.place(place + 1), rank(place)].filter(Boolean).join(": ");
+
   function card(view, place) {
-    const at = group(place), tied = at >= 0 && placed[at].length > 1;
-    const state = at < 0 ? "" : `: ${said.rank(at + 1)}${tied ? " =" : ""}`;
-    const button = el("button", { type: "button", id: `place-${place + 1}`, textContent: `${said.place(place + 1)}${state}`, onclick: () => put(place) });
-    button.setAttribute("aria-pressed", String(at >= 0));
-    return el("article", { className: "card" }, button, el("h2", { textContent: view.title, dir: "auto" }), el("div", { className: "text", textContent: view.text, dir: "auto" }));
+    const button = el("button", { type: "button", id: `place-${place + 1}`, textContent: label(place), onclick: () => put(place, `place-${place + 1}`) });
+    button.setAttribute("aria-pressed", String(group(place) >= 0));
+    return el("article", { className: "card" }, button, el("h2", { textContent: view.title || said.untitled, dir: "auto" }), el("div", { className: "text", textContent: view.text, dir: "auto" }));
   }
 
-  function buttons() {
-    const make = (text, act, disabled) => el("button", { type: "button", textContent: text, onclick: act, disabled });
-    const tie = make(`${said.equal} (=)`, tying, !count() || !found.views.length);
-    tie.setAttribute("aria-pressed", String(equal));
-    return el("p", { className: "tools" }, tie, make(`${said.takeBack} (u)`, back, !count() && !sent.length),
-      make(`${said.send} (Enter)`, send, !found.views.length || count() < found.views.length));
+  // --- the list: what is placed, then what is not ---------------------------------------------------------------------
+
+  function tray() {
+    const left = found.views.map((_, place) => place).filter((place) => group(place) < 0);
+    const rows = placed.flatMap((members, number) => members.map((place, nth) => row(place, nth ? "=" : String(number + 1), nth > 0)));
+    const box = el("section", { className: "tray act" },
+      el("h2", { textContent: said.yourOrder, id: "your-order" }),
+      el("div", { className: "rows placed" }, ...(rows.length ? rows : [el("p", { className: "soft", textContent: said.dropHere })])),
+      el("div", { className: "rows open" }, ...left.map((place) => row(place, "", false))),
+      buttons());
+    box.setAttribute("aria-labelledby", "your-order");
+    return box;
   }
 
-  function put(place) {
-    if (place >= found.views.length || group(place) >= 0) return;
-    if (equal && placed.length) placed[placed.length - 1].push(place); else placed.push([place]);
+  function row(place, sign, tied) {
+    const view = found.views[place];
+    const made = el("button", { type: "button", className: `row${tied ? " tied" : ""}`, id: `row-${place + 1}` },
+      el("strong", { className: "sign", textContent: sign, ariaHidden: "true" }), el("span", { className: "number", textContent: String(place + 1) }),
+      el("span", { className: "name", textContent: view.title || view.text, dir: "auto" }), el("span", { className: "unseen", textContent: rank(place) }));
+    made.setAttribute("aria-keyshortcuts", "ArrowUp ArrowDown");
+    made.addEventListener("click", () => put(place, made.id));
+    made.addEventListener("keydown", (event) => {
+      const step = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      nudge(place, step);
+    });
+    made.addEventListener("pointerdown", (event) => drag(event, made, place));
+    return made;
+  }
+
+  function drag(event, made, place) {
+    if (event.button !== 0 || busy) return;
+    const from = event.clientY, others = [...at.box.querySelectorAll(".row")].filter((each) => each !== made);
+    let moving = false, aim = null;
+    const stop = (apply) => {
+      made.removeEventListener("pointermove", move);
+      for (const [name, end] of ends) made.removeEventListener(name, end);
+      document.removeEventListener("keydown", escape, true);
+      if (!moving) return;
+      made.addEventListener("click", (click) => click.stopImmediatePropagation(), { capture: true, once: true });
+      setTimeout(() => { if (apply && aim) change(aim, made.id); else shown(made.id); }); // after the click that ends a drag
+    };
+    const move = (now) => {
+      if (!moving && Math.abs(now.clientY - from) < START) return;
+      if (!moving) { moving = true; made.setPointerCapture(now.pointerId); made.classList.add("dragged"); }
+      made.style.transform = `translateY(${now.clientY - from}px)`;
+      aim = target(now.clientY, place, others);
+    };
+    const escape = (key) => {
+      if (key.key !== "Escape" || !moving) return;
+      key.preventDefault();
+      stop(false);
+    };
+    const ends = [["pointerup", () => stop(true)], ["pointercancel", () => stop(false)], ["lostpointercapture", (lost) => lost.target === made && stop(false)]];
+    made.addEventListener("pointermove", move);
+    for (const [name, end] of ends) made.addEventListener(name, end);
+    document.addEventListener("keydown", escape, true);
+  }
+
+  // The groups as they would be if the row were dropped at a height; the middle of a row makes equal. Shows it, too.
+  function target(y, place, others) {
+    const groups = without(place);
+    const rows = others.filter((each) => each.closest(".placed")).map((each) => ({ each, at: group(Number(each.id.slice(4)) - 1, groups), box: each.getBoundingClientRect() }));
+    for (const each of others) each.classList.remove("tie", "above", "below");
+    at.box.querySelector(".rows.open").classList.remove("tie");
+    const open = at.box.querySelector(".rows.open").getBoundingClientRect();
+    if (y > open.top + 8 && group(place) < 0) return null;
+    if (y > open.top + 8) { at.box.querySelector(".rows.open").classList.add("tie"); return groups; }
+    for (const [number, { each, at: mine, box }] of rows.entries()) {
+      const last = number + 1 === rows.length;
+      if (y > box.bottom && !last) continue;
+      const quarter = box.height / 4;
+      if (y < box.top + quarter && groups[mine][0] === Number(each.id.slice(4)) - 1) { each.classList.add("above"); return groups.toSpliced(mine, 0, [place]); }
+      if (y > box.bottom - quarter && groups[mine].at(-1) === Number(each.id.slice(4)) - 1) { each.classList.add("below"); return groups.toSpliced(mine + 1, 0, [place]); }
+      for (const row of rows) if (row.at === mine) row.each.classList.add("tie");
+      return groups.with(mine, [...groups[mine], place]);
+    }
+    return [[place]];
+  }
+
+  // --- steps ------------------------------------------------------------------------------------------------------------
+
+  function change(groups, focus) {
+    past.push({ placed, equal });
+    placed = groups;
     equal = false;
-    shown(`place-${place + 1}`);
+    const place = focus ? Number(focus.split("-")[1]) - 1 : -1;
+    if (place >= 0) at.tell(label(place));
+    shown(focus);
+  }
+
+  function put(place, focus = `row-${place + 1}`) {
+    if (place >= found.views.length || group(place) >= 0) return;
+    change(equal && placed.length ? placed.with(-1, [...placed.at(-1), place]) : [...placed, [place]], focus);
+  }
+
+  // Half a step up or down: equal to the neighbour first, then past it.
+  function nudge(place, step) {
+    const mine = group(place), rest = without(place), focus = `row-${place + 1}`;
+    if (mine < 0) { if (step < 0) put(place, focus); return; }
+    if (placed[mine].length > 1) return change(rest.toSpliced(mine + (step > 0 ? 1 : 0), 0, [place]), focus);
+    const next = mine + step;
+    if (next < 0) return;
+    if (next >= placed.length) return change(rest, focus);
+    const into = step < 0 ? next : mine; // of `rest`, in which one's own group is gone
+    change(rest.with(into, [...rest[into], place]), focus);
   }
 
   function tying() {
     equal = !equal && count() > 0;
     shown();
+  }
+
+  function buttons() {
+    const make = (text, act, disabled, key) => {
+      const button = el("button", { type: "button", textContent: text, onclick: act, disabled }, el("kbd", { textContent: key, ariaHidden: "true" }));
+      button.setAttribute("aria-keyshortcuts", key);
+      return button;
+    };
+    const tie = make(said.equal, tying, !count() || !found.views.length, "=");
+    tie.setAttribute("aria-pressed", String(equal));
+    return el("p", { className: "tools" }, tie, make(said.takeBack, back, !past.length && !sent.length, "u"),
+      make(said.send, send, !found.views.length || count() < found.views.length, "Enter"));
   }
 
   async function step(path, body, after) {
@@ -58,6 +175,7 @@ export async function order(at) {
       found = await at.post(path, { ...at.me(), ...body });
       after();
       placed = [];
+      past = [];
       equal = false;
       since = performance.now();
       at.trouble("");
@@ -70,10 +188,8 @@ export async function order(at) {
   }
 
   function back() {
-    if (count()) {
-      const last = placed[placed.length - 1];
-      last.pop();
-      if (!last.length) placed.pop();
+    if (past.length) {
+      ({ placed, equal } = past.pop());
       shown();
     } else if (sent.length) step("/api/order/undo", { line: sent[sent.length - 1] }, () => sent.pop());
   }
