@@ -44,8 +44,8 @@ def eval_(
       raggs eval -g qrels.txt -r bm25.trec -r new=dense.trec.gz -b bm25
       raggs eval -g runs/demo -r bm25.trec -m ndcg@10,E[recall@20] --bounds
       raggs eval -g qrels.tsv -r now.trec --fail-under ndcg@10=0.55
-      raggs eval -g golden -r now.trec --lock golden.lock --junit eval.xml --summary
-      raggs eval -g golden -r now.trec --fail-on-regression main/eval.json --across-sets
+      raggs eval -g golden -r a.trec --lock golden.lock --junit a.xml --summary
+      raggs eval -g golden -r a.trec --fail-on-regression main.json --across-sets
       raggs eval -g runs/at200 -r runs/at400 --project
       raggs eval -g runs/at200 -r bm25.trec --project --corpus at400.yaml
       raggs eval -g runs/demo -r runs/demo -m precision@10 --reviews reviews
