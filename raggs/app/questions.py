@@ -64,7 +64,7 @@ def open_questions(
     stored = settings.model_dump(mode="json", exclude={"questions"}) | settings.questions.model_dump(mode="json")
     refuse_stored(stored)
     services = QuestionWorld(settings, listen)
-    store = RunStore(folder or questions_folder(settings), durable=lambda: bool(services.models()))
+    store = RunStore(folder or questions_folder(settings), durable=lambda: bool(services.models()), pipeline=QUESTIONS)
     runner = Runner(
         store=store,
         pipeline=QUESTIONS,

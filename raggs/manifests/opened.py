@@ -66,7 +66,7 @@ class OpenedRun:
         path = self.file(artifact)
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
-            raise NotFoundError(f"stage {stage} has not run", where=path, remedy="raggs run --config CONFIG")
+            raise NotFoundError(f"stage {stage} has not run", where=path, remedy=self.pipeline.command)
         return read_records(path, model)
 
     def file(self, artifact: str) -> Path:

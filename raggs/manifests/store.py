@@ -30,6 +30,8 @@ from raggs.manifests.account import Account
 from raggs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
 from raggs.manifests.seal import sealed, unsound
 from raggs.secrets import mask
+from raggs.stages import GOLDEN
+from raggs.stages.pipeline import Pipeline
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -46,11 +48,13 @@ class RunStore:
     Args:
         folder: the directory.
         durable: whether what is written must survive a power cut; asked at each write. A kill takes nothing either way.
+        pipeline: what is run in it, for remedies.
     """
 
-    def __init__(self, folder: Path, durable: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, folder: Path, durable: Callable[[], bool] = lambda: True, pipeline: Pipeline = GOLDEN) -> None:
         self.folder = folder
         self._durable = durable
+        self._pipeline = pipeline
 
     # --- the manifest ---
 
@@ -70,7 +74,7 @@ class RunStore:
             data = regular_file(path).read_bytes()
         except OSError as error:
             raise NotFoundError(
-                "there is no run here", where=self.folder, remedy="raggs run --config CONFIG makes one"
+                "there is no run here", where=self.folder, remedy=f"{self._pipeline.command} makes one"
             ) from error
         raw = _content(data, path)
         if raw.get("schema_version") not in (None, SCHEMA):
@@ -235,7 +239,7 @@ class RunStore:
             try:
                 lock.acquire()
             except Timeout as error:
-                remedy = "wait for it, or pass --run-id"
+                remedy = f"wait for it, or {self._pipeline.beside}"
                 raise BusyError(
                     "another raggs run is using this directory", where=self.folder, remedy=remedy
                 ) from error

@@ -17,4 +17,6 @@ QUESTIONS = Pipeline(
     ("sample", "ask", "verify", "filter"),
     ARTIFACTS,
     stopped="the questions that are done can be used",
+    command="raggs questions --config CONFIG",
+    beside="give another name: --set name=NAME",
 )

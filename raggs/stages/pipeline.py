@@ -30,6 +30,8 @@ class Pipeline:
         artifacts: every artifact by name, with the record on its lines. One is called by its stage's name, or by that
             and more after a dot.
         stopped: what is told of a stage that asks somebody and was stopped.
+        command: what makes a run of it.
+        beside: how another run of it is made beside one.
     """
 
     name: str
@@ -37,6 +39,8 @@ class Pipeline:
     order: tuple[str, ...]
     artifacts: Mapping[str, type[Record]]
     stopped: str = "the queries that are done can be evaluated and exported"
+    command: str = "raggs run --config CONFIG"
+    beside: str = "pass --run-id NAME"
 
     def number(self, stage: str) -> str:
         """Which of its stages one is: ``[2/4] ask``."""

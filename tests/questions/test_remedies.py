@@ -1,0 +1,28 @@
+"""What `raggs questions` says where there is no run, or another one is at work: its own commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from filelock import FileLock
+from support.asking import make_config
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+def test_remedies_name_the_command_that_was_called(tmp_path: Path) -> None:
+    config = make_config(tmp_path)
+    said = CliRunner().invoke(app, ["questions", "--config", str(config), "--partial"])
+    assert said.exit_code == 4
+    assert "raggs questions --config CONFIG makes one" in said.stderr
+    folder = tmp_path / "runs" / "demo.questions"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / ".lock"):
+        said = CliRunner().invoke(app, ["questions", "--config", str(config)])
+    assert said.exit_code != 0
+    assert "--set name=NAME" in said.stderr
+    assert "--run-id" not in said.stderr
+    other = CliRunner().invoke(app, ["questions", "--config", str(config), "--set", "name=other"])
+    assert other.exit_code == 0, other.stderr
+    assert (tmp_path / "runs" / "other.questions").is_dir()
