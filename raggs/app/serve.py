@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 INSTALL = 'pip install "raggs[review]"'
 PORT = 8765
+NOT_BLIND = "with --look machines' grades can be seen at /look, so every word given here is noted as not blind"
 SHORTEST_TOKEN = 16  # characters
 TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
@@ -51,6 +52,7 @@ class ServeRequest:
         repeats: share that a reviewer grades twice.
         by: whether a question's passages come together, or those of all questions in one order.
         reveal: whether reviewers may see what the model said of a passage, once they have graded it.
+        look: whether what the runs decided can be looked at; words given then are not blind.
     """
 
     runs: Sequence[Path]
@@ -66,6 +68,7 @@ class ServeRequest:
     repeats: float = 0.05
     by: By = "question"
     reveal: bool = False
+    look: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     """
     from raggs.app.reviewimpact import weigher
     from raggs.reviewing.deciding import Deciding
+    from raggs.reviewing.looking import Looking
     from raggs.reviewing.machine import Machine
     from raggs.reviewing.revealing import Revealing
     from raggs.reviewing.server import About, make_app
@@ -140,9 +144,12 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
         pool = pool.sampled(request.sample, request.seed)
     folder = reviews_of(runs[0].folder, request.folder)
     rubric = rubric_of_runs(runs)
-    settings = SessionSettings(request.seed, request.overlap, request.repeats, rubric.name, request.by)
+    settings = SessionSettings(
+        request.seed, request.overlap, request.repeats, rubric.name, request.by, blind=not request.look
+    )
     store = ReviewStore(folder)
-    session, ordering = Session(pool, store, settings), Ordering(whole, store, kept_of(runs), request.seed)
+    session = Session(pool, store, settings)
+    ordering = Ordering(whole, store, kept_of(runs), request.seed, blind=settings.blind)
     machine = Machine(runs, pool)
     deciding = Deciding(session, machine, weigher(runs, request.folder))
     about = About(
@@ -151,14 +158,13 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
         title=", ".join(run.manifest.name for run in runs),
         who=None if request.who is None else reviewer(request.who),
         reveal=request.reveal,
+        look=request.look,
     )
+    looking = Looking(runs, store) if request.look else None
+    notes = (*([NOT_BLIND] if request.look else []), *rubric.notes)
     questions = len({item.question for item in pool.items})
-    return make_app(session, ordering, deciding, Revealing(session, machine, request.reveal), about, token), (
-        folder,
-        len(pool.items),
-        questions,
-        rubric.notes,
-    )
+    app = make_app(session, ordering, deciding, Revealing(session, machine, request.reveal), about, token, looking)
+    return app, (folder, len(pool.items), questions, notes)
 
 
 def offered(served: Served) -> str:

@@ -59,8 +59,8 @@ class Line:
 
     Attributes:
         qid, text, language: of the question.
-        pooled, graded, relevant: passages of its pool; those with a grade, and those with grade 4 or 5.
-        inversions: wrongly ordered pairs expected in the top; None where nothing is ranked.
+        pooled, graded, relevant: passages that the judge came to; those with a grade, and those with grade 4 or 5.
+        doubt: wrongly ordered pairs expected in the top; None where nothing is ranked.
     """
 
     qid: str
@@ -69,7 +69,7 @@ class Line:
     pooled: int
     graded: int
     relevant: int
-    inversions: float | None
+    doubt: float | None
 
 
 def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
@@ -104,11 +104,9 @@ def lines(request: ShowRequest) -> Iterator[Line]:
     Raises:
         NotFoundError, DataError: as `show`.
     """
-    for found in Questions(open_golden(request.golden), depth=0, texts=False):
-        grades = [passage.grade for passage in found.passages if passage.grade is not None]
-        inversions = None if found.course is None else found.course.inversions
-        relevant = sum(grade >= RELEVANT for grade in grades)
-        yield Line(found.qid, found.text, found.language, len(found.passages), len(grades), relevant, inversions)
+    for found in Questions(open_golden(request.golden)).briefs():
+        relevant = sum(grade >= RELEVANT for grade in found.grades)
+        yield Line(found.qid, found.text, found.language, found.pooled, len(found.grades), relevant, found.doubt)
 
 
 def said_by(passage: PassageView) -> str:

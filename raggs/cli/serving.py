@@ -47,6 +47,9 @@ def serve(
         bool, typer.Option("--reveal", help="Let people see the model's reason, after their own grade.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of every order and draw.")] = 0,
+    look: Annotated[
+        bool, typer.Option("--look", help="Show what the runs decided, at /look; grades are then not blind.")
+    ] = False,
     reviews: ReviewsFolder = None,
     debug: Debug = False,
 ) -> None:
@@ -71,5 +74,7 @@ def serve(
         for note in served.notes:
             say(f"note: {note}", err=True)
 
-    request = ServeRequest(runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats, by, reveal)
+    request = ServeRequest(
+        runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats, by, reveal, look
+    )
     run(request, tell)

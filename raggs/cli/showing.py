@@ -91,7 +91,7 @@ def _all(request: ShowRequest, as_json: bool) -> None:
     console = open_console()
     rows = _numbers(table("query", "lang", "pool", "graded", "4-5", "doubt"), 2, 3, 4, 5)
     for line in found:
-        doubt = "" if line.inversions is None else f"{line.inversions:.1f}"
+        doubt = "" if line.doubt is None else f"{line.doubt:.1f}"
         title = shorten(f"{line.qid} {line.text}", MOST_TITLE)
         rows.add_row(title, line.language, str(line.pooled), str(line.graded), str(line.relevant), doubt)
     console.print(rows)

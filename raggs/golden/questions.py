@@ -28,7 +28,7 @@ from raggs.artifacts import (
 from raggs.errors import NotFoundError
 from raggs.golden.base import FUSED, GoldenQuery, GoldenSet
 from raggs.golden.runs import RunGolden, graded
-from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
+from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word
 from raggs.manifests.byquery import ByQuery
 from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import key_of
@@ -85,8 +85,19 @@ class Questions:
     def __iter__(self) -> Iterator[QuestionView]:
         return map(self.view, self.ids)
 
-    def view(self, qid: str) -> QuestionView:
+    def briefs(self) -> Iterator[Brief]:
+        """A line about each, without passages, which costs a fraction of the views.
+
+        Raises:
+            DataError: a line cannot be right.
+        """
+        return map(self._source.brief, self.ids)
+
+    def view(self, qid: str, reviews: Reviewed | None = None) -> QuestionView:
         """One question.
+
+        Args:
+            reviews: what people say by now, where that is newer than what the questions were opened with.
 
         Raises:
             NotFoundError: there is none of that id; names the nearest.
@@ -96,7 +107,7 @@ class Questions:
             few = len(self.ids) <= LISTED
             remedy = did_you_mean(qid, self.ids, None if few else f"{len(self.ids):,} ids are known")
             raise NotFoundError(f"there is no question {qid!r}", where=self._name, remedy=remedy)
-        found = self._source.view(qid, self._reviews)
+        found = self._source.view(qid, reviews or self._reviews)
         if self._lists is not None:
             grades = found.grades
             lists = (each.of(qid, grades) for each in self._lists)
@@ -106,6 +117,8 @@ class Questions:
 
 class _Source(Protocol):
     """Where views come from."""
+
+    def brief(self, qid: str) -> Brief: ...
 
     @property
     def ids(self) -> tuple[str, ...]: ...
@@ -123,6 +136,12 @@ class _OfFiles:
         self._queries = {query.qid: query for query in golden.by_query("grades")}
         self.ids = tuple(self._queries)
         self.known = frozenset(self.ids)
+
+    def brief(self, qid: str) -> Brief:
+        """The question in a line."""
+        found = self.view(qid, None)
+        grades = tuple(grade for grade in found.grades.values() if grade is not None)
+        return Brief(qid, found.text, found.language, found.metadata, len(found.passages), grades, None)
 
     def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
         """The question; people's words need passages, which such files have not."""
@@ -168,6 +187,15 @@ class _OfRun:
             )
         found = self._embedded(replace(_asked(qid, query), passages=passages, course=self._course(qid)))
         return replace(found, systems=tuple(self._systems(qid, pooled, found.grades)))
+
+    def brief(self, qid: str) -> Brief:
+        """The question in a line."""
+        query = next(iter(self._questions.of(qid, QueryRecord)), None)
+        found, course = self._embedded(_asked(qid, query)), self._course(qid)
+        judged = self._of("judge", JudgeRecord, qid)
+        grades = tuple(record.grade for record in judged if record.grade is not None)
+        doubt = None if course is None else course.inversions
+        return Brief(qid, found.text, found.language, found.metadata, len(judged), grades, doubt)
 
     def _passages(self, qid: str, pooled: Sequence[MergeRecord]) -> Iterator[PassageView]:
         judged = {record.doc_id: record for record in self._of("judge", JudgeRecord, qid)}

@@ -174,6 +174,27 @@ class QuestionView:
         return ((passage.place.rank, passage) for passage in self.passages if passage.place is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A question in a line.
+
+    Attributes:
+        qid, text, language: of the question.
+        metadata: what else its author wrote.
+        pooled: passages of its pool that the judge has come to.
+        grades: of those that have one.
+        doubt: wrongly ordered pairs expected in the top; None where nothing is ranked.
+    """
+
+    qid: str
+    text: str
+    language: str
+    metadata: Mapping[str, object]
+    pooled: int
+    grades: tuple[int, ...]
+    doubt: float | None
+
+
 def _silent(passage: PassageView) -> PassageView:
     judged = None if passage.judged is None else replace(passage.judged, reason="", error=None)
     return replace(

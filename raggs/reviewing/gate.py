@@ -10,13 +10,14 @@ import secrets
 import time
 from collections.abc import Callable
 from hashlib import sha256
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE, HEADER = "raggs_review", "x-raggs"
+DEEP = "/look"  # where an address may lead to, and below; all others lead to the beginning
 MOST_BODY = 64 * 1024  # bytes of a request
 PER_SECOND, BURST = 40.0, 200.0  # requests of one address
 MOST_ADDRESSES = 1_000
@@ -95,7 +96,8 @@ class Gate:
     def _first_visit(self, request: Request, given: str) -> Response:
         if not secrets.compare_digest(given.encode(), self._token.encode()):
             return refused(403, "not for you: the token in the address is another one")
-        answer = RedirectResponse("/", 303)
+        asked = request.scope["path"]
+        answer = RedirectResponse(quote(asked) if asked == DEEP or asked.startswith(f"{DEEP}/") else "/", 303)
         secure = request.headers.get("x-forwarded-proto") == "https"
         answer.set_cookie(self._name, self._cookie, httponly=True, samesite="strict", secure=secure, path="/")
         return answer

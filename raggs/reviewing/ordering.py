@@ -45,10 +45,13 @@ class Ordering:
 
     Args:
         kept: query id and passage id of what is put in order; empty: all of the pool.
+        blind: whether nobody here can see what a machine said.
     """
 
-    def __init__(self, pool: Pool, store: ReviewStore, kept: Collection[tuple[str, str]], seed: int) -> None:
-        self._pool, self._store, self._seed = pool, store, seed
+    def __init__(
+        self, pool: Pool, store: ReviewStore, kept: Collection[tuple[str, str]], seed: int, *, blind: bool = True
+    ) -> None:
+        self._pool, self._store, self._seed, self._blind = pool, store, seed, blind
         rows: dict[int, dict[str, int]] = {}
         for number, item in enumerate(pool.items):
             if not kept or (item.qid, item.doc_id) in kept:
@@ -98,6 +101,7 @@ class Ordering:
                 order=tuple(tuple(items[each].doc_id for each in row) for row in order),
                 note=clean_unicode(note),
                 seconds=seconds,
+                blind=self._blind,
             )
         except ValidationError as error:
             raise UsageError("an order holds each passage that was shown once") from error

@@ -6,7 +6,7 @@ Each handler reads a typed request and calls one method; errors become one sente
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from typing import Annotated, TypeVar
 
@@ -25,6 +25,7 @@ from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding, Wanted
 from raggs.reviewing.gate import Gate, refused
 from raggs.reviewing.leases import Holder
+from raggs.reviewing.looking import Looking
 from raggs.reviewing.ordering import AT_ONCE, Ordering
 from raggs.reviewing.revealing import Revealing
 from raggs.reviewing.session import Session
@@ -37,6 +38,11 @@ PAGE = {
         f"/{name}.js": f"{name}.js" for name in ("page", "words", "waiting", "views", "decide", "order", "reveal", "el")
     },
     **{f"/{name}": name for name in ("page.css", "icon.svg")},
+}
+LOOK = {
+    "/look": "look.html",
+    "/look/{question:path}": "look.html",
+    **{f"/{name}": name for name in ("look.css", "look.js", "lookwords.js", "sheet.css", "sheet.js")},
 }
 MOST_SECONDS = 86_400.0
 MOST_LATER = 500  # items that somebody has put off
@@ -133,7 +139,19 @@ class ItemRequest(Who):
     item: ItemId
 
 
-R = TypeVar("R", bound=Who)
+class LookRequest(Frozen):
+    """A run, by its number."""
+
+    run: int = Field(0, ge=0, le=DIGITS)
+
+
+class SheetRequest(LookRequest):
+    """A question of it."""
+
+    question: str = Field(min_length=1, max_length=10_000)
+
+
+R = TypeVar("R", bound=Frozen)
 
 
 class About(Frozen):
@@ -151,12 +169,19 @@ class About(Frozen):
     title: str
     who: str | None = None
     reveal: bool = False
+    look: bool = False
 
 
 def make_app(
-    session: Session, ordering: Ordering, deciding: Deciding, revealing: Revealing, about: About, token: str
+    session: Session,
+    ordering: Ordering,
+    deciding: Deciding,
+    revealing: Revealing,
+    about: About,
+    token: str,
+    looking: Looking | None = None,
 ) -> Gate:
-    """The page as an ASGI application, behind its gate."""
+    """The page as an ASGI application, behind its gate; with what is to be looked at, where that is offered."""
     told = about.model_dump_json().encode()
 
     def settle(asked: SettleRequest) -> Frozen:
@@ -170,7 +195,7 @@ def make_app(
         return Response(told, media_type="application/json")
 
     routes = [
-        *(Route(path, _file, methods=["GET"]) for path in PAGE),
+        *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in PAGE.items()),
         Route("/api/about", hello, methods=["GET"]),
         _post("/api/next", Who, lambda asked: session.upcoming(asked.holder)),
         _post(
@@ -198,6 +223,7 @@ def make_app(
         ),
         _post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
         _post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.read())),
+        *([] if looking is None else _looking(looking)),
         _post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
     ]
     return Gate(Starlette(routes=routes, exception_handlers={RaggsError: _error, HTTPException: _missing}), token)
@@ -209,7 +235,16 @@ class Known(Frozen):
     words: int
 
 
-def _post(path: str, model: type[R], step: Callable[[R], Frozen]) -> Route:
+def _looking(looking: Looking) -> list[Route]:
+    """What is there to look at, where that was asked for."""
+    return [
+        *(Route(path, partial(_file, name=name), methods=["GET"]) for path, name in LOOK.items()),
+        _post("/api/look/list", LookRequest, lambda asked: looking.questions(asked.run)),
+        _post("/api/look", SheetRequest, lambda asked: looking.sheet(asked.run, asked.question)),
+    ]
+
+
+def _post(path: str, model: type[R], step: Callable[[R], Frozen | bytes]) -> Route:
     async def handler(request: Request) -> Response:
         try:
             asked = model.model_validate_json(await request.body())
@@ -218,13 +253,13 @@ def _post(path: str, model: type[R], step: Callable[[R], Frozen]) -> Route:
         except ClientDisconnect:
             return refused(413, "too much at once")
         answer = await run_in_threadpool(step, asked)
-        return Response(answer.model_dump_json(), media_type="application/json")
+        told = answer if isinstance(answer, bytes) else answer.model_dump_json()
+        return Response(told, media_type="application/json")
 
     return Route(path, handler, methods=["POST"])
 
 
-async def _file(request: Request) -> Response:
-    name = PAGE[request.url.path]
+async def _file(_: Request, name: str) -> Response:
     return Response(_content(name), media_type=TYPES[name.rpartition(".")[2]])
 
 

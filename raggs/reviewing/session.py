@@ -40,6 +40,7 @@ class SessionSettings:
         repeats: share of items that a reviewer is asked a second time, unseen.
         prompt: name and version of the rubric that is shown.
         by: whether a question's passages come together, or those of all questions in one order.
+        blind: whether nobody here can see what a machine said.
     """
 
     seed: int = 0
@@ -47,6 +48,7 @@ class SessionSettings:
     repeats: float = 0.05
     prompt: str = ""
     by: By = "question"
+    blind: bool = True
 
 
 class Progress(Frozen):
@@ -251,7 +253,7 @@ class Session:
             note=note,
             seconds=seconds,
             prompt=self.settings.prompt,
-            blind=not self.shown.knows(who, item.key),
+            blind=self.settings.blind and not self.shown.knows(who, item.key),
             chance=self.pool.chances[number],
         )
 

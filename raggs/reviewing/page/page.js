@@ -393,6 +393,7 @@ async function start() {
   if (window.matchMedia("(max-width: 56rem)").matches) $("rubric").open = false;
   page.about = await (await fetch("/api/about")).json();
   document.title = `raggs review: ${page.about.title}`;
+  $("look").hidden = !page.about.look;
   speak();
   const who = page.about.who || kept("raggs.who");
   if (who) begin(who); else { show("hello"); $("name").focus(); }

@@ -1,7 +1,7 @@
 // What the page says, by language.
 export const WORDS = {
   en: {
-    hello: "Grade passages", explain: "You see a question and a passage, and say how far the passage answers it. Nobody else sees your grades while you work, and you see nobody's.",
+    look: "Look", hello: "Grade passages", explain: "You see a question and a passage, and say how far the passage answers it. Nobody else sees your grades while you work, and you see nobody's.",
     name: "Your name", begin: "Begin", question: "Question", rubric: "What the grades mean", between: "Between two grades, give the lower one.",
     grades: "Grade", unsure: "cannot tell", note: "Note", noteLabel: "Note, kept with the grade that you give next", undo: "Undo", skip: "Skip", mark: "Highlight", around: "Neighbours",
     grade: "Grade", order: "Order", how: "How to", yourOrder: "Your order, best first", dropHere: "Drag the best passage here, or press its number.", orderHow: "Press the number of the best passage, then of the next; = makes the next equal to the one before. Or drag the rows: onto another one for equals, between two for a place of its own. On a row, the arrow keys move it: first equal to its neighbour, then past it.",
@@ -24,7 +24,7 @@ export const WORDS = {
     busy: "Others are at the last passages. This page looks again by itself.", given: (g) => `grade ${g}`, next: "next passage", full: "This browser keeps nothing: do not close the page before it says saved.",
   },
   fr: {
-    hello: "Noter des passages", explain: "Vous voyez une question et un passage, et vous dites à quel point le passage y répond. Personne ne voit vos notes pendant le travail, et vous ne voyez celles de personne.",
+    look: "Consulter", hello: "Noter des passages", explain: "Vous voyez une question et un passage, et vous dites à quel point le passage y répond. Personne ne voit vos notes pendant le travail, et vous ne voyez celles de personne.",
     name: "Votre nom", begin: "Commencer", question: "Question", rubric: "Ce que veulent dire les notes", between: "Entre deux notes, donnez la plus basse.",
     grades: "Note", unsure: "indécidable", note: "Remarque", noteLabel: "Remarque, gardée avec la prochaine note", undo: "Annuler", skip: "Passer", mark: "Surligner", around: "Voisins",
     grade: "Noter", order: "Ordonner", how: "Mode d’emploi", yourOrder: "Votre ordre, le meilleur d’abord", dropHere: "Glissez ici le meilleur passage, ou tapez son numéro.", orderHow: "Tapez le numéro du meilleur passage, puis du suivant ; = met le suivant à égalité avec le précédent. Ou glissez les lignes : sur une autre pour l’égalité, entre deux pour une place à part. Sur une ligne, les flèches la déplacent : d’abord à égalité avec sa voisine, puis au-delà.",

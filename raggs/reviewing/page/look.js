@@ -1,0 +1,198 @@
+// Look: the questions of a run, to be searched, filtered and read. Nothing is written; all that comes is set as text.
+import { WORDS } from "./lookwords.js";
+import { post } from "./waiting.js";
+
+const $ = (id) => document.getElementById(id);
+const { make } = sheets;
+const STEP = 60; // questions of the list that are drawn at once
+const BY_ID = new Intl.Collator("en", { numeric: true });
+const SORTS = {
+  id: () => 0,
+  doubt: (one, other) => (other.doubt ?? -1) - (one.doubt ?? -1),
+  few: (one, other) => one.relevant - other.relevant,
+  holes: (one, other) => other.pool - other.graded - (one.pool - one.graded),
+};
+const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
+const state = { language: "en", run: 0, all: [], shown: [], drawn: 0, open: null, sheet: null };
+const words = () => WORDS[state.language];
+
+function trouble(error) {
+  $("trouble").hidden = !error;
+  $("trouble").textContent = !error ? "" : error.status ? words().refused(error.message) : words().offline;
+}
+
+// --- the list --------------------------------------------------------------------------------------------------------
+
+function options(box, entries, chosen) {
+  box.replaceChildren(...entries.map(([value, text]) => make("option", { value, textContent: text, selected: value === chosen })));
+}
+
+function choices() {
+  const said = words(), of = (name) => [...new Set(state.all.map((each) => each[name]))].filter(Boolean).sort();
+  options($("sort"), Object.entries(said.sorts), $("sort").value || "id");
+  for (const [box, select, name] of [["languages", "tongue", "language"], ["kinds", "kind", "kind"]]) {
+    const found = of(name);
+    $(box).hidden = found.length < 2;
+    options($(select), [["", said.all], ...found.map((each) => [each, each])], $(select).value);
+  }
+}
+
+function filter() {
+  const wanted = plain($("search").value).split(/\s+/).filter(Boolean), { value: tongue } = $("tongue"), { value: kind } = $("kind");
+  state.shown = state.all.filter((each) => (!tongue || each.language === tongue) && (!kind || each.kind === kind) && wanted.every((word) => each.plain.includes(word)));
+  const by = SORTS[$("sort").value] || SORTS.id;
+  if (by !== SORTS.id) state.shown.sort(by);
+  $("count").textContent = state.shown.length ? words().count(state.shown.length, state.all.length) : words().none;
+  $("questions").replaceChildren();
+  state.drawn = 0;
+  $("questions").scrollTop = 0;
+  drawMore();
+}
+
+function drawMore() {
+  const more = state.shown.slice(state.drawn, state.drawn + STEP);
+  state.drawn += more.length;
+  $("questions").append(...more.map((each) => {
+    const link = make("a", { href: address(each.id), attributes: { "data-id": each.id } }, make("bdi", { textContent: each.text || each.id }), make("small", {}, make("bdi", { textContent: each.id }), ` · ${words().line(each)}`));
+    if (each.id === state.open) link.setAttribute("aria-current", "page");
+    return make("li", {}, link);
+  }));
+  $("questions").lastElementChild?.previousElementSibling && watcher.observe($("questions").lastElementChild);
+}
+
+const watcher = new IntersectionObserver((changes) => {
+  for (const each of changes) {
+    if (!each.isIntersecting) continue;
+    watcher.unobserve(each.target);
+    if (state.drawn < state.shown.length) drawMore();
+  }
+}, { rootMargin: "400px" });
+
+// --- one question ----------------------------------------------------------------------------------------------------
+
+const address = (id) => `/look/${encodeURIComponent(id)}${state.run ? `?run=${state.run}` : ""}`;
+const asked = () => (location.pathname.startsWith("/look/") ? decodeURIComponent(location.pathname.slice("/look/".length)) : "");
+
+async function open(id, move = true) {
+  if (move) history.pushState(null, "", id ? address(id) : `/look${state.run ? `?run=${state.run}` : ""}`);
+  state.open = id || null;
+  document.body.classList.toggle("open", Boolean(id));
+  for (const each of document.querySelectorAll("#questions a")) each.dataset.id === id ? each.setAttribute("aria-current", "page") : each.removeAttribute("aria-current");
+  $("hint").hidden = Boolean(id);
+  steps();
+  if (!id) { $("question").hidden = true; trouble(null); return; }
+  try {
+    const found = await post("/api/look", { run: state.run, question: id });
+    if (state.open !== id) return;
+    state.sheet = found;
+    trouble(null);
+    show();
+    window.scrollTo(0, 0);
+    $("text").focus({ preventScroll: true });
+  } catch (error) {
+    if (state.open !== id) return;
+    state.sheet = null;
+    $("question").hidden = true;
+    trouble(error);
+  }
+}
+
+function show() {
+  const { sheet } = state;
+  if (!sheet) return;
+  document.title = `${sheet.id} · raggs look`;
+  $("id").replaceChildren(make("bdi", { textContent: sheet.id }));
+  $("text").textContent = sheet.text || sheet.id;
+  $("parts").replaceChildren(sheets.draw(sheet, words().sheet || sheets.ENGLISH));
+  $("question").hidden = false;
+}
+
+function steps() {
+  const place = state.shown.findIndex((each) => each.id === state.open);
+  $("earlier").disabled = place <= 0;
+  $("later").disabled = place < 0 ? !state.shown.length : place === state.shown.length - 1;
+}
+
+function step(by) {
+  const place = state.shown.findIndex((each) => each.id === state.open), next = state.shown[place < 0 ? 0 : place + by];
+  if (next) open(next.id);
+}
+
+function back() {
+  const was = state.open;
+  open("");
+  const link = [...document.querySelectorAll("#questions a")].find((each) => each.dataset.id === was);
+  (link || $("search")).focus();
+}
+
+// --- beginning -------------------------------------------------------------------------------------------------------
+
+function labelled(button, text, key) {
+  button.replaceChildren(text, make("kbd", { textContent: key, attributes: { "aria-hidden": "true" } }));
+  button.setAttribute("aria-keyshortcuts", key);
+}
+
+function speak() {
+  const said = words();
+  document.documentElement.lang = state.language;
+  for (const each of document.querySelectorAll("[data-word]")) each.textContent = said[each.dataset.word];
+  for (const each of document.querySelectorAll("[data-label]")) each.setAttribute("aria-label", said[each.dataset.label]);
+  $("language").textContent = said.other;
+  $("language").lang = state.language === "en" ? "fr" : "en";
+  labelled($("earlier"), said.earlier, "k");
+  labelled($("later"), said.later, "j");
+  choices();
+  filter();
+  show();
+}
+
+async function load(run) {
+  const found = await post("/api/look/list", { run });
+  state.run = run;
+  state.all = found.questions.map((each) => ({ ...each, plain: plain(`${each.id} ${each.text}`) })).sort((one, other) => BY_ID.compare(one.id, other.id));
+  $("name").textContent = found.runs[run];
+  $("runs").hidden = found.runs.length < 2;
+  options($("run"), found.runs.map((name, place) => [String(place), name]), String(run));
+}
+
+$("search").addEventListener("input", () => { filter(); steps(); });
+for (const id of ["sort", "tongue", "kind"]) $(id).addEventListener("change", () => { filter(); steps(); });
+$("run").addEventListener("change", async () => {
+  try { await load(Number($("run").value)); speak(); open(""); } catch (error) { trouble(error); }
+});
+$("questions").addEventListener("click", (event) => {
+  const link = event.target.closest("a");
+  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  event.preventDefault();
+  open(link.dataset.id);
+});
+$("earlier").addEventListener("click", () => step(-1));
+$("later").addEventListener("click", () => step(1));
+$("back").addEventListener("click", back);
+$("language").addEventListener("click", () => {
+  state.language = state.language === "en" ? "fr" : "en";
+  try { localStorage.setItem("raggs.language", state.language); } catch { /* a browser that keeps nothing */ }
+  speak();
+});
+window.addEventListener("popstate", () => open(asked(), false));
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.matches("input, select")) {
+    if (event.key === "Escape") event.target.blur();
+    return;
+  }
+  const act = { "/": () => $("search").focus(), j: () => step(1), k: () => step(-1), Escape: () => state.open && back() }[event.key];
+  if (act) { event.preventDefault(); act(); }
+});
+
+async function start() {
+  try { state.language = localStorage.getItem("raggs.language") || (navigator.language.startsWith("fr") ? "fr" : "en"); } catch { /* as above */ }
+  speak();
+  try {
+    await load(Number(new URLSearchParams(location.search).get("run")) || 0);
+  } catch (error) { trouble(error); return; }
+  speak();
+  if (asked()) open(asked(), false); else steps();
+}
+
+start();

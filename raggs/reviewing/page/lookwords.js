@@ -1,0 +1,26 @@
+// What the page for looking says, by language; `sheet` are the words of a question's sheet, English ones being its own.
+export const WORDS = {
+  en: {
+    seen: "Machines’ grades, ranks and systems can be seen here: what anybody grades on this server is noted as not blind.", grading: "Grade", run: "Run", search: "Search (/): words of the question, or an id", sort: "Order", tongue: "Language", kind: "Kind",
+    sorts: { id: "by id", doubt: "most doubt first", few: "fewest good passages first", holes: "most without a grade first" }, all: "all", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} of ${all} questions`),
+    hint: "Choose a question. Keys: / search, j and k the next and the one before, Escape back to the list.", back: "All questions", earlier: "Before", later: "Next", other: "Français",
+    line: (each) => `${each.pool} passages, ${each.relevant} good${each.graded < each.pool ? `, ${each.pool - each.graded} without a grade` : ""}${each.doubt === null ? "" : `, doubt ${each.doubt.toFixed(1)}`}`,
+    offline: "The server does not answer.", refused: (why) => `Not shown: ${why}`, none: "No question fits.", sheet: null,
+  },
+  fr: {
+    seen: "On voit ici les notes, les rangs et les systèmes : toute note donnée sur ce serveur est enregistrée comme non aveugle.", grading: "Noter", run: "Run", search: "Chercher (/) : mots de la question, ou identifiant", sort: "Ordre", tongue: "Langue", kind: "Type",
+    sorts: { id: "par identifiant", doubt: "les plus douteuses d’abord", few: "le moins de bons passages d’abord", holes: "le plus de passages sans note d’abord" }, all: "toutes", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} questions sur ${all}`),
+    hint: "Choisissez une question. Touches : / chercher, j et k suivante et précédente, Échap retour à la liste.", back: "Toutes les questions", earlier: "Précédente", later: "Suivante", other: "English",
+    line: (each) => `${each.pool} passages, ${each.relevant} bons${each.graded < each.pool ? `, ${each.pool - each.graded} sans note` : ""}${each.doubt === null ? "" : `, doute ${each.doubt.toFixed(1)}`}`,
+    offline: "Le serveur ne répond pas.", refused: (why) => `Non montré : ${why}`, none: "Aucune question ne convient.",
+    sheet: {
+      order: "Ordre", later: (n) => `encore ${n} rangs`, pool: "Aussi dans le pool", systems: "Ce que les systèmes ont rendu", passage: "passage", grade: "note", none: "non jugé", missing: "sans note",
+      rank: (n) => `rang ${n}`, plausible: (low, high) => `rangs plausibles ${low} à ${high}`, above: (share) => `${share} %`, locked: "acquis",
+      columns: ["rang", "rangs plausibles", "note", "avant le suivant", "passage"],
+      legend: "Le trait couvre les rangs plausibles à 95 %. « Avant le suivant » dit combien il est sûr qu’un passage soit meilleur que celui d’après ; « acquis » : hors de doute. Les chiffres encadrés sont des notes.",
+      doubt: (n, top) => `${n} paires mal ordonnées attendues dans les ${top} premiers`, stopped: (why) => `fin du classement : ${why}`, unranked: "Rien n’est classé ; les passages sont dans l’ordre de leur rang fusionné.", empty: "Aucun système n’a trouvé de passage.",
+      rewrite: "recherché", language: "langue", kind: "type", answer: "réponse attendue", found: (n) => `${n} passages`, best: (n, top) => `${n} des ${top} premiers`, first: (n) => `ses ${n} premiers`,
+      more: (n) => `… encore ${n} caractères`, by: "noté par", why: "pourquoi", cut: "non classé", twin: "quasi-doublon de", sources: "trouvé par", where: "endroit", score: "score", words: "personnes", cannot: "indécidable", decided: "a tranché", silent: "Le texte n’est pas montré ici.", unknown: "hors du pool : personne ne l’a regardé",
+    },
+  },
+};

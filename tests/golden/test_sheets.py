@@ -1,0 +1,72 @@
+"""A question's sheet: what is on it and what is not, and that its size can be stated."""
+
+from __future__ import annotations
+
+from raggs.artifacts import Placement, Span
+from raggs.golden.base import Graded
+from raggs.golden.sheets import SHEETS, kind_of, sheet_of, slim
+from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
+
+
+def place(rank: int, *below: str) -> Place:
+    return Place(rank, 5.0 - rank, 0.25, 0.91234, rank, rank + 1, 1.0, 3, below)
+
+
+def view() -> QuestionView:
+    """Three passages that are ranked, one that is not, and one that no system shows at its top."""
+    passages = (
+        PassageView("worst", 1, judged=Graded("worst", 1), cut="grade 1"),
+        PassageView("second", 2, {"bm25": Placement(rank=2, score=1.0)}, "Title", "x" * 100, place=place(2)),
+        PassageView(
+            "best",
+            3,
+            span=Span(source="a.md", start=3, end=9),
+            judged=Graded("best", 5, judge="human: ada", reason="so"),
+            place=place(1, "second", "third"),
+            words=(Word("ada", 5, "yes"), Word("bo", None, settles=True)),
+        ),
+        PassageView("third", 4, place=place(3), duplicate_of="second"),
+        PassageView("last", 5, judged=Graded("last", None, error="no answer")),
+    )
+    lists = (Returned("bm25", (Hit(1, "worst", 2.0, 1), Hit(2, "far", 1.5, None), Hit(3, "last", 1.0, None))),)
+    metadata = {"type": "fact", "page": 3, "list": [1], "none": ""}
+    course = Course(4, 0, "cap", 1.2345)
+    return QuestionView(
+        "q1", "What?", language="en", metadata=metadata, passages=passages, course=course, systems=lists
+    )
+
+
+def test_the_order_stands_first_and_lists_point_to_rows() -> None:
+    sheet = sheet_of(view(), 2)
+    assert [row.id for row in sheet.rows] == ["best", "second", "third", "worst", "last"]
+    assert [(each.system, each.found, each.hits) for each in sheet.lists] == [("bm25", 3, (3, "far", 4))]
+    best, second, third, worst, last = sheet.rows
+    assert (best.locked, best.sure, best.by, best.said, best.where) == (True, 0.912, "human", "so", "a.md 3–9")
+    assert (second.locked, second.sure, third.sure) == (False, 0.912, None)
+    assert (third.twin, worst.cut, worst.rank, last.grade, last.said) == ("second", "grade 1", None, None, "no answer")
+    assert (sheet.top, sheet.doubt, sheet.stopped, sheet.kind, sheet.pool) == (2, 1.23, "cap", "fact", 5)
+    assert sheet.facts == (("page", "3"),)
+
+
+def test_a_short_sheet_holds_what_systems_show_at_their_top_and_the_beginnings_of_texts() -> None:
+    sheet = sheet_of(view(), 2, depth=2, most=30)
+    assert [row.id for row in sheet.rows] == ["best", "second", "third", "worst"]
+    assert sheet.lists[0].hits == (3, "far")
+    assert (sheet.lists[0].found, sheet.pool) == (3, 5)
+    assert (sheet.rows[1].text, sheet.rows[1].more) == ("x" * 30, 70)
+
+
+def test_what_goes_without_saying_is_not_written_and_comes_back() -> None:
+    sheet = sheet_of(view(), 2)
+    written = slim(sheet)
+    assert isinstance(written, dict)
+    assert "rewrite" not in written
+    assert SHEETS.validate_python(written) == sheet
+
+
+def test_a_question_without_anything_has_a_sheet() -> None:
+    assert slim(sheet_of(QuestionView("q"), 5)) == {"id": "q"}
+
+
+def test_its_kind_is_what_its_author_calls_so() -> None:
+    assert [kind_of(each) for each in ({"kind": "list"}, {"type": "why"}, {"type": 3}, {})] == ["list", "why", "", ""]
