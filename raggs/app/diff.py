@@ -27,6 +27,7 @@ from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.systems import System, open_systems
 from raggs.metrics.columns import Run
+from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff
 from raggs.text import plural
 
@@ -146,10 +147,15 @@ def _decisions(request: DiffRequest, old: Side, new: Side) -> tuple[DecisionsPar
     doubts = [
         f"under {word}: {doubt}"
         for word, study in (("OLD", before), ("NEW", after))
-        for name in study.hits
-        if (doubt := doubt_of(study, name))
+        for name, hits in study.hits.items()
+        for doubt in filter(None, (_unlisted(name, hits), doubt_of(study, name)))
     ]
     return part, (*given.warnings, *doubts)
+
+
+def _unlisted(name: str, hits: Hits) -> str:
+    missing = int((~hits.returned).sum())
+    return f"{name} has no list for {plural(missing, 'judged query')}: each scores 0" if missing else ""
 
 
 def _measures(names: Sequence[str], old: Side, new: Side) -> list[Named]:

@@ -15,15 +15,23 @@ H = TypeVar("H", bound=Hashable)
 
 
 def questions(old: Side, new: Side) -> ContentPart:
-    """The questions that have a grade; where both sets hold their texts, also by these."""
+    """The questions that a run asks, or that have a label in files; where both sets hold their texts, also by these.
+
+    A file of questions beside labels may hold those of other sets too.
+    """
     known = bool(old.questions and new.questions)
-    before, after = ({qid: side.questions.get(qid) for qid in side.grades} for side in (old, new))
+    before, after = (_asked(side) for side in (old, new))
     names = _renamed(_spoken(before), _spoken(after)) if known else {}
     both = before.keys() & after.keys()
     changed = [
         ChangedPart(id=qid, fields=found) for qid in sorted(both) if (found := _differing(before[qid], after[qid]))
     ]
     return _part(before, after, names, changed, known)
+
+
+def _asked(side: Side) -> dict[str, Query | None]:
+    asked = side.questions if side.manifest is not None else {}
+    return {**asked, **{qid: side.questions.get(qid) for qid in side.grades}}
 
 
 def passages(old: Side, new: Side) -> ContentPart:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from raggs.artifacts import Frozen
 from raggs.diffs.models import MadePart, SettingPart
-from raggs.diffs.settings import made, settings
+from raggs.diffs.settings import by_name, made, settings
 from raggs.manifests.costs import Costs, LedgerSum
 from raggs.manifests.models import RunManifest
 from raggs.manifests.reasons import differences
@@ -75,10 +75,10 @@ def runs_report(
 def _counting(one: RunManifest, two: RunManifest) -> Iterator[str]:
     """The places of settings that some stage's result depends on, and the sections whose content differs."""
     for stage in one.stages.keys() & two.stages.keys():
-        trees: list[Mapping[str, object]] = [side.stages[stage].components for side in (one, two)]
-        found = [each.component for each in differences(trees[0].get("config"), trees[1].get("config"))]
+        first, second = (side.stages[stage].components for side in (one, two))
+        found = [each.component for each in differences(by_name(first.get("config")), by_name(second.get("config")))]
         yield from (f"{stage}.{name}" if name else stage for name in found)
-        yield from (name for name in INPUTS if trees[0].get(name) != trees[1].get(name))
+        yield from (name for name in INPUTS if first.get(name) != second.get(name))
 
 
 def _counts(name: str, counting: set[str]) -> bool:
@@ -105,7 +105,7 @@ def _stage(name: str, manifests: tuple[RunManifest, RunManifest], spent: tuple[C
 def _reasons(one: Mapping[str, object], two: Mapping[str, object]) -> Iterator[str]:
     """Each difference once: adapters repeat their settings among what they depend on."""
     told: set[tuple[str, str, str]] = set()
-    for found in differences(one, two):
+    for found in differences(by_name(one), by_name(two)):
         sign = found.component.rpartition(".")[2], repr(found.old), repr(found.new)
         if sign not in told:
             yield str(found)

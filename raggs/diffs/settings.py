@@ -8,6 +8,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from raggs.diffs.models import MadePart, SettingPart
 from raggs.hashing import canonical_json
+from raggs.jsontypes import as_object, as_text
 from raggs.manifests.models import RunManifest
 from raggs.manifests.reasons import ABSENT, Changed, differences
 
@@ -19,7 +20,26 @@ TOLD = {"config", "inputs"}  # by the settings, and by the stage that wrote them
 def settings(old: RunManifest, new: RunManifest) -> tuple[SettingPart, ...]:
     """Every setting that differs, whether or not it can change a result."""
     before, after = ({key: value for key, value in side.config.items() if key not in PLACES} for side in (old, new))
-    return tuple(SettingPart(**_values(found)) for found in differences(before, after))
+    return tuple(SettingPart(**_values(found)) for found in differences(by_name(before), by_name(after)))
+
+
+def by_name(value: object) -> object:
+    """A tree whose lists of adapters are read by their names, so that one that was added does not shift the others.
+
+    Lists of other things are read by their places.
+    """
+    if isinstance(value, Mapping):
+        return {key: by_name(entry) for key, entry in value.items()}
+    if not isinstance(value, list):
+        return value
+    names = [_label(entry) for entry in value]
+    keys = names if all(names) and len(set(names)) == len(names) else map(str, range(len(value)))
+    return {key: by_name(entry) for key, entry in zip(keys, value, strict=True)} or value
+
+
+def _label(entry: object) -> str:
+    found = as_object(entry)
+    return as_text(found.get("name")) or as_text(found.get("type")) or ""
 
 
 def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tuple[MadePart, ...]:
@@ -33,7 +53,7 @@ def made(old: RunManifest, new: RunManifest, told: Iterable[SettingPart]) -> tup
         MadePart(stage=stage, **_values(found))
         for stage in old.stages
         if stage in new.stages
-        for found in differences(_causes(old, stage), _causes(new, stage))
+        for found in differences(by_name(_causes(old, stage)), by_name(_causes(new, stage)))
     ]
     return tuple(part for part in parts if _sign(part) not in known)
 

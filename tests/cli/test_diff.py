@@ -22,6 +22,8 @@ from raggs.cli.app import app
 from raggs.cli.diffs import show
 from raggs.cli.screen import Screen
 from raggs.diffs.models import DiffReport
+from raggs.diffs.settings import by_name
+from raggs.manifests.reasons import differences
 
 QUERIES = [f"q{number:02}" for number in range(14)]
 
@@ -36,6 +38,11 @@ def found(*arguments: object) -> dict[str, Any]:
     report: dict[str, Any] = json.loads(result.stdout)
     DiffReport.model_validate_json(result.stdout)
     return report
+
+
+def test_the_form_has_a_schema() -> None:
+    shown = CliRunner().invoke(app, ["schema", "diff"])
+    assert set(json.loads(shown.stdout)["properties"]) == set(DiffReport.model_fields)
 
 
 @pytest.fixture(scope="module")
@@ -184,18 +191,42 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path, runs: tuple[Path, Pa
 
 
 def test_a_run_that_stopped_is_compared_as_far_as_it_came(tmp_path: Path, runs: tuple[Path, Path]) -> None:
-    """Grades without an order: what is not there is said, not made up."""
+    """Questions that nobody has judged yet are not gone, and grades without an order are grades: it is said."""
     half = copytree(runs[0], tmp_path / "half")
     manifest = json.loads((half / "manifest.json").read_text())
-    del manifest["stages"]["rank"]
+    for stage in ("judge", "prune", "rank"):
+        del manifest["stages"][stage]
     (half / "manifest.json").write_text(json.dumps(manifest))
-    for file in half.glob("rank*"):
+    for file in (*half.glob("rank*"), *half.glob("prune*")):
         file.unlink()
+    done = [line for line in (half / "judge.jsonl").read_text().splitlines() if json.loads(line)["qid"] < "q05"]
+    (half / "judge.jsonl").unlink()
+    (half / "judge.partial.jsonl").write_text("\n".join(done) + "\n")
     report = found(half, runs[0])
     assert report["orders"] is None
-    assert report["grades"]["up"] == 0
+    assert report["questions"]["same"] == 8
+    assert report["grades"]["compared"] == len(done)
+    assert report["notes"] == ["OLD: stage judge was stopped: 3 queries left out (q05, q06, q07)"]
     ranked = next(each for each in report["coverage"] if each["name"] == "questions ranked")
     assert (ranked["old"], ranked["new"]) == (0, 8)
+
+
+def test_systems_without_lists_for_new_questions_are_told(tmp_path: Path, systems: list[str]) -> None:
+    old, new = labels(tmp_path, "old.txt", "good"), labels(tmp_path, "new.txt", "good", [*QUERIES, "q99"])
+    report = found(old, new, *systems)
+    assert report["questions"]["added"] == ["q99"]
+    assert "under NEW: good has no list for 1 judged query: each scores 0" in report["warnings"]
+
+
+def test_adapters_in_lists_are_compared_by_name() -> None:
+    told = [{"type": "bm25", "k": 5}, {"type": "dense", "k": 7}]
+    more = [{"type": "dense", "k": 9}, {"type": "bm25", "k": 1, "name": "other"}, {"type": "bm25", "k": 5}]
+    changes = [str(each) for each in differences(by_name({"r": told}), by_name({"r": more}))]
+    assert changes[0] == "r.dense.k changed (7 -> 9)"
+    assert changes[1].startswith("r.other is new (")
+    assert by_name([3, [4]]) == {"0": 3, "1": {"0": 4}}
+    assert by_name([{"type": "a"}, {"type": "a"}]) == {"0": {"type": "a"}, "1": {"type": "a"}}
+    assert by_name([]) == []
 
 
 def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tuple[Path, Path], tmp_path: Path) -> None:
