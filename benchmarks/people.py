@@ -1,6 +1,6 @@
 """What people's reading buys: scores corrected for what a judge gets wrong, and verdicts sure soonest.
 
-    python benchmarks/people.py coverage FOLDER [--worlds 1000]
+    python benchmarks/people.py coverage FOLDER [--worlds 1000] [--draw questions] [--shares 0.2]
     python benchmarks/people.py impact FOLDER [--worlds 20]
 
 FOLDER holds a labelled collection: corpus.jsonl, queries.jsonl, qrels.trec. The tables are in results/people.md.

@@ -9,6 +9,9 @@ worlds the 95 % interval holds the truth, and how wide it is beside that by peop
     biased                 one up on half of them
     useless                any grade, whatever the passage
     flattering             5 for whatever is at a system's first three ranks, else right
+
+What people read is drawn in three ways: passages, each with one chance; passages by the judge's grade, rare ones more
+often, as `raggs review plan` draws them; whole questions.
 """
 
 from __future__ import annotations
@@ -16,23 +19,31 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 from people_impact import labelled
 
-from raggs.arrays import Floats, Ints
-from raggs.correction import Corrected, Totals, correct, totals_of
+from raggs.arrays import Flags, Floats, Ints
+from raggs.correction import Corrected, Totals, correct, correct_ratio, correct_values, totals_of
+from raggs.decision.drawing import draw as draw_strata
+from raggs.metrics import weights as w
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measure import Linear
-from raggs.metrics.names import parse_measures
+from raggs.metrics.names import parse_measure, parse_measures
 from raggs.seeds import generator
 
 POOL, GRADES = 20, 5
 MEASURES = [named.measure for named in parse_measures(["precision4@10", "harm@10", "rbp@10", "hits@5"])]
+RECALL = parse_measure("recall@10").measure
 OTHERS = parse_measures(["recall@10", "ndcg@10", "ra_nwg@10", "mrr@10"])
+WHOLE = parse_measures(["ndcg@10", "recall@10", "ra_nwg@10", "n_recall4@10", "n_recall5@10", "mrr@10", "map", "hit@3"])
+PASSAGES, STRATA, QUESTIONS = "passages", "by grade", "questions"
+SHARES = {PASSAGES: (0.1,), STRATA: (0.1,), QUESTIONS: (0.15, 0.2)}
 Judge = Callable[["Collection", np.random.Generator], Ints]
 
 
@@ -43,8 +54,14 @@ class Collection:
     qrels: Qrels
     hits: tuple[Hits, ...]
 
+    @property
+    def first(self) -> Ints:
+        """Shape (queries + 1,): the first judgment of each query, and the end."""
+        return np.searchsorted(self.qrels.query, np.arange(len(self.qrels.qids) + 1))
 
-def collection_of(folder: Path, first: str, second: str) -> Collection:
+
+@cache
+def collection_of(folder: Path, first: str = "bm25", second: str = "dense 256") -> Collection:
     found = labelled(folder, POOL)
     qrels = Qrels.of(found.labels, Scale.of(1, GRADES))
     return Collection(qrels, (find_hits(qrels, found.runs[first]), find_hits(qrels, found.runs[second])))
@@ -81,92 +98,180 @@ JUDGES: dict[str, Judge] = {
 
 @dataclass(frozen=True)
 class World:
-    """Queries drawn from the collection, the judge's labels, and which passages of each drawn query people labelled."""
+    """Queries drawn from the collection, the judge's labels, and which passages of each drawn query people labelled.
+
+    Attributes:
+        picked: shape (queries,), the query of the collection that each is.
+        item: shape (rows,), the judgments of their pools, one query after the other.
+        drawn, chance: shape (rows,).
+    """
 
     collection: Collection
     judge: Ints
     picked: Ints
-    drawn: list[Ints]
-    chance: float
+    item: Ints
+    drawn: Flags
+    chance: Floats
 
-    def totals(self, hits: Hits, measure: Linear) -> Totals:
-        table, shares = measure.table(hits.qrels), measure.shares(hits)
+    def totals(self, hits: Hits, measure: Linear, shares: Floats) -> Totals:
         ends = np.searchsorted(hits.query, np.arange(len(hits.length) + 1))
-        rows = [np.arange(ends[query], ends[query + 1]) for query in self.picked.tolist()]
-        read = np.concatenate([np.isin(hits.item[mine], some) for mine, some in zip(rows, self.drawn, strict=True)])
-        query = np.repeat(np.arange(len(rows)), [len(mine) for mine in rows])
-        row = np.concatenate(rows)
-        truth = np.where(read, table[hits.qrels.grade[hits.item[row]] - 1], math.nan)
-        machine = table[self.judge[hits.item[row]] - 1]
-        return totals_of(query, shares[row], machine, truth, np.full(len(row), self.chance), queries=len(rows))
+        query, row = spread(ends, self.picked)
+        place = self._start[query] + hits.item[row] - self.collection.first[self.picked[query]]
+        return self._totals(query, shares[row], place, measure.table(hits.qrels))
+
+    def pooled(self, measure: Linear) -> Totals:
+        """Of all passages, whatever a system returned."""
+        query = np.repeat(np.arange(len(self.picked)), np.diff(np.append(self._start, len(self.item))))
+        table = measure.table(self.collection.qrels)
+        return self._totals(query, np.ones(len(self.item)), np.arange(len(self.item)), table)
+
+    @property
+    def _start(self) -> Ints:
+        sizes = np.diff(self.collection.first)[self.picked]
+        return np.cumsum(sizes) - sizes
+
+    def _totals(self, query: Ints, weight: Floats, place: Ints, table: Floats) -> Totals:
+        item = self.item[place]
+        truth = np.where(self.drawn[place], table[self.collection.qrels.grade[item] - 1], math.nan)
+        machine = table[self.judge[item] - 1]
+        return totals_of(query, weight, machine, truth, self.chance[place], queries=len(self.picked))
 
 
-def world_of(collection: Collection, judge: str, chance: float, seed: int) -> World:
+def spread(ends: Ints, picked: Ints) -> tuple[Ints, Ints]:
+    """For every row of the groups that are picked, the number of the pick, and the row."""
+    sizes = np.diff(ends)[picked]
+    query = np.repeat(np.arange(len(picked)), sizes)
+    return query, np.arange(len(query)) + np.repeat(ends[picked] - (np.cumsum(sizes) - sizes), sizes)
+
+
+def world_of(collection: Collection, judge: str, way: str, share: float, seed: int) -> World:
     draw = generator(seed, "world", judge)
-    qrels = collection.qrels
-    picked = draw.integers(len(qrels.qids), size=len(qrels.qids))
-    ends = np.searchsorted(qrels.query, np.arange(len(qrels.qids) + 1))
-    pools = [np.arange(ends[query], ends[query + 1]) for query in picked.tolist()]
-    drawn = [pool[draw.random(len(pool)) < chance] for pool in pools]
-    return World(collection, JUDGES[judge](collection, draw), picked, drawn, chance)
+    picked = draw.integers(len(collection.qrels.qids), size=len(collection.qrels.qids))
+    _, item = spread(collection.first, picked)
+    lot = draw.random(len(item))
+    grade = JUDGES[judge](collection, draw)
+    drawn, chance = lot < share, np.full(len(item), share)
+    if way == STRATA:
+        found = draw_strata(grade[item], lot, round(share * len(item)))
+        drawn = np.zeros(len(item), dtype=bool)
+        drawn[found.items] = True
+        chance[found.items] = found.chance
+    return World(collection, grade, picked, item, drawn, chance)
 
 
 @dataclass
 class Count:
     """Of one figure over the worlds."""
 
+    truth: float
+    worlds: int = 0
     held: int = 0
+    held_alone: int = 0
     known: int = 0
-    width: float = 0.0
-    alone: float = 0.0
-    machine_off: float = 0.0
-    power: float = 0.0
+    sums: Floats = field(default_factory=lambda: np.zeros(5))  # width, alone, power; machine off, corrected off
 
-    def add(self, truth: float, found: Corrected, alone: Corrected, machine: float) -> None:
-        self.machine_off += machine - truth
+    def add(self, found: Corrected, alone: Corrected, machine: float) -> None:
+        self.worlds += 1
+        self.sums[3] += machine - self.truth
         if not math.isnan(found.low):
             self.known += 1
-            self.held += found.low <= truth <= found.high
-            self.width += found.high - found.low
-            self.alone += alone.high - alone.low
-            self.power += found.power
+            self.held += found.low <= self.truth <= found.high
+            self.held_alone += alone.low <= self.truth <= alone.high
+            self.sums[:3] += found.high - found.low, alone.high - alone.low, found.power
+            self.sums[4] += found.mean - self.truth
+
+    def cells(self) -> str:
+        shares = [each / max(self.known, 1) for each in (self.held, self.held_alone)]
+        held, alone = (f"{100 * s:.1f} ± {100 * math.sqrt(s * (1 - s) / max(self.known, 1)):.1f}" for s in shares)
+        width, by_people, power = self.sums[:3] / max(self.known, 1)
+        off = self.sums[3] / self.worlds, self.sums[4] / max(self.known, 1)
+        return (
+            f"{self.truth:+.3f} | {off[0]:+.3f} | {off[1]:+.3f} | {held} | "
+            f"{width:.3f} | {alone} | {width / by_people:.2f} | {power:.2f} | {100 * self.known / self.worlds:.0f} |"
+        )
 
 
-def figures(world: World, counts: dict[str, Count], truths: dict[str, float]) -> None:
+Counts = dict[str, Count]
+
+
+def by_passages(collection: Collection, judge: str, way: str, share: float, worlds: int) -> Counts:
+    counts, shares = Counts(), {}
     for measure in MEASURES:
         assert isinstance(measure, Linear)
-        first, second = (world.totals(hits, measure) for hits in world.collection.hits)
-        name = f"{measure.NAME}@{measure.k}"
-        for label, totals in ((name, first), (f"{name}, difference", first - second)):
-            count = counts.setdefault(label, Count())
-            count.add(truths[label], correct(totals), correct(totals, power=0.0), float(totals.judge.mean()))
+        shares[measure.NAME] = [measure.shares(hits) for hits in collection.hits]
+    assert isinstance(RECALL, Linear)
+    table = RECALL.table(collection.qrels)
+    tops = [w.worth_at(hits, 10, w.flat) for hits in collection.hits]
+    there = float(table[collection.qrels.grade - 1].sum())
+    found = [float((top * hits.weigh(table)).sum()) / there for top, hits in zip(tops, collection.hits, strict=True)]
+    for seed in range(worlds):
+        world = world_of(collection, judge, way, share, seed)
+        for measure in MEASURES:
+            assert isinstance(measure, Linear)
+            first, second = (
+                world.totals(hits, measure, each)
+                for hits, each in zip(collection.hits, shares[measure.NAME], strict=True)
+            )
+            scores = [float(measure.score(hits).mean()) for hits in collection.hits]
+            name = f"{measure.NAME}@{measure.k}"
+            for label, truth, totals in told(name, scores, first, second):
+                count = counts.setdefault(label, Count(truth))
+                count.add(correct(totals), correct(totals, power=0.0), float(totals.judge.mean()))
+        first, second = (world.totals(hits, RECALL, top) for hits, top in zip(collection.hits, tops, strict=True))
+        below = world.pooled(RECALL)
+        for label, truth, totals in told("recall@10, pooled", found, first, second):
+            machine = float(totals.judge.mean() / below.judge.mean())
+            estimates = correct_ratio(totals, below), correct_ratio(totals, below, power=0.0)
+            counts.setdefault(label, Count(truth)).add(*estimates, machine)
+    return counts
 
 
-def truths_of(collection: Collection) -> dict[str, float]:
-    found = {}
-    for measure in MEASURES:
-        first, second = (float(measure.score(hits).mean()) for hits in collection.hits)
-        found[f"{measure.NAME}@{measure.k}"] = first
-        found[f"{measure.NAME}@{measure.k}, difference"] = first - second
-    return found
+def told(name: str, truths: Sequence[float], first: Totals, second: Totals) -> Iterator[tuple[str, float, Totals]]:
+    yield name, truths[0], first
+    yield f"{name}, difference", truths[0] - truths[1], first - second
 
 
-def rows_of(collection: Collection, chances: Sequence[float], worlds: int) -> Iterator[str]:
-    truths = truths_of(collection)
-    for chance in chances:
-        for judge in JUDGES:
-            counts: dict[str, Count] = {}
-            for seed in range(worlds):
-                figures(world_of(collection, judge, chance, seed), counts, truths)
-            for label, count in counts.items():
-                share = count.held / count.known
-                error = math.sqrt(share * (1 - share) / count.known)
-                yield (
-                    f"| {100 * chance:g} % | {judge} | {label} | {truths[label]:+.3f} | "
-                    f"{count.machine_off / worlds:+.3f} | {100 * share:.1f} ± {100 * error:.1f} | "
-                    f"{count.width / count.known:.3f} | {count.width / count.alone:.2f} | "
-                    f"{count.power / count.known:.2f} |"
-                )
+def by_questions(collection: Collection, judge: str, reads: Sequence[int], worlds: int) -> dict[int, Counts]:
+    """Any measure, by questions that are read whole."""
+    counts: dict[int, Counts] = {read: {} for read in reads}
+    truth = values_of(collection, collection.qrels.grade)
+    queries = len(collection.qrels.qids)
+    for seed in range(worlds):
+        draw = generator(seed, "whole", judge)
+        machine = values_of(collection, JUDGES[judge](collection, draw))
+        picked, order = draw.integers(queries, size=queries), draw.permutation(queries)
+        for read in reads:
+            chance = np.full(queries, math.nan)
+            chance[order[:read]] = read / queries
+            for place, named in enumerate(WHOLE):
+                for label, sign in ((named.name, 0.0), (f"{named.name}, difference", 1.0)):
+                    true, judged = (each[0, place] - sign * each[1, place] for each in (truth, machine))
+                    columns = judged[picked], true[picked], chance
+                    estimates = correct_values(*columns), correct_values(*columns, power=0.0)
+                    count = counts[read].setdefault(label, Count(float(np.nanmean(true))))
+                    count.add(*estimates, float(np.nanmean(judged[picked])))
+    return counts
+
+
+def values_of(collection: Collection, grade: Ints) -> Floats:
+    """Shape (systems, measures, queries)."""
+    qrels = collection.qrels.relabelled(grade)
+    return np.array([[named.values(replace(hits, qrels=qrels)) for named in WHOLE] for hits in collection.hits])
+
+
+def rows_of(judge: str, folder: Path, way: str, shares: Sequence[float], worlds: int) -> list[str]:
+    """The rows of a judge."""
+    collection = collection_of(folder)
+    if way == QUESTIONS:
+        reads = [round(share * len(collection.qrels.qids)) for share in shares]
+        found = {f"{read} questions": each for read, each in by_questions(collection, judge, reads, worlds).items()}
+    else:
+        found = {f"{100 * share:g} %": by_passages(collection, judge, way, share, worlds) for share in shares}
+    return [
+        f"| {read} | {judge} | {label} | {count.cells()}"
+        for read, counts in found.items()
+        for label, count in counts.items()
+    ]
 
 
 def effects_of(collection: Collection, judge: Ints) -> tuple[Floats, Floats]:
@@ -191,15 +296,17 @@ def effects_of(collection: Collection, judge: Ints) -> tuple[Floats, Floats]:
 def linearised(collection: Collection, chance: float, worlds: int) -> Iterator[str]:
     """Measures whose labels depend on each other, corrected label by label as if they did not."""
     truths = [float(np.nan_to_num(named.values(collection.hits[0])).mean()) for named in OTHERS]
+    queries = len(collection.qrels.qids)
     for judge in list(JUDGES)[:3]:
         held, off = np.zeros(len(OTHERS)), np.zeros(len(OTHERS))
         for seed in range(worlds):
-            world = world_of(collection, judge, chance, seed)
+            world = world_of(collection, judge, PASSAGES, chance, seed)
             now, effect = effects_of(collection, world.judge)
-            drawn = np.array([len(some) for some in world.drawn])
+            query, _ = spread(collection.first, world.picked)
+            drawn = np.bincount(query[world.drawn], minlength=queries)
             for place, truth in enumerate(truths):
-                added = np.array([effect[place, some].sum() for some in world.drawn]) / chance
-                nothing = np.zeros(len(drawn))
+                worth = effect[place, world.item] * world.drawn / chance
+                added, nothing = np.bincount(query, weights=worth, minlength=queries), np.zeros(queries)
                 sums = Totals(now[place, world.picked] + added, nothing, nothing, nothing, nothing, drawn)
                 found = correct(sums, power=0.0)
                 held[place] += found.low <= truth <= found.high
@@ -212,23 +319,29 @@ def linearised(collection: Collection, chance: float, worlds: int) -> Iterator[s
             )
 
 
-HEAD = "| read | judge | measure | truth | machine off by | coverage, % | width | against people only | power |"
+HEAD = (
+    "| read | judge | measure | truth | machine off by | corrected off by | coverage, % | width | "
+    "people only: coverage, % | width against people only | power | told, % |"
+)
 
 
 def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="people.py coverage")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--worlds", type=int, default=1000)
-    parser.add_argument("--chances", default="0.1,0.25")
+    parser.add_argument("--shares", type=float, nargs="*", help="that people read")
+    parser.add_argument("--draw", choices=list(SHARES), nargs="*", default=list(SHARES))
     parser.add_argument("--linearised", action="store_true", help="other measures instead, corrected label by label")
     options = parser.parse_args(arguments)
-    chances = [float(each) for each in options.chances.split(",")]
-    collection = collection_of(options.folder, "bm25", "dense 256")
     if options.linearised:
         print("| read | judge | measure | truth | corrected is off by | coverage, % |\n" + "|---" * 6 + "|")
-        for row in linearised(collection, chances[0], options.worlds):
+        for row in linearised(collection_of(options.folder), 0.1, options.worlds):
             print(row, flush=True)
         return
-    print(HEAD + "\n|" + "---|" * 9)
-    for row in rows_of(collection, chances, options.worlds):
-        print(row, flush=True)
+    with ProcessPoolExecutor(2) as workers:
+        for way in options.draw:
+            print(f"\n### {way}\n\n{HEAD}\n" + "|---" * 12 + "|")
+            shares = options.shares or SHARES[way]
+            make = partial(rows_of, folder=options.folder, way=way, shares=shares, worlds=options.worlds)
+            for rows in workers.map(make, JUDGES):
+                print(*rows, sep="\n", flush=True)

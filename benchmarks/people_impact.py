@@ -159,9 +159,12 @@ def by_impact(share: float = RANDOM_SHARE, make: Callable[..., Impact] = Impact)
 
 
 def lot(world: World, read: Ints, count: int) -> Ints:
-    left = unread(world, read)
-    heard = world.heard
-    return draw(heard.kind[left] * GRADES + heard.grade[left], count, world.seed * 100_003 + len(read)).items
+    left, seed = unread(world, read), world.seed * 100_003 + len(read)
+    stratum = world.heard.kind[left] * GRADES + world.heard.grade[left]
+    place = np.argsort(generator(seed, "draw").permutation(len(left))) / max(len(left), 1)
+    items = draw(stratum, place, count).items
+    by_stratum = items[np.lexsort((place[items], stratum[items]))]
+    return generator(seed, "order", *np.unique(stratum).tolist()).permutation(by_stratum)
 
 
 def mixed(some: Ints, others: Ints) -> Ints:

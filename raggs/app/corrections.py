@@ -1,12 +1,16 @@
 """People's grades of the passages of a run that were drawn at random: what scores are corrected by.
 
-Only grades count that were given without having seen a machine's, of passages whose chance to be drawn is known. A run
-whose own grades are people's where they spoke cannot be corrected: there the judge is right exactly where one looks.
+Only grades count that were given without having seen a machine's, of passages whose chance to be drawn is known: those
+of a draw that was read to its end (`reviews/draws.py`), or, where no draw is noted, those whose reviews tell a chance.
+Near-duplicates have the grade and the chance of their representative, which is read for them. A run whose own grades
+are people's where they spoke cannot be corrected: there the judge is right exactly where one looks.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from raggs.app.judgecheck import blind_only
@@ -14,22 +18,28 @@ from raggs.app.review import items_of, reviews_of
 from raggs.app.unaided import by_people, unaided
 from raggs.artifacts import JudgeRecord
 from raggs.errors import DataError, UsageError
-from raggs.evaluation.analyses.corrected import DrawnLabel, PeopleCorrection
+from raggs.evaluation.analyses.corrected import PeopleCorrection
+from raggs.evaluation.correcting import DrawnLabel, WholeQuestions
 from raggs.manifests.opened import OpenedRun, open_run
+from raggs.reviews.draws import Draw, Finished, latest, read_draws
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Key
 from raggs.reviews.store import ReviewStore
 from raggs.text import plural
 
 REMEDY = "read the random part of a plan, without seeing the judge's grades"
+FINISH = "raggs review plan RUN --out FILE lists what is left, and raggs review serve RUN --plan FILE asks it"
+
+Item = tuple[str, str]  # query id and passage id
 
 
 @dataclass(frozen=True)
 class DrawnLabels:
-    """Grades by query id and passage id, and a sentence on what does not count."""
+    """Grades by query id and passage id, whole questions, and sentences on what does not count."""
 
-    labels: dict[tuple[str, str], DrawnLabel]
-    notes: tuple[str, ...]
+    labels: Mapping[Item, DrawnLabel]
+    whole: WholeQuestions = field(default_factory=WholeQuestions)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +68,7 @@ def corrections_of(golden: Path, folder: Path, baseline: str | None, *, projecte
     if not golden.is_dir():
         raise UsageError("labels in a file say nothing of texts", remedy="--reviews needs --golden RUN_DIRECTORY")
     found = drawn_labels(open_run(golden), folder)
-    return Corrections((PeopleCorrection(found.labels, baseline),), found.notes)
+    return Corrections((PeopleCorrection(found.labels, baseline, found.whole),), found.notes)
 
 
 def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
@@ -68,19 +78,117 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
         folder: of the reviews; `reviews` beside the folder of runs if left out.
 
     Raises:
-        DataError: nothing that people said of the run was drawn at random, or the run's own grades are people's.
+        DataError: nothing that people said of the run was drawn at random, no draw was read to its end, or the run's
+            own grades are people's.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
-    held, present = blind_only(fold(store.read())), items_of(run)
-    drawn = {item: chance for item, key in present.items() if (chance := chance_of(held, key)) is not None}
-    settled = {item: held.settled(present[item]) for item in drawn}
-    labels = {item: DrawnLabel(found.grade, drawn[item]) for item, found in settled.items() if found is not None}
-    if not labels:
+    said, pool = fold(store.read()), _Pool.of(run)
+    held, draws = blind_only(said), read_draws(store.folder)
+    read = {*said.grades, *said.settling}
+    by_passage, unread = latest(draws, "passage", pool.asked, read)
+    by_question, open_ = latest(draws, "question", pool.asked, pool.read_whole(read))
+    if not unread and not by_passage and not _of_run(draws, pool):
+        by_passage = Finished(_told(held, pool.asked), 0)
+    found = _Found(held, pool)
+    labels = found.labels({} if by_passage is None else by_passage.chance)
+    whole = found.whole({} if by_question is None else by_question.chance)
+    if not labels and not whole.grades:
+        if left := max(unread, open_):
+            said_ = f"the random part is not read to its end: {plural(left, 'passage')} left"
+            raise DataError(said_, where=store.path, remedy=FINISH)
         raise DataError("no passage of this run was drawn at random and graded blind", where=store.path, remedy=REMEDY)
-    _check_judged(run, labels)
-    unsure = len(drawn) - len(labels)
-    said = f"{plural(unsure, 'drawn passage')} on which nobody could tell: taken for like the others"
-    return DrawnLabels(labels, (said,) if unsure else ())
+    _check_judged(run, {*labels, *whole.grades})
+    notes = [
+        f"{plural(each, 'passage')} of a random part are unread: what it adds does not count yet"
+        for each in (unread, open_)
+        if each
+    ]
+    return DrawnLabels(labels, whole, (*notes, *found.notes))
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """The passages of a run: what their reviews are filed under, and that of each question; representatives only.
+
+    Attributes:
+        keys: by item, also of near-duplicates, that of the passage which is read for it.
+        asked: all keys, with the question's id.
+    """
+
+    keys: Mapping[Item, Key]
+    asked: Mapping[Key, str]
+
+    @classmethod
+    def of(cls, run: OpenedRun) -> _Pool:
+        keys = items_of(run)
+        twins = {
+            (record.qid, record.doc_id): (record.qid, record.duplicate_of)
+            for record in run.typed("judge", JudgeRecord)
+            if record.duplicate_of not in {None, record.doc_id}
+        }
+        keys = {
+            item: keys.get((item[0], twins[item][1] or ""), key) if item in twins else key for item, key in keys.items()
+        }
+        return cls(keys, {key: qid for (qid, _), key in keys.items()})
+
+    def read_whole(self, read: set[Key]) -> set[Key]:
+        """Items of questions of which every passage was read."""
+        open_ = {key[0] for key in self.asked if key not in read}
+        return {key for key in self.asked if key[0] not in open_}
+
+
+class _Found:
+    """What people say of what was drawn.
+
+    Attributes:
+        notes: on what does not count.
+    """
+
+    def __init__(self, held: Reviewed, pool: _Pool) -> None:
+        self._held, self._pool = held, pool
+        self.notes: list[str] = []
+
+    def labels(self, chance: Mapping[Key, float]) -> dict[Item, DrawnLabel]:
+        """Of passages; those without a grade are taken for like the others that had the same chance."""
+        grades = self._grades(chance)
+        if unsure := len(chance) - len(grades):
+            self.notes.append(
+                f"{plural(unsure, 'drawn passage')} on which nobody could tell: taken for like the others"
+            )
+        drawn, told = Counter(chance.values()), Counter(chance[key] for key in grades)
+        return {
+            item: DrawnLabel(grades[key], chance[key] * told[chance[key]] / drawn[chance[key]])
+            for item, key in self._pool.keys.items()
+            if key in grades
+        }
+
+    def whole(self, chance: Mapping[Key, float]) -> WholeQuestions:
+        """Of questions; a passage without a grade keeps the judge's."""
+        grades = self._grades(chance)
+        if unsure := len(chance) - len(grades):
+            said = (
+                f"{plural(unsure, 'passage')} of questions read whole on which nobody could tell: as the judge has it"
+            )
+            self.notes.append(said)
+        by_query = {key[0]: odds for key, odds in chance.items()}
+        items = {item: key for item, key in self._pool.keys.items() if key[0] in by_query}
+        return WholeQuestions(
+            {qid: by_query[key[0]] for (qid, _), key in items.items()},
+            {item: grades[key] for item, key in items.items() if key in grades},
+        )
+
+    def _grades(self, chance: Mapping[Key, float]) -> dict[Key, int]:
+        settled = {key: self._held.settled(key) for key in chance}
+        return {key: found.grade for key, found in settled.items() if found is not None}
+
+
+def _of_run(draws: list[Draw], pool: _Pool) -> bool:
+    return any(item.key in pool.asked for draw in draws for item in draw.items)
+
+
+def _told(held: Reviewed, asked: Mapping[Key, str]) -> dict[Key, float]:
+    """The chances that reviews tell."""
+    return {key: odds for key in asked if (odds := chance_of(held, key)) is not None}
 
 
 def chance_of(held: Reviewed, key: Key) -> float | None:
@@ -89,9 +197,9 @@ def chance_of(held: Reviewed, key: Key) -> float | None:
     return max(chances, default=None)
 
 
-def _check_judged(run: OpenedRun, labels: dict[tuple[str, str], DrawnLabel]) -> None:
+def _check_judged(run: OpenedRun, drawn: set[Item]) -> None:
     for record in run.typed("judge", JudgeRecord):
-        if (by_people(record) or unaided(record) is not record) and (record.qid, record.doc_id) in labels:
+        if (by_people(record) or unaided(record) is not record) and (record.qid, record.doc_id) in drawn:
             raise DataError(
                 "the run's own grades are people's where they spoke, so that they say nothing of the judge elsewhere",
                 where=run.folder,

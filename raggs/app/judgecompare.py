@@ -13,8 +13,8 @@ from pathlib import Path
 from raggs.agreement import Checked, Nearer, check_labels, nearer
 from raggs.app.judgecheck import blind_only
 from raggs.app.judgesides import Item, Side, judged_by, settings_apart, side_of
+from raggs.app.planitems import OPENING, PER_CHARACTER
 from raggs.app.review import reviews_of
-from raggs.app.reviewplan import OPENING, PER_CHARACTER
 from raggs.app.unaided import by_people
 from raggs.errors import DataError, UsageError
 from raggs.manifests.opened import OpenedRun

@@ -25,7 +25,7 @@ def lay_out_plan(plan: ReadingPlan) -> Document:
 def plan_json(plan: ReadingPlan) -> str:
     """All that is known but the items, which are in the file of the plan."""
     told = asdict(plan)
-    return dump_json({**told, "items": len(plan.items)})
+    return dump_json({**told, "items": len(plan.items), "before": len(plan.before)})
 
 
 def _first(plan: ReadingPlan) -> Section:

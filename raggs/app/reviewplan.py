@@ -6,17 +6,19 @@ one, and comes back in. A part is drawn at random, with chances that are known: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from raggs.app.planitems import Chosen, Names, items_before, mixed, planned_items, reading_seconds
+from raggs.app.randomparts import RandomPart, draw_part
 from raggs.app.review import reviews_of
-from raggs.app.reviewpool import Entry, Pool, open_review_pool
+from raggs.app.reviewpool import Pool, open_review_pool
 from raggs.arrays import Floats, Ints
+from raggs.correction import FEWEST_WHOLE
 from raggs.decision.beliefs import believe
-from raggs.decision.drawing import draw
 from raggs.decision.impact import Impact, Outlook, choose
 from raggs.errors import DataError, UsageError
 from raggs.golden.systems import System, open_systems
@@ -24,12 +26,12 @@ from raggs.manifests.opened import OpenedRun
 from raggs.metrics.flips import flip_effects
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.names import Named, parse_measures
+from raggs.reviews.draws import Draw, read_draws
 from raggs.reviews.plans import PlanItem, write_plan
+from raggs.text import plural
 
 MEASURES = ("ra_nwg@10", "ndcg@10", "recall@10")
 SHARE = 0.1  # of the time, for what is drawn at random
-OPENING, PER_CHARACTER = 8.0, 1 / 24  # seconds: to see what is asked and to answer; 240 words a minute
-FEWEST_TIMED, LONGEST = 10, 600.0  # words that tell a pace; seconds, above which somebody went for coffee
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class PlanRequest:
         measures: by which they are compared.
         minutes: of reading, above 0.
         share: of the time, for passages drawn at random, in 0..1.
+        whole: whether whole questions are drawn.
         seed: of the draw.
     """
 
@@ -48,6 +51,7 @@ class PlanRequest:
     measures: tuple[str, ...] = MEASURES
     minutes: float = 60.0
     share: float = SHARE
+    whole: bool = False
     seed: int = 1
 
 
@@ -76,6 +80,7 @@ class ReadingPlan:
     Attributes:
         run, reviews: the folders.
         items: in the order of reading.
+        before: what chance hit too, and somebody had read.
         systems, measures: what is compared.
         sure, after: by measure, how many verdicts are sure now, and are expected to be once all is read.
         pairs: verdicts of each measure.
@@ -91,6 +96,7 @@ class ReadingPlan:
     run: str
     reviews: str
     items: tuple[PlanItem, ...]
+    before: tuple[PlanItem, ...]
     systems: tuple[str, ...]
     measures: tuple[str, ...]
     sure: tuple[float, ...]
@@ -127,17 +133,21 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
         remedy = "raggs review status RUN says what they said"
         raise DataError("people have read every passage of its pools", where=run.folder, remedy=remedy)
     impact = _impact(pool, hits, measures, open_)
-    seconds, pace = _seconds(pool, [pool.entries[item] for item in open_.tolist()])
-    chosen = _choose(pool, impact, open_, seconds, request)
+    seconds, pace = reading_seconds(pool, [pool.entries[item] for item in open_.tolist()])
+    reviewed = reviews_of(run.folder, folder)
+    part = _part(pool, read_draws(reviewed), seconds, request)
+    chosen = _choose(part, impact, open_, seconds, request)
     names = tuple(system.name for system in found)
     now, after = impact.outlook(), impact.outlook(chosen.items)
-    items = tuple(_items(pool, impact, open_, seconds, chosen, _Names(names, tuple(each.name for each in measures))))
+    told = Names(names, tuple(each.name for each in measures))
+    items = tuple(planned_items(pool, impact, open_, seconds, chosen, told))
     return ReadingPlan(
         run=str(run.folder),
-        reviews=str(reviews_of(run.folder, folder)),
+        reviews=str(reviewed),
         items=items,
+        before=tuple(items_before(pool, part)),
         systems=names,
-        measures=tuple(named.name for named in measures),
+        measures=told.measures,
         sure=tuple(now.sure.tolist()),
         after=tuple(after.sure.tolist()),
         pairs=now.verdicts,
@@ -148,7 +158,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
         learned=len(pool.learned[0]),
         read=len(pool.entries) - len(open_),
         open=len(open_),
-        notes=tuple(_notes(found, hits, seconds, chosen, request)),
+        notes=(*_notes(found, hits, seconds, chosen, request), *_of_questions(part, pool, request)),
     )
 
 
@@ -158,7 +168,7 @@ def keep_plan(plan: ReadingPlan, file: Path) -> None:
     Raises:
         ProviderError: the disk refuses.
     """
-    write_plan(file, plan.items)
+    write_plan(file, [*plan.items, *plan.before])
 
 
 def _check(request: PlanRequest) -> None:
@@ -195,77 +205,23 @@ def _impact(pool: Pool, hits: Sequence[Hits], measures: Sequence[Named], open_: 
     return Impact(np.array(values), effects, beliefs[open_], len(pool.qrels.qids))
 
 
-def _seconds(pool: Pool, entries: Sequence[Entry]) -> tuple[Floats, float]:
-    """What reading each takes, and people's pace."""
-    told = [(took, length) for took, length in pool.timed if 0 < took <= LONGEST]
-    usual = [took / (OPENING + PER_CHARACTER * length) for took, length in told]
-    pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0
-    lengths = np.array([entry.length for entry in entries], dtype=np.float64)
-    return pace * (OPENING + PER_CHARACTER * lengths), pace
+def _part(pool: Pool, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomPart:
+    """What is drawn in the time that is meant for it."""
+    budget, usual = request.share * request.minutes * 60, float(seconds.mean())
+    if request.whole:
+        usual *= len(seconds) / len({entry.key[0] for entry in pool.entries if entry.open})
+    return draw_part(
+        pool, before if request.share else (), round(budget / usual), whole=request.whole, seed=request.seed
+    )
 
 
-@dataclass(frozen=True)
-class _Chosen:
-    """Numbers among the open entries, in the order of reading, with their worth, and the chance of those drawn."""
-
-    items: Ints
-    worth: Mapping[int, float]
-    chance: Mapping[int, float]
-
-
-def _choose(pool: Pool, impact: Impact, open_: Ints, seconds: Floats, request: PlanRequest) -> _Chosen:
-    budget = request.minutes * 60
-    heard = pool.heard
-    stratum = heard.kind[open_] * (heard.voices.shape[1] + 1) + heard.grade[open_]
-    drawn = draw(stratum, round(request.share * budget / float(seconds.mean())), request.seed)
-    spent = np.cumsum(seconds[drawn.items])
-    some = drawn.items[spent <= budget]
-    picks = list(choose(impact, seconds, budget - float(seconds[some].sum()), some))
-    chance = dict(zip(drawn.items.tolist(), drawn.chance.tolist(), strict=True))
+def _choose(part: RandomPart, impact: Impact, open_: Ints, seconds: Floats, request: PlanRequest) -> Chosen:
+    place = {entry: number for number, entry in enumerate(open_.tolist())}
+    chance = {place[entry]: odds for entry, odds in part.chance.items() if entry in place}
+    some = np.array(list(chance), dtype=np.int64)
+    picks = list(choose(impact, seconds, request.minutes * 60 - float(seconds[some].sum()), some))
     worth = dict.fromkeys(some.tolist(), 0.0) | {pick.item: pick.worth for pick in picks}
-    return _Chosen(_mixed(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance)
-
-
-def _mixed(drawn: Ints, others: Ints) -> Ints:
-    """Both, the first spread evenly: who stops early has read as large a part of it as of the rest."""
-    place = np.concatenate([(np.arange(len(side)) + 0.5) / max(len(side), 1) for side in (drawn, others)])
-    found: Ints = np.concatenate([drawn, others])[np.argsort(place, kind="stable")]
-    return found
-
-
-@dataclass(frozen=True)
-class _Names:
-    systems: tuple[str, ...]
-    measures: tuple[str, ...]
-
-
-def _items(
-    pool: Pool, impact: Impact, open_: Ints, seconds: Floats, chosen: _Chosen, names: _Names
-) -> Sequence[PlanItem]:
-    pulls = impact.pulls(chosen.items)
-    return [
-        PlanItem(
-            qid=entry.qid,
-            query=entry.key[0],
-            doc_id=entry.doc_id,
-            passage=entry.key[1],
-            worth=chosen.worth[number],
-            chance=chosen.chance.get(number),
-            seconds=round(float(seconds[number]), 1),
-            why=_why(entry, number in chosen.chance, pull, names),
-        )
-        for number, pull in zip(chosen.items.tolist(), pulls.tolist(), strict=True)
-        for entry in [pool.entries[int(open_[number])]]
-    ]
-
-
-def _why(entry: Entry, drawn: bool, pull: list[int], names: _Names) -> str:
-    if drawn:
-        return "drawn at random"
-    measure, one, other = pull
-    doubt = "unjudged" if entry.grade is None else "the judge is of two minds" if entry.disputed else "near"
-    what = f"{names.systems[one]} against {names.systems[other]} by {names.measures[measure]}"
-    return what if doubt == "near" else f"{what}; {doubt}"
+    return Chosen(part, mixed(some, np.array([pick.item for pick in picks], dtype=np.int64)), worth, chance)
 
 
 def _verdicts(
@@ -283,7 +239,7 @@ def _verdicts(
 
 
 def _notes(
-    systems: Sequence[System], hits: Sequence[Hits], seconds: Floats, chosen: _Chosen, request: PlanRequest
+    systems: Sequence[System], hits: Sequence[Hits], seconds: Floats, chosen: Chosen, request: PlanRequest
 ) -> Sequence[str]:
     notes = [edit for system in systems for edit in system.edits]
     for system, each in zip(systems, hits, strict=True):
@@ -294,3 +250,13 @@ def _notes(
     if spent < 0.9 * request.minutes and len(chosen.items) < len(seconds):
         notes.append(f"nothing else that fits into {request.minutes:g} minutes could change a verdict")
     return notes
+
+
+def _of_questions(part: RandomPart, pool: Pool, request: PlanRequest) -> Iterator[str]:
+    """How far whole questions reach."""
+    drawn = len({pool.entries[number].key[0] for number in part.chance})
+    if request.whole and request.share:
+        few = drawn < FEWEST_WHOLE
+        yield (
+            f"{plural(drawn, 'whole question')} drawn" + few * f"; to correct scores by them, {FEWEST_WHOLE} are needed"
+        )

@@ -35,7 +35,7 @@ class Entry:
         qid, doc_id, key, length: which, what its reviews are filed under, and its characters.
         grade: the machine's; None where there is none.
         voices: all answers of the judge, or of the members of a panel.
-        open: whether nobody has read it.
+        open: whether nobody has read it, and it is not asked for another question of the same words.
     """
 
     qid: str
@@ -100,6 +100,7 @@ def _entries(
     """The entries, and the number of that of each passage."""
     questions = {record.qid: question_digest(record) for record in run.typed("queries", QueryRecord)}
     found: list[Entry] = []
+    asked: set[Key] = set()
     numbers: dict[tuple[str, str], int] = {}
     twins: list[tuple[tuple[str, str], tuple[str, str]]] = []
     for pooled in run.typed("merge", MergeRecord):
@@ -110,16 +111,19 @@ def _entries(
         content = pooled.passage
         key = questions[pooled.qid], passage_digest(content)
         numbers[item] = len(found)
-        found.append(_entry(pooled, key, len(content.content), record, held))
+        found.append(_entry(pooled, key, len(content.content), record, held, again=key in asked))
+        asked.add(key)
     for item, representative in twins:
         if representative in numbers:
             numbers[item] = numbers[representative]
     return tuple(found), numbers
 
 
-def _entry(pooled: MergeRecord, key: Key, length: int, record: JudgeRecord | None, held: Reviewed) -> Entry:
+def _entry(
+    pooled: MergeRecord, key: Key, length: int, record: JudgeRecord | None, held: Reviewed, *, again: bool
+) -> Entry:
     by_people = record is not None and record.judge.startswith(PEOPLE)
-    read = by_people or bool(held.grades.get(key)) or key in held.settling
+    read = again or by_people or bool(held.grades.get(key)) or key in held.settling
     grade = None if record is None else record.grade
     return Entry(pooled.qid, pooled.doc_id, key, length, grade, _voices(record), not read)
 

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raggs.app.randomparts import draw_of_plan, draw_of_sample
 from raggs.app.review import reviewer, reviews_of
 from raggs.errors import BusyError, PrerequisiteError, ProviderError, UsageError
 from raggs.manifests.opened import open_run
@@ -20,6 +21,7 @@ from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import rubric_of_runs
 from raggs.reviewing.session import Session, SessionSettings
+from raggs.reviews.draws import note_draw
 from raggs.reviews.plans import read_plan
 from raggs.reviews.store import ReviewStore
 from raggs.text import plural
@@ -138,11 +140,15 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
 
     runs = [open_run(folder) for folder in request.runs]
     pool = whole = open_pool(runs)
+    folder, drawn = reviews_of(runs[0].folder, request.folder), None
     if request.plan is not None:
-        pool = pool.planned_by(read_plan(request.plan))
+        plan = read_plan(request.plan)
+        pool, drawn = pool.planned_by(plan), draw_of_plan(plan)
     elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
-    folder = reviews_of(runs[0].folder, request.folder)
+        drawn = draw_of_sample([item.key for item in pool.items], pool.chances, request.seed)
+    if drawn is not None:
+        note_draw(folder, drawn)
     rubric = rubric_of_runs(runs)
     settings = SessionSettings(
         request.seed, request.overlap, request.repeats, rubric.name, request.by, blind=not request.look

@@ -30,6 +30,10 @@ Share = Annotated[
     float,
     typer.Option("--random", metavar="SHARE", help="Of the time, for passages drawn at random, in 0 to 1."),
 ]
+Whole = Annotated[
+    bool,
+    typer.Option("--whole", help="Draw whole questions: any measure can be corrected by them."),
+]
 Out = Annotated[Path | None, typer.Option("--out", "-o", metavar="FILE", help="Write the plan there, JSON lines.")]
 Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the draw.")]
 
@@ -40,6 +44,7 @@ def plan(
     measures: Measures = None,
     minutes: Minutes = 60.0,
     share: Share = 0.1,
+    whole: Whole = False,
     out: Out = None,
     seed: Seed = 1,
     reviews: ReviewsFolder = None,
@@ -54,6 +59,7 @@ def plan(
     Examples:
       raggs review plan runs/demo --minutes 60 --out plan.jsonl
       raggs review plan runs/demo -s runs/demo -s new=new.trec -m ndcg@10
+      raggs review plan runs/demo --whole --random 1 --minutes 600 --out plan.jsonl
     """
     from raggs.app.planlayout import lay_out_plan, plan_json
     from raggs.app.reviewplan import MEASURES, PlanRequest, keep_plan, plan_reading
@@ -63,7 +69,7 @@ def plan(
     from raggs.metrics.names import split_names
 
     names = MEASURES if measures is None else tuple(split_names(measures))
-    request = PlanRequest(tuple(systems or ()), names, minutes, share, seed)
+    request = PlanRequest(tuple(systems or ()), names, minutes, share, whole, seed)
     found = plan_reading(open_run(run), request, reviews)
     if out is not None:
         keep_plan(found, out)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from raggs.arrays import Floats
 from raggs.correction.estimates import Corrected, Totals, correct, totals_of
 
-FEWEST_WHOLE = 15  # queries that were read whole, on which the measure is defined; below, intervals hold too rarely
+FEWEST_WHOLE = 20  # queries that were read whole, on which the measure is defined; below, intervals hold too rarely
 VARIED = 3  # of them, that have not the commonest value; below, they say next to nothing of how values vary
 
 
@@ -58,7 +58,7 @@ def correct_values(
         confidence: of the interval, in 0..1.
 
     Returns:
-        The mean over queries on which the measure is defined. `drawn` counts queries. No interval where fewer than 15
+        The mean over queries on which the measure is defined. `drawn` counts queries. No interval where fewer than 20
         were read whole on which it is defined, or where all of these but two have one value.
 
     Raises:

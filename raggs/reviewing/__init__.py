@@ -2,5 +2,5 @@
 
 `session` decides and knows no web; `server` speaks HTTP and decides nothing.
 
-Imports: golden, manifests, prompts, reviews, agreement, health, leaves.
+Imports: golden, manifests, prompts, reviews, agreement, decision, health, leaves.
 """

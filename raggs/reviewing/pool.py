@@ -11,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from pydantic import ValidationError
 
 from raggs.artifacts import MergeRecord, Passage, QueryRecord
+from raggs.decision.drawing import lots
 from raggs.errors import DataError, UsageError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.models import Key, passage_digest, question_digest
 from raggs.reviews.plans import PlanItem
-from raggs.seeds import generator
 
 CHANGED = "the run has changed since; start the page again"
 
@@ -76,7 +77,7 @@ class Pool:
         self._files, self._sources = files, sources
 
     def sampled(self, count: int, seed: int) -> Pool:
-        """`count` items drawn at random, each with the same known probability.
+        """`count` items drawn at random, each with the same known probability; by one seed, more hold fewer.
 
         Raises:
             UsageError: there are not so many.
@@ -84,17 +85,19 @@ class Pool:
         total = len(self.items)
         if not 1 <= count <= total:
             raise UsageError(f"{count} of {total} passages cannot be drawn", remedy="ask for fewer: --sample N")
-        drawn = sorted(generator(seed, "review", "sample").choice(total, count, replace=False).tolist())
+        lot = lots(seed, ("".join(item.key) for item in self.items))
+        drawn = sorted(np.argsort(lot, kind="stable")[:count].tolist())
         items = [self.items[number] for number in drawn]
         return Pool(self._files, items, self.questions, self._sources, [count / total] * count)
 
     def planned_by(self, plan: Sequence[PlanItem]) -> Pool:
-        """The items of a plan, in its order, with the chances that it gives.
+        """The items of a plan that nobody had read, in its order, with the chances that it gives.
 
         Raises:
             UsageError: none of them is in the pools.
         """
-        here = [(self.numbers[item.key], item.chance) for item in plan if item.key in self.numbers]
+        left = [item for item in plan if not item.read]
+        here = [(self.numbers[item.key], item.chance) for item in left if item.key in self.numbers]
         if not here:
             raise UsageError("no passage of the plan is in these runs' pools", remedy="raggs review plan RUN makes one")
         items = [self.items[number] for number, _ in here]

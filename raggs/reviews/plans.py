@@ -11,6 +11,7 @@ from raggs.artifacts import Frozen, Identifier
 from raggs.atomic import disk
 from raggs.errors import DataError
 from raggs.jsonl import Written, read_records, write_records
+from raggs.reviews.draws import Unit
 from raggs.reviews.models import Digest, Key
 
 
@@ -25,6 +26,11 @@ class PlanItem(Frozen):
     worth: float = Field(ge=0, description="what reading it does for the verdicts, by expectation; 0: nothing")
     chance: float | None = Field(
         None, gt=0, le=1, description="probability with which it was drawn at random; null if chosen for its worth"
+    )
+    unit: Unit = Field("passage", description="what was drawn, where chance is given")
+    seed: int | None = Field(None, description="of the numbers by which it was drawn, where chance is given")
+    read: bool = Field(
+        False, description="somebody has read it: it stands here since chance hit it, and nobody is asked again"
     )
     seconds: float = Field(gt=0, description="that reading it is expected to take")
     why: str = Field(description="for people: what makes it worth reading")

@@ -26,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def planned(project: Project, folder: Path, *more: object) -> list[PlanItem]:
     said = raggs("review", "plan", project.run, "--reviews", folder, "--out", folder / "plan.jsonl", *more)
     assert said.returncode == 0, said.stderr
-    return read_plan(folder / "plan.jsonl")
+    return [item for item in read_plan(folder / "plan.jsonl") if not item.read]
 
 
 def test_a_plan_says_what_is_expected_of_it(made: Project, tmp_path: Path) -> None:

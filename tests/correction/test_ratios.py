@@ -46,7 +46,7 @@ def test_undefined_queries_do_not_count() -> None:
 
 @pytest.mark.parametrize("judge", ["good", "useless", "undefined"])
 def test_intervals_hold_what_they_promise(judge: str) -> None:
-    """Over 200 worlds of which a quarter of the queries is read; what is measured need not be a sum over passages."""
+    """Over 200 worlds of which three in ten queries are read; what is measured need not be a sum over passages."""
     held, width = 0, [0.0, 0.0]
     for seed in range(200):
         rng = generator(seed, "world", judge)
@@ -55,7 +55,7 @@ def test_intervals_hold_what_they_promise(judge: str) -> None:
         if judge == "undefined":
             people[rng.random(QUERIES) < 0.2] = NAN
             machine[rng.random(QUERIES) < 0.2] = NAN
-        chance = lot(seed, 30)
+        chance = lot(seed, 36)
         found, alone = (correct_values(machine, people, chance, power=power) for power in (None, 0.0))
         held += found.low <= 2 / 3 <= found.high
         width = [width[0] + found.high - found.low, width[1] + alone.high - alone.low]

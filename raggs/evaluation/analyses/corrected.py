@@ -1,8 +1,9 @@
 """Scores as people's labels of everything would give them, from the judge's labels and people's of a random part.
 
-Corrected are measures in which a passage counts what its own grade says: precision, precision4, harm, hits, rbp, and
-those of packages that say `FIXED`. In others (recall, nDCG, RA-nWG, MRR, ...) one wrong grade changes what the grades
-of others count; they are named, and get no number, for no interval of them has been shown to cover.
+By passages that were drawn, measures are corrected in which a passage counts what its own grade says: precision,
+precision4, harm, hits, rbp, those of packages that say `FIXED`, and recall over all queries at once ("pooled"). In
+others (nDCG, RA-nWG, MRR, ...) one wrong grade changes what the grades of others count: they need questions that were
+drawn and read whole, or are named, and get no number.
 """
 
 from __future__ import annotations
@@ -10,35 +11,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from pydantic import Field
 
-from raggs.arrays import Floats
-from raggs.correction import FEWEST, Corrected, Totals, correct, totals_of, unlikely
+from raggs.correction import FEWEST, FEWEST_WHOLE, VARIED, Corrected, unlikely
 from raggs.errors import DataError, UsageError
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
+from raggs.evaluation.correcting import (
+    Drawn,
+    DrawnLabel,
+    Estimate,
+    Item,
+    Sums,
+    Values,
+    WholeQuestions,
+    correctable,
+    poolable,
+)
 from raggs.evaluation.document import Cell, Row
 from raggs.evaluation.models import Number, Part, Report, number
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
-from raggs.metrics.columns import Qrels
-from raggs.metrics.hits import Hits
-from raggs.metrics.ids import IdColumn, pair_keys
-from raggs.metrics.measure import Linear
-from raggs.metrics.names import Named
 from raggs.text import plural
 
 ABOUT_LISTS = {"holes", "judged"}  # no grade changes them
+POOLED = "pooled"
 MOST_PAIRS = 3  # systems whose differences are all told without a baseline
-
-
-@dataclass(frozen=True)
-class DrawnLabel:
-    """People's grade of a passage that was drawn at random, with the probability of it."""
-
-    grade: int
-    chance: float
 
 
 class CorrectedPart(Part):
@@ -56,6 +56,7 @@ class CorrectedPart(Part):
     power: Number = Field(description="how far the judge was relied on, 0 to 1")
     drawn: int = Field(description="drawn passages that count, which people graded")
     queries: int = Field(description="queries that have one")
+    whole: bool = Field(False, description="whether it is corrected by whole questions, rather than by passages")
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,14 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
     """What the scores would be if people had graded everything; needs their grades of a random part.
 
     Attributes:
-        labels: by query id and passage id.
+        labels: of passages that were drawn, by query id and passage id.
         baseline: the system that others are subtracted from; each from each where there is none and they are few.
+        whole: questions that were drawn and read whole.
     """
 
-    labels: Mapping[tuple[str, str], DrawnLabel] = field(default_factory=dict)
+    labels: Mapping[Item, DrawnLabel] = field(default_factory=dict)
     baseline: str | None = None
+    whole: WholeQuestions = field(default_factory=WholeQuestions)
 
     NAME = "corrected"
     TITLE = "Corrected by people"
@@ -81,7 +84,7 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         Raises:
             UsageError: there are none, or the scale is not 1 to 5.
         """
-        if not self.labels:
+        if not self._any:
             raise UsageError(
                 "nothing to correct scores by", remedy="--reviews DIR, with grades of passages drawn at random"
             )
@@ -94,25 +97,54 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
         Raises:
             DataError: the chances cannot be those of the draw.
         """
-        drawn = {name: _Drawn.of(hits.qrels, self.labels) for name, hits in study.hits.items()}
-        found = []
+        drawn = {name: Drawn.of(hits.qrels, self.labels) for name, hits in study.hits.items()}
+        confidence, found = study.scoring.confidence, list[Finding[CorrectedPart]]()
         for named in study.scoring.measures:
-            if (measure := correctable(named)) is not None:
+            if self.labels and (measure := correctable(named)) is not None:
                 expected = named.mode == "E"
-                totals = {n: drawn[n].totals(hits, measure, expected=expected) for n, hits in study.hits.items()}
-                found += [*_parts(named.name, totals, study.scoring.confidence, self.baseline)]
+                sums = {n: drawn[n].sums(hits, measure, expected=expected) for n, hits in study.hits.items()}
+                found += self._by_passages(named.name, sums, confidence)
+            elif self.whole.chance and named.name.partition("@")[0] not in ABOUT_LISTS:
+                values = {name: Values.of(hits, named, self.whole) for name, hits in study.hits.items()}
+                found += self._by_questions(named.name, values, confidence)
+            if self.labels and (recall := poolable(named)) is not None:
+                sums = {name: drawn[name].pooled(hits, recall) for name, hits in study.hits.items()}
+                found += self._by_passages(f"{named.name}, {POOLED}", sums, confidence)
         return found
+
+    @property
+    def _any(self) -> bool:
+        return bool(self.labels or self.whole.chance)
+
+    def _by_passages(
+        self, measure: str, sums: Mapping[str, Sums], confidence: float
+    ) -> Iterator[Finding[CorrectedPart]]:
+        for name, each in sums.items():
+            if unlikely(each.above):
+                raise DataError(
+                    f"what people graded at random of {name} does not fit the chances that are noted with it",
+                    remedy="draw from the pools of these systems: raggs review plan, then raggs review serve --plan",
+                )
+        for name, other, pair in _singles_and_pairs(sums, self.baseline):
+            yield Finding(name, _part(measure, other, pair.estimate(confidence)))
+
+    def _by_questions(
+        self, measure: str, values: Mapping[str, Values], confidence: float
+    ) -> Iterator[Finding[CorrectedPart]]:
+        for name, other, pair in _singles_and_pairs(values, self.baseline):
+            part = _part(measure, other, pair.estimate(confidence))
+            yield Finding(name, part.model_copy(update={"whole": True, "drawn": len(self.whole.grades)}))
 
     def extend(self, report: Report, study: Study) -> Report:
         """Besides the parts, which measures were left as they are; nothing without labels."""
-        if not self.labels:
+        if not self._any:
             return report
         left = [each.name for each in study.scoring.measures if correctable(each) is None]
         left = [name for name in left if name.partition("@")[0] not in ABOUT_LISTS]
-        if left:
+        if left and not self.whole.chance:
             said = (
-                f"not corrected by people: {', '.join(left)}; there a wrong grade changes what others count, and no "
-                "interval has been shown to cover"
+                f"not corrected by people: {', '.join(left)}; there a wrong grade changes what others count: it takes "
+                "questions that were drawn and read whole (raggs review plan --whole)"
             )
             report = report.model_copy(update={"notes": (*report.notes, said)})
         return super().extend(report, study)
@@ -140,59 +172,18 @@ class PeopleCorrection(PartAnalysis[CorrectedPart]):
             if part.corrected is None:
                 few.setdefault(_name(system, part), []).append(part)
         said = [_sentence(_name(system, part), part) for system, part in found if part.corrected is not None]
-        return [*said, *(_too_few(name, parts) for name, parts in few.items())]
+        return [*said, *(line for name, parts in few.items() for line in _too_few(name, parts))]
 
 
-def correctable(named: Named) -> Linear | None:
-    """The measure, where each passage counts what its own grade says, so that it can be corrected; else None."""
-    measure = named.measure
-    return measure if isinstance(measure, Linear) and measure.FIXED and named.mode in {"", "E"} else None
+S = TypeVar("S", Sums, Values)
 
 
-@dataclass(frozen=True)
-class _Drawn:
-    """People's grades beside the judgments, each of shape (m,): NaN where a passage was not drawn."""
-
-    grade: Floats
-    chance: Floats
-
-    @classmethod
-    def of(cls, qrels: Qrels, labels: Mapping[tuple[str, str], DrawnLabel]) -> _Drawn:
-        numbers = {qid: number for number, qid in enumerate(qrels.qids)}
-        known = [(numbers[qid], doc_id, label) for (qid, doc_id), label in labels.items() if qid in numbers]
-        grade, chance = np.full(len(qrels.grade), np.nan), np.full(len(qrels.grade), np.nan)
-        if known:
-            queries, docs, said = zip(*known, strict=True)
-            keys = pair_keys(np.array(queries, dtype=np.int64), IdColumn.of(docs).keys())
-            places, rows = qrels.judged.find(keys)
-            grade[rows] = [said[place].grade for place in places.tolist()]
-            chance[rows] = [said[place].chance for place in places.tolist()]
-        return cls(grade, chance)
-
-    def totals(self, hits: Hits, measure: Linear, *, expected: bool) -> Totals:
-        """The sums of a system's lists."""
-        table, grade = measure.table(hits.qrels), self.grade[hits.item]
-        drawn = ~np.isnan(grade)
-        people = np.full(len(grade), np.nan)
-        people[drawn] = table[grade[drawn].astype(np.int64) - hits.qrels.scale.low]
-        weight = measure.shares(hits, expected=expected)
-        return totals_of(
-            hits.query, weight, hits.weigh(table), people, self.chance[hits.item], queries=len(hits.length)
-        )
-
-
-def _parts(
-    measure: str, totals: Mapping[str, Totals], confidence: float, baseline: str | None
-) -> Iterator[Finding[CorrectedPart]]:
-    for name, each in totals.items():
-        if unlikely(each):
-            raise DataError(
-                f"what people graded at random of {name} does not fit the chances that are noted with it",
-                remedy="finish the random part, over the pool of these systems; those of two plans do not add up",
-            )
-        yield Finding(name, _part(measure, None, each, confidence))
-    for name, other in _pairs(list(totals), baseline):
-        yield Finding(name, _part(measure, other, totals[name] - totals[other], confidence))
+def _singles_and_pairs(systems: Mapping[str, S], baseline: str | None) -> Iterator[tuple[str, str | None, S]]:
+    """Each system, then each difference that is told, with the name of what is subtracted."""
+    for name, each in systems.items():
+        yield name, None, each
+    for name, other in _pairs(list(systems), baseline):
+        yield name, other, systems[name] - systems[other]
 
 
 def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
@@ -201,12 +192,12 @@ def _pairs(names: list[str], baseline: str | None) -> list[tuple[str, str]]:
     return list(combinations(names, 2)) if len(names) <= MOST_PAIRS else []
 
 
-def _part(measure: str, against: str | None, totals: Totals, confidence: float) -> CorrectedPart:
-    found, people = correct(totals, confidence=confidence), correct(totals, power=0.0, confidence=confidence)
+def _part(measure: str, against: str | None, estimate: Estimate) -> CorrectedPart:
+    found, people = estimate.found, estimate.people
     return CorrectedPart(
         measure=measure,
         against=against,
-        machine=number(float(totals.judge.mean())),
+        machine=number(estimate.machine),
         corrected=_known(found),
         low=number(found.low),
         high=number(found.high),
@@ -232,10 +223,16 @@ def _ends(low: Number, high: Number) -> str:
     return "–" if low is None or high is None else f"[{low:z.3f}, {high:z.3f}]"
 
 
-def _too_few(name: str, parts: list[CorrectedPart]) -> str:
-    measures, queries = ", ".join(part.measure for part in parts), min(part.queries for part in parts)
-    have = f"drawn passages stand in the lists of {plural(queries, 'query')}"
-    return f"{name}: {measures} not corrected: {have}, and {FEWEST} are needed"
+def _too_few(name: str, parts: list[CorrectedPart]) -> Iterator[str]:
+    for whole in (False, True):
+        mine = [part for part in parts if part.whole == whole]
+        measures, queries = ", ".join(part.measure for part in mine), min((part.queries for part in mine), default=0)
+        if mine and whole:
+            need = f"{FEWEST_WHOLE} on which it is defined, {VARIED} of them unlike the rest, are needed"
+            yield f"{name}: {measures} not corrected: {plural(queries, 'question')} read whole; {need}"
+        elif mine:
+            have = f"drawn passages stand in the lists of {plural(queries, 'query')}"
+            yield f"{name}: {measures} not corrected: {have}, and {FEWEST} are needed"
 
 
 def _sentence(name: str, part: CorrectedPart) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from raggs.correction import correct, totals_of
 from raggs.errors import DataError, UsageError
-from raggs.evaluation.analyses.corrected import CorrectedPart, DrawnLabel, PeopleCorrection, correctable
+from raggs.evaluation.analyses.corrected import CorrectedPart, PeopleCorrection
+from raggs.evaluation.correcting import DrawnLabel, WholeQuestions, correctable
 from raggs.evaluation.document import Document
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
@@ -45,10 +46,11 @@ def reported(
     measures: tuple[str, ...] = MEASURES,
     baseline: str | None = None,
     systems: tuple[System, ...] = SYSTEMS,
+    whole: WholeQuestions | None = None,
 ) -> Report:
     judgments = Judgments("run", Qrels.of(JUDGED, Scale.of(1, 5)))
     scoring = Scoring(parse_measures(measures), (4,))
-    return make_report(judgments, systems, scoring, [PeopleCorrection(labels, baseline)])
+    return make_report(judgments, systems, scoring, [PeopleCorrection(labels, baseline, whole or WholeQuestions())])
 
 
 def parts(report: Report) -> dict[tuple[str, str, str | None], CorrectedPart]:
@@ -92,10 +94,53 @@ def test_it_is_the_estimate_of_the_library() -> None:
 
 def test_others_get_no_number_and_are_named() -> None:
     report = reported()
-    assert {measure for _, measure, _ in parts(report)} == {"precision4@4", "harm@4"}
+    assert {measure for _, measure, _ in parts(report)} == {"precision4@4", "harm@4", "recall@4, pooled"}
     note = next(note for note in report.notes if "not corrected" in note)
     assert "recall@4, ndcg@4;" in note
+    assert "raggs review plan --whole" in note
     assert "holes" not in note
+
+
+def test_recall_of_all_queries_at_once_is_another_figure_and_is_corrected() -> None:
+    """Found over there: a ratio of sums, not the mean of ratios that recall is."""
+    found = parts(reported())
+    for name, sign in (("one", 0.0), ("two", 0.0), ("one", 1.0)):
+        part = found[name, "recall@4, pooled", "two" if sign else None]
+        truth = pooled_recall(TRUTH, name) - sign * pooled_recall(TRUTH, "two")
+        assert part.machine == pytest.approx(pooled_recall(JUDGED, name) - sign * pooled_recall(JUDGED, "two"))
+        assert part.low < truth < part.high
+        assert part.high - part.low < part.people_high - part.people_low
+
+
+def pooled_recall(labels: dict[str, dict[str, int]], system: str) -> float:
+    top = sum(labels[qid][doc] >= 4 for qid in QIDS for doc in LISTS[system][qid][:4])
+    return top / sum(grade >= 4 for row in labels.values() for grade in row.values())
+
+
+def test_by_whole_questions_any_measure_is_corrected() -> None:
+    """Two in three questions were read whole; the others say what the judge says."""
+    read = [qid for number, qid in enumerate(QIDS) if number % 3]
+    whole = WholeQuestions(
+        dict.fromkeys(read, 2 / 3), {(q, doc): grade for q in read for doc, grade in TRUTH[q].items()}
+    )
+    judgments, names = (
+        Judgments("run", Qrels.of(JUDGED, Scale.of(1, 5))),
+        ("ndcg@4", "recall@4", "ra_nwg@4", "precision4@4"),
+    )
+    report = make_report(
+        judgments, SYSTEMS, Scoring(parse_measures((*names, "holes@4")), (4,)), [PeopleCorrection({}, None, whole)]
+    )
+    found = parts(report)
+    assert {measure for _, measure, _ in found} == set(names)
+    assert not [note for note in report.notes if "not corrected" in note]
+    for measure in names:
+        part, truth = found["one", measure, None], true_mean(measure, "one")
+        assert part.whole
+        assert part.low < truth < part.high
+        assert part.high - part.low < part.people_high - part.people_low
+    both = parts(reported(whole=whole))
+    assert not both["one", "precision4@4", None].whole, "where passages were drawn, too, sums are corrected by them"
+    assert both["one", "ndcg@4", None].whole
 
 
 @pytest.mark.parametrize(
@@ -160,7 +205,7 @@ def test_the_page_tells_both() -> None:
     assert "corrected by people; judge alone" in said
     section = next(each for each in _page(reported()).sections if each.title == "Corrected by people")
     assert section.table is not None
-    assert len(section.table.rows) == 6
+    assert len(section.table.rows) == 9
 
 
 def _page(report: Report) -> Document:
@@ -171,10 +216,9 @@ def _said(report: Report) -> str:
     return "\n".join(sentence for section in _page(report).sections for sentence in section.sentences)
 
 
-def test_the_draws_of_two_plans_do_not_add_up_and_are_refused() -> None:
+def test_two_draws_that_know_nothing_of_each_other_are_refused() -> None:
     rng = generator(2, "second plan")
     open_ = [(qid, doc) for qid in QIDS for doc in TRUTH[qid] if (qid, doc) not in DRAWN]
     second = {(qid, doc): DrawnLabel(TRUTH[qid][doc], CHANCE) for qid, doc in open_ if rng.random() < CHANCE}
-    with pytest.raises(DataError, match="does not fit the chances") as caught:
+    with pytest.raises(DataError, match="does not fit the chances"):
         reported({**DRAWN, **second})
-    assert "two plans" in str(caught.value)
