@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -183,14 +184,24 @@ def test_workers_of_this_machine_are_started_without_secrets_and_stopped(
     with open_runner(load_config(spread.config)) as runner:
         runner.run(Selection(GOLDEN.order))
         client: Any = runner.execution._client  # type: ignore[attr-defined]
+        client.wait_for_workers(2, timeout=60)  # one is enough to begin
         assert len(client.scheduler_info()["workers"]) == 2
         assert set(client.run(os.getenv, "SOME_API_KEY").values()) == {""}
         assert set(client.run(os.getenv, "ELASTIC_API_KEY").values()) == {"for the search server"}
         pids = client.run(os.getpid).values()
     assert spread.artifacts() == local.artifacts()
-    for pid in pids:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
+    deadline = time.monotonic() + 60
+    while (left := [pid for pid in pids if lives(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not left
+
+
+def lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_workers_search_and_read_an_index_of_elasticsearch(

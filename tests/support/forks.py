@@ -8,6 +8,7 @@ where to die:
     {"at": "rename", "number": 3}                  before its third rename of a temporary file
     {"at": "stage", "name": "merge", "after": .01}    seconds after a stage began (0: at once)
     {"at": "start", "after": .05}                  seconds after the command began
+    {"at": "call", "of": "package.module:Class.method", "number": 3}    before the third call of a method
 """
 
 from __future__ import annotations
@@ -100,25 +101,32 @@ class Forks:
         return json.loads(answer)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Child:
     forks: Forks
     pid: int
     out: Path
     err: Path
+    _ended: Ended | None = None
+
+    def poll(self) -> Ended | None:
+        """How it ended, or None as long as it runs."""
+        if self._ended is None and (code := self.forks._say(poll=self.pid)) is not None:
+            self._ended = Ended(code, self.out.read_text(), self.err.read_text())
+        return self._ended
 
     def wait(self, until: Callable[[], bool] = lambda: False) -> Ended | None:
         """Until it ends (then how it did), or until `until` holds (then None)."""
         while not until():
-            code = self.forks._say(poll=self.pid)
-            if code is not None:
-                return Ended(code, self.out.read_text(), self.err.read_text())
+            if (ended := self.poll()) is not None:
+                return ended
             time.sleep(POLL_S)
         return None
 
     def kill(self) -> Ended:
-        """kill -9."""
-        os.kill(self.pid, signal.SIGKILL)
+        """kill -9, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
         return self.wait()
 
 
@@ -220,6 +228,8 @@ def _plan_death(die: Mapping[str, Any] | None) -> None:
         threading.Timer(die["after"], _die).start()
     elif die["at"] == "stage":
         _die_in_stage(die["name"], die["after"])
+    elif die["at"] == "call":
+        _die_before_call(die["of"], die["number"])
     else:
         _die_before_rename(die["number"])
 
@@ -237,6 +247,22 @@ def _die_in_stage(name: str, after: float) -> None:
             threading.Timer(after, _die).start()
 
     RunStore.begin = begin_and_die
+
+
+def _die_before_call(place: str, number: int) -> None:
+    module, _, path = place.partition(":")
+    owner, _, name = path.partition(".")
+    found = getattr(importlib.import_module(module), owner)
+    method, seen = getattr(found, name), 0
+
+    def call_or_die(*given: Any, **named: Any) -> Any:
+        nonlocal seen
+        seen += 1
+        if seen == number:
+            _die()
+        return method(*given, **named)
+
+    setattr(found, name, call_or_die)
 
 
 def _die_before_rename(number: int) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.forks import Child, shared
 from support.llm_server import LLMServer
 from support.paidsweeps import EMBEDDER, KEY, calls, paid_sweep
 from support.project import environment, raggs
@@ -21,6 +22,7 @@ from support.sweeping import SweepProject
 KILLS = int(os.environ.get("SWEEP_KILLS", "3"))
 AXES = {"embedder": [{"type": "litellm", "model": EMBEDDER, "dims": 8}, {"type": "wordllama", "dims": 64}]}
 MOST = 70  # requests of the whole sweep, about
+CONCURRENCY = 3
 LATENCY = {"passes": 2, "warmup": 1, "queries": 3}
 
 
@@ -52,8 +54,18 @@ def start(project: SweepProject) -> subprocess.Popen[str]:
 
 
 def make(folder: Path, server: LLMServer) -> SweepProject:
-    llm = {"timeout_s": 60, "concurrency": 3}
+    llm = {"timeout_s": 60, "concurrency": CONCURRENCY}
     return paid_sweep(folder, server, axes=AXES, llm=llm, latency=LATENCY, search={"type": "exhaustive"})
+
+
+def calm_since(child: Child, server: LLMServer) -> None:
+    """What was answered has arrived: as many calls wait as may be made at once, or no more come."""
+    silent, seen, since = server.fault_for, server.count, time.monotonic()
+    assert isinstance(silent, Silent)
+    while child.poll() is None and silent.waiting < CONCURRENCY and time.monotonic() - since < 0.3:
+        if server.count != seen:
+            seen, since = server.count, time.monotonic()
+        time.sleep(0.01)
 
 
 def finish(project: SweepProject) -> None:
@@ -69,20 +81,18 @@ def test_kills_at_random_moments_change_no_list_and_no_score(server: LLMServer, 
         finish(calm)
     for number in range(KILLS):
         silent.left, silent.waiting = draw.randrange(MOST // KILLS + 2), 0
-        process, patience = start(project), draw.uniform(0.5, 4) if number % 3 == 2 else 30
-        began = time.monotonic()
-        while process.poll() is None and not silent.waiting and time.monotonic() - began < patience:
-            time.sleep(0.005)
-        time.sleep(0.3)  # what was answered arrives
-        killed += process.poll() is None
-        process.kill()
-        process.communicate()
+        patience = draw.uniform(0.1, 4) if number % 3 == 2 else 60
+        command = ("sweep", "--config", project.config, "--quiet")
+        child, latest = shared().start(*command, env=environment(OPENAI_API_KEY=KEY)), time.monotonic() + patience
+        child.wait(until=lambda latest=latest: silent.waiting > 0 or time.monotonic() > latest)
+        calm_since(child, server)
+        killed += child.kill().code == -signal.SIGKILL
         silent.left = float("inf")
     finish(project)
     assert killed, "the sweep was over before anything happened to it"
     assert project.files() == calm.files()
-    assert len(server.paid_twice) <= 3 * killed, "no more than the answers that were on their way"
-    assert other.count <= server.count <= other.count + 3 * KILLS, "those that were on their way come again"
+    assert len(server.paid_twice) <= CONCURRENCY * killed, "no more than the answers that were on their way"
+    assert other.count <= server.count <= other.count + CONCURRENCY * KILLS, "those that were on their way come again"
     assert calls(project) <= server.count
     assert raggs("audit", project.out).returncode == 0
 
