@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_a
     for share, answer in ((0.96, "yes"), (0.94, "cannot tell")):
         wins = (sweep.wins[0].model_copy(update={"system": sweep.choice.winner, "share": share}),)
         told = sweep.model_copy(update={"wins": wins})
-        box = Decision().data(facts.__class__(**{**facts.__dict__, "sweeps": (told,)}))
+        box = Decision().data(replace(facts, sweeps=(told,)))
         assert box.ships[0].answer == answer
         assert box.ships[0].said[0] == sweep.choice.sentence
 

@@ -1,0 +1,130 @@
+"""The report in a real Chromium: hostile texts stay texts, tables sort and filter, nothing is asked of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.browsing import XSS, Window, chromium
+
+from raggs.app.report import ReportRequest, write_report_page
+from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
+from raggs.jsonl import write_records
+from raggs.manifests.models import RunManifest, now
+from raggs.manifests.store import RunStore
+
+SECRET = "only in a passage"
+
+
+def id_of(text: str) -> str:
+    """An id that is as hostile as the text; ids have no white space."""
+    return "".join(char for char in text if not char.isspace())
+
+
+def write_hostile(folder: Path) -> Path:
+    """A run of which every text that anybody wrote is hostile: questions, ids, titles, passages, reasons, its name."""
+    folder.mkdir(parents=True)
+    qids = sorted({id_of(text) for text in XSS})
+    write_records(folder / "queries.jsonl", [QueryRecord(qid=qid, text=XSS[at]) for at, qid in enumerate(qids)])
+    pairs = [(qid, rank, id_of(XSS[(at + rank) % len(XSS)])) for at, qid in enumerate(qids) for rank in (1, 2, 3)]
+    write_records(
+        folder / "retrieve.jsonl",
+        [
+            RetrieveRecord(qid=qid, retriever=name, rank=rank, doc_id=doc, score=place)
+            for qid in qids
+            for name, sign in (("<b>one</b>", -1), ('"><script>alert(0)</script>', 1))
+            for place, (_, rank, doc) in sorted((sign * each[1], each) for each in pairs if each[0] == qid)
+        ],
+    )
+    write_records(
+        folder / "merge.jsonl",
+        [
+            MergeRecord(
+                qid=qid,
+                rank=rank,
+                doc_id=doc,
+                score=1 / rank,
+                sources={},
+                title=XSS[rank],
+                text=f"{XSS[at % len(XSS)]} {SECRET}",
+            )
+            for at, (qid, rank, doc) in enumerate(pairs)
+        ],
+    )
+    write_records(
+        folder / "judge.jsonl",
+        [
+            JudgeRecord(
+                qid=qid, rank=rank, doc_id=doc, grade=(at * 7) % 5 + 1, reason=f"{XSS[at % len(XSS)]} {SECRET}", judge=XSS[2]
+            )
+            for at, (qid, rank, doc) in enumerate(pairs)
+        ],
+    )
+    RunStore(folder).save(RunManifest(name=XSS[1], created=now(), config={}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_hostile(tmp_path_factory.mktemp("hostile") / "<b>run")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    return write_report_page(ReportRequest(run, out=out))
+
+
+@pytest.mark.parametrize(("wide", "scheme"), [(1400, "light"), (390, "dark")])
+def test_hostile_texts_stay_texts_and_nobody_complains(browser: Any, page: Path, wide: int, scheme: str) -> None:
+    window = Window(browser, page.as_uri(), viewport={"width": wide, "height": 900}, color_scheme=scheme, offline=True)
+    found = window.page
+    found.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    assert found.locator("nav a").count() >= 3
+    assert found.locator("body script:not([type])").count() == 1
+    assert found.locator("iframe, object, embed, img, link, base, form, math, template, body b").count() == 0
+    assert found.locator("meta[http-equiv]").count() == 1
+    assert found.locator("[href]:not([href^='#']), [onload], [onerror], [onfocus], [ontoggle]").count() == 0
+    assert XSS[0] in found.inner_text("#systems-table")
+    window.look(f"report-{wide}-{scheme}")
+    assert found.evaluate("performance.getEntriesByType('resource').length") == 0, "nothing is asked of the network"
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_tables_sort_filter_and_follow_what_is_chosen(browser: Any, page: Path) -> None:
+    window = Window(browser, page.as_uri(), offline=True)
+    found = window.page
+    rows = found.locator("#systems-table tbody tr")
+    assert rows.count() == len(XSS)
+    found.locator("#systems-find").fill("MARQUEE")
+    assert rows.count() == 2, "by id and by text"
+    found.locator("#systems-find").fill("")
+    head = found.locator("#systems-table th", has_text="difference")
+    assert head.get_attribute("aria-sort") == "ascending"
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "descending"
+    changes = [
+        float(text.replace("−", "-")) for text in found.locator("#systems-table td:last-child").all_inner_texts()
+    ]
+    assert changes == sorted(changes, reverse=True)
+    found.locator("#systems-outcome").select_option("better")
+    assert rows.count() == sum(change > 0 for change in changes)
+    found.get_by_role("button", name="Dark").click()
+    assert found.locator("html").get_attribute("data-theme") == "dark"
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_a_report_without_texts_holds_no_word_of_a_passage(run: Path, page: Path, tmp_path: Path) -> None:
+    silent = write_report_page(ReportRequest(run, texts=False, out=tmp_path / "silent.html"))
+    assert SECRET.encode() not in silent.read_bytes()
+    assert "passages are left out of this file" in silent.read_text(encoding="utf-8")
