@@ -37,5 +37,7 @@ REGISTRY: Registry[ReportSection] = Registry(
         "losses": "raggs.reporting.sections.losses:Losses",
         "systems": "raggs.reporting.sections.systems:Systems",
         "sweeps": "raggs.reporting.sections.sweeps:Sweeps",
+        "golden": "raggs.reporting.sections.golden:Golden",
+        "provenance": "raggs.reporting.sections.provenance:Provenance",
     },
 )

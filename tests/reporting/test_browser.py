@@ -57,7 +57,12 @@ def write_hostile(folder: Path) -> Path:
         folder / "judge.jsonl",
         [
             JudgeRecord(
-                qid=qid, rank=rank, doc_id=doc, grade=(at * 7) % 5 + 1, reason=f"{XSS[at % len(XSS)]} {SECRET}", judge=XSS[2]
+                qid=qid,
+                rank=rank,
+                doc_id=doc,
+                grade=(at * 7) % 5 + 1,
+                reason=f"{XSS[at % len(XSS)]} {SECRET}",
+                judge=XSS[2],
             )
             for at, (qid, rank, doc) in enumerate(pairs)
         ],

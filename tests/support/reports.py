@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.models import Report
-from raggs.golden.base import GoldenQuery
+from raggs.golden.base import GoldenQuery, Graded
 from raggs.reporting.base import Facts, People
 from support.golden import GivenGolden
-from support.studies import golden, reported
+from support.studies import LABELS, reported
 
 
 def facts(report: Report | None = None, **changed: object) -> Facts:
@@ -30,4 +30,5 @@ def facts(report: Report | None = None, **changed: object) -> Facts:
 
 
 def _queries() -> Iterator[GoldenQuery]:
-    yield from (GoldenQuery(qid, None) for qid in golden().qrels.qids)
+    for qid, labels in LABELS.items():
+        yield GoldenQuery(qid, None, grades=tuple(Graded(doc, grade) for doc, grade in labels.items()))

@@ -11,18 +11,8 @@ from raggs.evaluation.analyses.waterfall import Waterfall, WaterfallPart
 from raggs.evaluation.document import Legend
 from raggs.evaluation.models import Number, Part
 from raggs.evaluation.words import KNOBS, LOSSES
+from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
-
-WIDE = 1000.0  # of a bar, in its own units
-
-
-class Piece(Part):
-    """A piece of a bar: what remains, or one loss; `start` and `width` in units of which a bar has 1000."""
-
-    kind: str
-    value: float
-    start: float
-    width: float
 
 
 class Bar(Part):
@@ -89,13 +79,8 @@ def _bar(found: Finding[WaterfallPart], said: str) -> Bar:
         ("kept", part.actual or 0.0),
         *reversed([*zip(LOSSES, (loss or 0.0 for loss in part.losses), strict=True)]),
     ]
-    whole = part.perfect or 1.0
-    pieces, start = [], 0.0
-    for kind, value in values:
-        width = WIDE * value / whole
-        pieces.append(Piece(kind=kind, value=value, start=round(start, 1), width=round(width, 1)))
-        start += width
-    return Bar(system=found.system, said=said, actual=part.actual, perfect=part.perfect, pieces=tuple(pieces))
+    pieces = stacked([(kind, value, f"{value:.4f}") for kind, value in values], part.perfect or 1.0)
+    return Bar(system=found.system, said=said, actual=part.actual, perfect=part.perfect, pieces=pieces)
 
 
 def _queries(facts: Facts, parts: Sequence[WaterfallPart]) -> tuple[QueryLosses, ...]:

@@ -1,0 +1,157 @@
+"""The HTML report of 1,000 questions and 8 systems: seconds to make, megabytes, and how long a browser takes.
+
+    python benchmarks/report.py [--questions 1000] [--systems 8] [--keep DIR]
+
+The golden set is a real run over made-up passages of some 120 words, with 20 passages from each of two retrievers and
+grades from labels; each system is one of its retrievers with places changed at random, 50 passages a question. Chromium
+opens the file (RAGGS_CHROMIUM, or `chromium`). Prints a line of Markdown; its table is in results/report.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+HEADS, TAILS = "ba ce di fo gu ha je ki lo mu na pe".split(), "rn lt st mp nd".split()  # noqa: SIM905
+WORDS = [f"{head}{tail}" for head in HEADS for tail in TAILS]
+PASSAGES, LONG, SHOWN = 5_000, 120, 50
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=1_000)
+    parser.add_argument("--systems", type=int, default=8)
+    parser.add_argument("--keep", type=Path, help="a folder for the run, used again where it is there")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = asked.keep or Path(scratch)
+        runs = world(folder, asked.questions, asked.systems)
+        print("| questions | systems | passages | MB | made in s | opened in s | filtered in ms |")
+        print("|---|---|---|---|---|---|---|")
+        for option in ((), ("--no-text",)):
+            page = folder / "report.html"
+            seconds = made(folder, runs, page, option)
+            opened, filtered = looked_at(page)
+            shown = "left out" if option else "shown"
+            size = page.stat().st_size / 1e6
+            print(
+                f"| {asked.questions:,} | {asked.systems} | {shown} | {size:.1f} | {seconds:.1f} | {opened:.2f} | "
+                f"{filtered:.0f} |"
+            )
+
+
+def world(folder: Path, questions: int, systems: int) -> list[str]:
+    """The run and the systems' lists, made where they are not there yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    draw = random.Random(1)
+    if not (folder / "runs" / "demo" / "rank.jsonl").is_file():
+        write_inputs(folder, questions, draw)
+        command = [sys.executable, "-m", "raggs", "run", "--config", str(folder / "raggs.yaml"), "--quiet"]
+        subprocess.run(command, check=True, cwd=ROOT)
+    return [f"system{number}={lists(folder, number, draw)}" for number in range(systems)]
+
+
+def write_inputs(folder: Path, questions: int, draw: random.Random) -> None:
+    rows = [
+        {"_id": f"p{n}", "title": f"Passage {n}", "text": " ".join(draw.choices(WORDS, k=LONG))}
+        for n in range(PASSAGES)
+    ]
+    asked = [{"_id": f"q{n:04}", "text": f"What of {' '.join(draw.choices(WORDS, k=6))}?"} for n in range(questions)]
+    for name, lines in (("corpus", rows), ("queries", asked)):
+        (folder / f"{name}.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    labels = (f"{q['_id']} 0 {p['_id']} {draw.choice((2, 3, 4, 5))}\n" for q in asked for p in draw.sample(rows, 900))
+    (folder / "qrels.txt").write_text("".join(labels))
+    settings = {
+        "name": "demo",
+        "corpus": {"type": "jsonl", "path": "corpus.jsonl"},
+        "queries": {"type": "jsonl", "path": "queries.jsonl"},
+        "retrieve": {"retrievers": [{"type": "bm25", "k": 20}, {"type": "dense", "k": 20}]},
+        "judge": {"judge": {"type": "qrels", "path": "qrels.txt"}},
+        "rank": {"engine": "online", "top": 10, "max_calls": 4},
+    }
+    (folder / "raggs.yaml").write_text(yaml.safe_dump(settings))
+
+
+def lists(folder: Path, number: int, draw: random.Random) -> Path:
+    """A system's lists: those of a retriever with noise on its ranks, filled up with other passages."""
+    path = folder / f"system{number}.trec"
+    if path.is_file():
+        return path
+    found: dict[str, dict[str, list[tuple[float, str]]]] = {}
+    with (folder / "runs" / "demo" / "retrieve.jsonl").open() as file:
+        for hit in map(json.loads, file):
+            place = hit["rank"] + draw.gauss(0, 1 + number)
+            found.setdefault(hit["qid"], {}).setdefault(hit["retriever"], []).append((place, hit["doc_id"]))
+    path.write_text("".join(line for qid, each in found.items() for line in trec(qid, each, number, draw)))
+    return path
+
+
+def trec(qid: str, each: dict[str, list[tuple[float, str]]], number: int, draw: random.Random) -> Iterator[str]:
+    mine = sorted(each[("bm25", "dense")[number % 2]])
+    docs = dict.fromkeys([doc for _, doc in mine] + [f"p{draw.randrange(PASSAGES)}" for _ in range(SHOWN)])
+    for rank, doc in enumerate(list(docs)[:SHOWN], start=1):
+        yield f"{qid} Q0 {doc} {rank} {1 / rank:.6f} system{number}\n"
+
+
+def made(folder: Path, runs: list[str], page: Path, option: tuple[str, ...]) -> float:
+    """Seconds of the command, from its start to its end."""
+    named = [word for run in runs for word in ("--run", run)]
+    command = [
+        sys.executable,
+        "-m",
+        "raggs",
+        "report",
+        str(folder / "runs" / "demo"),
+        *named,
+        *option,
+        "--out",
+        str(page),
+    ]
+    begin = time.perf_counter()
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - begin
+
+
+def looked_at(page: Path) -> tuple[float, float]:
+    """Seconds until a page can be used, and the longest milliseconds that a filter takes until its rows are drawn."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        path = os.environ.get("RAGGS_CHROMIUM") or shutil.which("chromium")
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        window = browser.new_page(offline=True)
+        begin = time.perf_counter()
+        window.goto(page.as_uri())
+        window.wait_for_function("document.querySelectorAll('#systems-table tbody tr').length > 0")
+        opened = time.perf_counter() - begin
+        filtered = max(window.evaluate(FILTER, [search, word]) for search in SEARCHES for word in ("q01", "barn", ""))
+        browser.close()
+    return opened, filtered
+
+
+SEARCHES = ("systems-find", "questions-find")
+FILTER = """async ([id, word]) => {
+  const field = document.getElementById(id);
+  if (!field) return 0;
+  const begin = performance.now();
+  field.value = word;
+  field.dispatchEvent(new Event('input'));
+  document.body.getBoundingClientRect();
+  return performance.now() - begin;
+}"""
+
+
+if __name__ == "__main__":
+    main()

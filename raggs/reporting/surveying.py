@@ -1,0 +1,197 @@
+"""What a golden set is made of: labels, pools, who found what, near-duplicates, languages, tokens. One pass over each.
+
+Counts are over (query, passage) pairs unless something else is said; near-duplicates count as what they are, passages.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+
+from raggs.arrays import Floats, Ints
+from raggs.artifacts import EmbedRecord, MergeRecord
+from raggs.golden.judgments import Judgments
+from raggs.manifests.opened import OpenedRun
+from raggs.tokens import count_tokens
+
+SAMPLE = 500  # passages whose tokens are counted
+SEED = 1
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number of each query, over the queries."""
+
+    name: str
+    median: float
+    mean: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, name: str, values: Ints | Floats | Sequence[int]) -> Spread:
+        """Of at least one value."""
+        found = np.asarray(values, dtype=np.float64)
+        return cls(name, float(np.median(found)), float(found.mean()), float(found.min()), float(found.max()))
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The label mix.
+
+    Attributes:
+        grades: by grade, how many judgments have it, the highest first.
+        spreads: over queries: of each relevant grade, of all relevant ones, of judged passages, and the prevalence.
+        without: queries without a relevant passage.
+    """
+
+    grades: Mapping[int, int]
+    spreads: tuple[Spread, ...]
+    prevalence: Spread
+    without: int
+    queries: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """What one retriever brought into the pools; `alone`: what no other one did."""
+
+    name: str
+    passages: int
+    alone: int
+    relevant: int
+    relevant_alone: int
+
+
+@dataclass(frozen=True)
+class Pools:
+    """The pools of a run.
+
+    Attributes:
+        depth: passages of each query.
+        passages: all of them; `distinct` passages of the corpus are among them.
+        duplicates: those that stand beside a representative of their near-duplicates.
+        sources: by retriever.
+        overlap: by pair of retrievers, the share of what any of both brought that both did.
+        tokens: of `sampled` passages; None where there are none.
+    """
+
+    depth: Spread
+    passages: int
+    distinct: int
+    duplicates: int
+    sources: tuple[Source, ...]
+    overlap: Mapping[tuple[str, str], float]
+    tokens: Spread | None
+    sampled: int
+
+
+def labels_of(judgments: Judgments) -> Labels:
+    """The label mix of judgments."""
+    qrels = judgments.qrels
+    counts, scale = qrels.counts, qrels.scale
+    relevant = list(range(scale.high, scale.relevant - 1, -1))
+    total, good = counts.sum(axis=1), counts[:, scale.relevant - scale.low :].sum(axis=1)
+    spreads = [Spread.of(f"grade {grade}", counts[:, grade - scale.low]) for grade in relevant]
+    spreads += [Spread.of(f"relevant (grade {scale.relevant} or more)", good)] if len(relevant) > 1 else []
+    return Labels(
+        grades={grade: int(counts[:, grade - scale.low].sum()) for grade in range(scale.high, scale.low - 1, -1)},
+        spreads=(*spreads, Spread.of("judged passages", total)),
+        prevalence=Spread.of("prevalence", good / np.maximum(total, 1)),
+        without=int((good == 0).sum()),
+        queries=len(total),
+    )
+
+
+@dataclass
+class _Tally:
+    """Counts while the pools pass."""
+
+    depth: Counter[str] = field(default_factory=Counter)
+    brought: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    alone: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    both: Counter[tuple[str, str]] = field(default_factory=Counter)
+    duplicates: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+
+    def see(self, record: MergeRecord, relevant: bool) -> None:
+        self.depth[record.qid] += 1
+        self.duplicates += record.duplicate_of not in (None, record.doc_id)
+        self.texts.setdefault(record.doc_id, record.passage.content)
+        names = sorted(record.sources)
+        self.brought.update((name, relevant) for name in names)
+        self.alone.update((name, relevant) for name in names if len(names) == 1)
+        self.both.update(combinations(names, 2))
+
+
+def pools_of(run: OpenedRun, judgments: Judgments | None) -> Pools | None:
+    """The pools of a run; None where nothing was pooled yet.
+
+    Raises:
+        DataError: a line cannot be right.
+    """
+    if not run.file("merge").is_file():
+        return None
+    good, tally = _relevant(judgments), _Tally()
+    for record in run.typed("merge", MergeRecord):
+        tally.see(record, (record.qid, record.doc_id) in good)
+    if not tally.depth:
+        return None
+    names = sorted({name for name, _ in tally.brought})
+    sources = tuple(_source(name, tally) for name in names)
+    size = {each.name: each.passages for each in sources}
+    drawn = _drawn(tally.texts)
+    return Pools(
+        depth=Spread.of("passages of a pool", list(tally.depth.values())),
+        passages=tally.depth.total(),
+        distinct=len(tally.texts),
+        duplicates=tally.duplicates,
+        sources=sources,
+        overlap={(a, b): _share(tally.both[a, b], size[a] + size[b]) for a, b in combinations(names, 2)},
+        tokens=Spread.of("tokens of a passage", count_tokens(drawn)) if drawn else None,
+        sampled=len(drawn),
+    )
+
+
+def languages_of(run: OpenedRun) -> Mapping[str, int]:
+    """By language, how many questions; empty where none was read yet."""
+    if not run.file("embed").is_file():
+        return {}
+    found = Counter(record.language for record in run.typed("embed", EmbedRecord))
+    return dict(found.most_common())
+
+
+def _source(name: str, tally: _Tally) -> Source:
+    return Source(
+        name,
+        passages=tally.brought[name, True] + tally.brought[name, False],
+        alone=tally.alone[name, True] + tally.alone[name, False],
+        relevant=tally.brought[name, True],
+        relevant_alone=tally.alone[name, True],
+    )
+
+
+def _share(both: int, sum_of_sizes: int) -> float:
+    return both / (sum_of_sizes - both) if sum_of_sizes > both else 0.0
+
+
+def _drawn(texts: Mapping[str, str]) -> list[str]:
+    """Some texts, the same ones each time."""
+    ids = sorted(texts)
+    places = np.random.default_rng(SEED).permutation(len(ids))[:SAMPLE]
+    return [texts[ids[place]] for place in places.tolist()]
+
+
+def _relevant(judgments: Judgments | None) -> set[tuple[str, str]]:
+    return set() if judgments is None else set(_pairs(judgments))
+
+
+def _pairs(judgments: Judgments) -> Iterator[tuple[str, str]]:
+    qrels = judgments.qrels
+    rows = np.flatnonzero(qrels.grade >= qrels.scale.relevant)
+    docs = qrels.docs.take(rows).tolist()
+    yield from ((qrels.qids[query], doc.decode()) for query, doc in zip(qrels.query[rows].tolist(), docs, strict=True))

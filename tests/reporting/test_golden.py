@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.reports import facts
+from support.studies import golden
+
+from raggs.artifacts import JudgeRecord, MergeRecord, Placement, QueryRecord
+from raggs.evaluation.document import Document, Section
+from raggs.golden.opened import open_golden
+from raggs.jsonl import write_records
+from raggs.manifests.models import RunManifest, now
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.manifests.store import RunStore
+from raggs.reporting.base import People
+from raggs.reporting.sections.golden import Golden
+from raggs.reporting.surveying import labels_of, pools_of
+
+FOUND = {"q1": {"a": "bd", "b": "b", "c": "d"}, "q2": {"a": "d", "e": "bd"}}  # by whom: bm25, dense
+GRADES = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"a": 2, "e": 3}}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> OpenedRun:
+    folder = tmp_path_factory.mktemp("run") / "demo"
+    folder.mkdir()
+    names = {"b": "bm25", "d": "dense"}
+    write_records(folder / "queries.jsonl", [QueryRecord(qid=qid, text=f"{qid}?") for qid in FOUND])
+    pool = [
+        MergeRecord(
+            qid=qid,
+            rank=rank,
+            doc_id=doc,
+            score=1 / rank,
+            sources={names[letter]: Placement(rank=rank, score=1.0) for letter in by},
+            duplicate_of="a" if doc == "c" else None,
+            text=f"passage {doc}",
+        )
+        for qid, docs in FOUND.items()
+        for rank, (doc, by) in enumerate(docs.items(), 1)
+    ]
+    write_records(folder / "merge.jsonl", pool)
+    judged = [
+        JudgeRecord(qid=each.qid, rank=each.rank, doc_id=each.doc_id, grade=GRADES[each.qid][each.doc_id], judge="ada")
+        for each in pool
+    ]
+    write_records(folder / "judge.jsonl", judged)
+    RunStore(folder).save(RunManifest(name="demo", created=now(), config={}))
+    return open_run(folder)
+
+
+def test_the_label_mix_is_told_over_queries_with_its_prevalence() -> None:
+    found = labels_of(golden())
+    assert found.grades == {5: 2, 4: 2, 3: 0, 2: 0, 1: 1}
+    five, four, relevant, judged = found.spreads
+    assert (five.median, five.mean, four.mean) == (1, pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (relevant.name, relevant.mean, judged.most) == ("relevant (grade 4 or more)", pytest.approx(4 / 3), 2)
+    assert (found.prevalence.median, found.prevalence.least, found.without) == (1.0, 0.5, 0)
+
+
+def test_pools_say_who_found_what_and_what_they_share(run: OpenedRun) -> None:
+    found = pools_of(run, open_golden(run.folder).judgments())
+    assert found is not None
+    assert (found.passages, found.distinct, found.duplicates, found.depth.mean) == (5, 4, 1, 2.5)
+    bm25, dense = found.sources
+    assert (bm25.passages, bm25.alone, bm25.relevant, bm25.relevant_alone) == (3, 1, 2, 1)
+    assert (dense.passages, dense.alone, dense.relevant, dense.relevant_alone) == (4, 2, 1, 0)
+    assert found.overlap == {("bm25", "dense"): 2 / 5}
+    assert found.sampled == 4 and found.tokens is not None
+
+
+def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None:
+    people = People(document=Document("The judge against people", Section("Agreement"), (), ()))
+    part = Golden().data(replace(facts(), golden=open_golden(run.folder), run=run, people=people))
+    assert part is not None
+    assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
+    titles = [section.title for section in part.sections]
+    assert titles == ["Label mix", "Pools", "Who found what", "Overlap", "Agreement"]
+    assert "1 query without a relevant passage" in " ".join(part.sections[0].sentences)
+
+
+def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:
+    part = Golden().data(facts())
+    assert part is not None and [section.title for section in part.sections] == ["Label mix"]

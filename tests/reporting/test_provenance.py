@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from support.reports import facts
+
+from raggs.manifests.models import RunManifest, StageLock
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.manifests.store import RunStore
+from raggs.prompts import load_prompt
+from raggs.reporting.sections.provenance import Provenance
+
+WHEN = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def run(folder: Path, judge: Mapping[str, object], prompt: str = "grade@1") -> OpenedRun:
+    lock = StageLock(
+        stage="judge",
+        fingerprint="f" * 64,
+        components={"judge": judge},
+        params={},
+        inputs={},
+        outputs={},
+        judge="litellm m",
+        started=WHEN,
+        ended=WHEN,
+        versions={"raggs": "0.1", "absent": None},
+    )
+    folder.mkdir()
+    manifest = RunManifest(name="demo", created=WHEN, config={"judge": {"prompt": prompt}}, stages={"judge": lock})
+    RunStore(folder).save(manifest)
+    return open_run(folder)
+
+
+def test_prompts_are_shown_in_full_where_they_are_those_that_were_sent(tmp_path: Path) -> None:
+    sent = load_prompt("grade@1", "grade")
+    panel = {"members": [{"prompt": sent.sha256, "model": "m"}]}  # as a panel has it
+    part = Provenance().data(replace(facts(), run=run(tmp_path / "a", panel)))
+    (prompt,) = part.prompts
+    assert prompt.fault == ""
+    assert {text.language: text.user for text in prompt.texts} == {
+        language: template.user for language, template in sent.templates.items()
+    }
+    assert part.stages[0].components.count(sent.sha256) == 1
+    assert [each.text for each in part.stages[0].facts][-1] == "raggs 0.1"
+
+
+def test_a_prompt_that_changed_or_is_gone_is_never_shown_as_the_one_that_was_sent(tmp_path: Path) -> None:
+    asked = {"prompt": "0" * 64}
+    (other,) = Provenance().data(replace(facts(), run=run(tmp_path / "a", asked))).prompts
+    assert (other.fault, other.texts) == ("another text now than the one that was sent", ())
+    (gone,) = Provenance().data(replace(facts(), run=run(tmp_path / "b", asked, "gone/mine.md"))).prompts
+    assert gone.fault.startswith("cannot be read here: ") and gone.texts == ()
+
+
+def test_a_judge_that_asks_no_model_has_no_prompt_and_the_command_is_there(tmp_path: Path) -> None:
+    part = Provenance().data(replace(facts(), run=run(tmp_path / "a", {"type": "nuggets"})))
+    assert part.prompts == ()
+    assert part.command == "raggs report runs/demo"
+    named = {each.name: each.text for each in part.facts}
+    assert named["judgments"] == facts().report.golden.digest
+    assert named["good"] == "good.trec"
+
+
+def test_labels_from_a_file_have_no_stages() -> None:
+    part = Provenance().data(facts())
+    assert (part.stages, part.config) == ((), "")
