@@ -147,6 +147,7 @@ def test_a_way_through_the_house_is_short_and_there() -> None:
     assert not missing, f"docs/architecture.md sends a reader to {missing}"
 
 
+@cache
 def imported_anywhere() -> set[str]:
     """Top packages that some module imports, by a statement or by `import_module`."""
     found: set[str] = set()

@@ -1,9 +1,9 @@
 """The `raggs` command in forked processes: each a process of its own that can be killed, without its start-up time.
 
 One helper process imports raggs and its heavy libraries once and forks for every command; the child is an ordinary
-run of the command line, in the folder and with the environment it is given. What Python itself reads when it starts
-(`PYTHONPATH`, the locale) is the helper's: commands that need other values are started, not forked. A child can be told
-where to die:
+run of the command line, in the folder, with the environment and the folders of `PYTHONPATH` it is given. What else
+Python reads when it starts (the locale, its streams' encoding) is the helper's: commands that need other values are
+started, not forked. A child can be told where to die:
 
     {"at": "rename", "number": 3}                  before its third rename of a temporary file
     {"at": "stage", "name": "merge", "after": .01}    seconds after a stage began (0: at once)
@@ -195,6 +195,9 @@ def _child(order: dict[str, Any]) -> None:
     if order["env"] is not None:
         os.environ.clear()
         os.environ.update(order["env"])
+        folders = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        sys.path[1:1] = [folder for folder in folders if folder and folder not in sys.path]
+        importlib.invalidate_caches()
     sys.argv = ["raggs", *order["run"]]
     _plan_death(order["die"])
     code: Any = 1

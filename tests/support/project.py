@@ -155,4 +155,4 @@ def started(
 
 def _of_the_start(variables: dict[str, str]) -> dict[str, str]:
     """What Python and the libraries that the helper holds read once, when they are loaded."""
-    return {name: value for name, value in variables.items() if name.startswith(AT_START)}
+    return {name: value for name, value in variables.items() if name.startswith(AT_START) and name != "PYTHONPATH"}
