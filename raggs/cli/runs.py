@@ -20,6 +20,7 @@ from raggs.cli.options import (
     RunFile,
     RunFolder,
     SameConfig,
+    Summary,
     Yes,
     meant,
 )
@@ -69,6 +70,7 @@ def run(
     max_usd: MaxUsd = None,
     max_calls: MaxCalls = None,
     show: Annotated[int, typer.Option("--show", metavar="N", min=0, help="Queries in the final table.")] = 5,
+    summary: Summary = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,
@@ -120,12 +122,22 @@ def run(
         say_json(render.run_json(result))
     elif not quiet:
         render.run_summary(result, asked, show)
+    if summary:
+        _summarise(result)
     if result.failed:
         say(f"raggs: finished in part: {render.failures(result)}", err=True)
     if below := "; ".join(fallen(result.manifest)):
         say(f"raggs: {FALLEN}: {below}", err=True)
     if result.failed or below:
         raise typer.Exit(IN_PART)
+
+
+def _summarise(result: RunResult) -> None:
+    from raggs.app.runlayout import lay_out_run
+    from raggs.cli.github import append_summary
+    from raggs.evaluation.writers import markdown
+
+    append_summary(markdown(lay_out_run(result)))
 
 
 def _run(

@@ -14,6 +14,7 @@ import yaml
 from click.testing import Result
 from support.project import make_project
 from support.scoring import BETTER, QRELS, RUN, raggs_eval, write
+from support.sweeping import make_sweep
 from typer.testing import CliRunner
 
 from raggs import load_config
@@ -120,3 +121,9 @@ def test_a_summary_has_a_limit_and_a_place(here: Path, monkeypatch: pytest.Monke
     monkeypatch.delenv("GITHUB_STEP_SUMMARY")
     refused = raggs_eval("-g", "qrels", "-r", "a", "--summary")
     assert (refused.exit_code, "set it, or leave out --summary" in refused.stderr) == (2, True)
+
+
+def test_a_sweep_is_summarised(here: Path) -> None:
+    project = make_sweep(here / "sweep", axes={"mode": ["lexical"], "k": [10]})
+    assert call(f"raggs sweep --config {project.config} --quiet --summary").exit_code == 0
+    assert (here / "summary.md").read_text(encoding="utf-8").startswith("# ")

@@ -1,0 +1,46 @@
+"""A finished call of `run` as a document: what each stage did and cost, and whether the judge can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raggs.evaluation.document import UNDEFINED, Cell, Document, Row, Section, Table
+from raggs.manifests.gate import FALLEN, fallen
+from raggs.manifests.models import StageLock
+from raggs.manifests.words import lock_lines
+from raggs.pipeline.runner import RunResult
+from raggs.text import plural
+
+HEAD = ("stage", "what", "records", "calls", "cached", "failed", "USD")
+
+
+def lay_out_run(result: RunResult) -> Document:
+    """The document; nothing is computed here but sums."""
+    manifest = result.manifest
+    spent = sum(manifest.stages[name].cost.usd for name in result.ran)
+    done = plural(len(result.ran), "stage") + " ran" if result.ran else "nothing to do: all stages are up to date"
+    said = (f"{result.store.folder}: {done}, ${spent:,.4f} spent",)
+    rows = tuple(_row(name, lock, ran=name in result.ran) for name, lock in manifest.stages.items())
+    health = tuple(line.text for lock in manifest.stages.values() for line in lock_lines(lock) if not line.warning)
+    sections = (Section("The judge", health),) if health else ()
+    return Document(
+        f"Run {manifest.name}", Section("Stages", said, Table(HEAD, rows)), sections, (), tuple(_told(result))
+    )
+
+
+def _row(name: str, lock: StageLock, *, ran: bool) -> Row:
+    asked = ran and bool(lock.cost.calls or lock.cost.cached)
+    cost = (f"{lock.cost.calls:,}", f"{lock.cost.cached:,}", f"{lock.cost.usd:,.4f}") if asked else (UNDEFINED,) * 3
+    records = next((out.rows for file, out in lock.outputs.items() if file.startswith(f"{name}.")), 0)
+    cells = (name, "ran" if ran else "unchanged", f"{records:,}", *cost[:2], f"{lock.failed:,}", cost[2])
+    return tuple(map(Cell, cells))
+
+
+def _told(result: RunResult) -> Iterator[str]:
+    """What a person should look into."""
+    if result.failed:
+        yield f"{plural(result.failed, 'judgment')} failed; the next run tries again"
+    if below := "; ".join(fallen(result.manifest)):
+        yield f"{FALLEN}: {below}"
+    for lock in result.manifest.stages.values():
+        yield from (line.text for line in lock_lines(lock) if line.warning)
