@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from raggs.jsontypes import Json
 
 HYGIENE = 1  # version of `clean_passage`, raised when the same text comes out otherwise
+MOST_KNOWN = 24  # names that a remedy lists
 SLIP = 0.7  # of a name's letters that a slip of the fingers leaves alone
 WHITESPACE = re.compile(r"\s+")
 BREAKS = "\v\f\x85"  # controls that part words: vertical tab, form feed, next line
@@ -168,7 +169,8 @@ def did_you_mean(name: str, known: Iterable[str], listed: str | None = None) -> 
     known = list(known)
     close = nearest(name, known)
     hint = "" if close is None else f"did you mean {close!r}? "
-    return hint + (f"known: {', '.join(known)}" if listed is None else listed)
+    more = f" and {len(known) - MOST_KNOWN:,} more" if len(known) > MOST_KNOWN else ""
+    return hint + (f"known: {', '.join(known[:MOST_KNOWN])}{more}" if listed is None else listed)
 
 
 def plural(count: int, noun: str) -> str:

@@ -111,6 +111,7 @@ def test_the_remedy_for_a_name_that_does_not_exist():
     assert did_you_mean("bm52", ("bm25", "dense")) == "did you mean 'bm25'? known: bm25, dense"
     assert did_you_mean("qqqqqqq", iter(["bm25", "dense"])) == "known: bm25, dense"
     assert did_you_mean("bm52", {"bm25": 1}, "see: raggs list") == "did you mean 'bm25'? see: raggs list"
+    assert did_you_mean("~", [f"d{number}" for number in range(1024)]).endswith("d22, d23 and 1,000 more")
 
 
 @pytest.mark.parametrize(

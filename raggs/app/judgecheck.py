@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
@@ -146,8 +146,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
 
 def blind_only(said: Reviewed) -> Reviewed:
     """What people said before they had seen what a machine said, also where they changed it afterwards."""
-    settling = {key: word for key, word in said.settling.items() if word.blind}
-    return replace(said, grades=said.blind, settling=settling)
+    return said.unseen
 
 
 def _remedy(left_out: LeftOut) -> str:

@@ -28,6 +28,7 @@ class Standing:
         reviewers: by name, how many words of theirs hold for this run.
         graded: passages of the run's pools with a grade by people.
         pooled: passages of the run's pools.
+        blind: of those, with a grade by people who had not seen a machine's; these alone count for `raggs judge`.
         unsure: passages on which everybody said that they cannot tell.
         conflicts: passages on which people differ and nobody decided.
         stale: words on passages, or for questions, of this run whose text is another one now.
@@ -39,6 +40,7 @@ class Standing:
     reviewers: Mapping[str, int]
     graded: int
     pooled: int
+    blind: int
     unsure: int
     conflicts: int
     stale: int
@@ -153,13 +155,14 @@ def standing(run: OpenedRun, folder: Path | None = None) -> Standing:
     lines, present = store.read(), items_of(run)
     held = fold(lines)
     keys = set(present.values())
-    settled = {key: found for key, found in held.items().items() if key in keys}
+    settled, unseen = {key: found for key, found in held.items().items() if key in keys}, held.unseen.items()
     return Standing(
         folder=store.folder,
         lines=len(lines),
         reviewers=_reviewers(held, keys),
         graded=sum(key in settled for key in present.values()),
         pooled=len(present),
+        blind=sum(key in unseen for key in present.values()),
         unsure=sum(bool(held.grades.get(key)) and key not in settled for key in keys),
         conflicts=sum(found.conflict for found in settled.values()),
         stale=len(held.stale(present)),

@@ -21,6 +21,7 @@ ReviewsFolder = Annotated[
 ]
 Who = Annotated[str | None, typer.Option("--who", metavar="NAME", help="The reviewer; your login if left out.")]
 CANNOT_TELL = "?"
+UNSEEN = "before a machine's grade was seen; these alone count for raggs judge and gates"
 
 
 def set_(
@@ -58,7 +59,7 @@ def set_(
 
 
 def status(run: RunFolder, reviews: ReviewsFolder = None, as_json: Json = False, debug: Debug = False) -> None:
-    """Say how much of a run people have read, who, and where they differ.
+    """Say how much people have read, who, and where they differ.
 
     \b
     Example:
@@ -95,6 +96,7 @@ def _told(found: Standing) -> list[str]:
 
     lines = [
         f"{found.graded:,} of {plural(found.pooled, 'passage')} graded by people ({found.folder})",
+        *([f"{found.blind:,} of these {UNSEEN}"] if found.blind < found.graded else []),
         *(f"  {name}: {plural(count, 'passage')}" for name, count in found.reviewers.items()),
     ]
     if found.conflicts:

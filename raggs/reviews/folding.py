@@ -9,7 +9,7 @@ spoke, what they agree on holds; else what was settled; else the lower median, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 from typing import Literal
 
@@ -73,6 +73,12 @@ class Reviewed:
         """Every item that has a grade."""
         keys = dict.fromkeys([*self.grades, *self.settling])
         return {key: settled for key in keys if (settled := self.settled(key)) is not None}
+
+    @property
+    def unseen(self) -> Reviewed:
+        """What people said before they had seen what a machine said, also where they changed it afterwards."""
+        settling = {key: word for key, word in self.settling.items() if word.blind}
+        return replace(self, grades=self.blind, settling=settling)
 
     def stale(self, present: Mapping[tuple[str, str], Key]) -> list[GradeReview]:
         """Words on passages, or for questions, whose text is another one now. They are kept, and do not count.

@@ -48,8 +48,10 @@ def test_by_itself_it_lies_beside_the_runs(made: Project, item: tuple[str, str])
     assert (made.folder / "reviews" / "reviews.jsonl").is_file()
     status = raggs("review", "status", made.run)
     assert "1 passage on which they differ" in status.stdout
+    assert "0 of these before a machine's grade was seen" in status.stdout
     assert raggs("review", "set", made.run, *item, "4", "--who", "bo", "--settle").returncode == 0
     found = json.loads(raggs("review", "status", made.run, "--json").stdout)
+    assert found["blind"] == 0
     assert (found["graded"], found["conflicts"], found["reviewers"]) == (1, 0, {"ada": 1, "bo": 1})
 
 
