@@ -1,97 +1,49 @@
-"""The page in a real Chromium: keys, undo, reload, two people, a server that is gone for a while, hostile passages.
+"""The page in a real Chromium: grade, undo, reload, order, decide, two people, a server that is gone, hostile passages.
 
-Skipped where playwright or Chromium is missing. RAGGS_AXE names a file of axe-core, which then looks at every view;
-RAGGS_SHOTS a folder that gets a picture of each.
+Skipped where playwright or Chromium is missing; axe-core looks and pictures are kept as `support.browsing` says.
 """
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.browsing import Window, chromium
 from support.hostile import ORDERS, hostile
-from support.reviewpage import served, serving, write_run
+from support.reviewpage import judge_run, served, write_run
 
 from raggs.reviews.models import GradeReview, Withdrawal
 from raggs.reviews.store import ReviewStore
 
-CHROMIUM = os.environ.get("RAGGS_CHROMIUM") or shutil.which("chromium")
-AXE, SHOTS = os.environ.get("RAGGS_AXE"), os.environ.get("RAGGS_SHOTS")
-QUIET = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 LONG = "The otter dives for what lies on the bottom of the inlet, and brings up what it can carry.\n" * 6
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="the page is tested where playwright is installed")
-if CHROMIUM is None:
-    pytest.skip("the page is tested where chromium is installed", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with sync_api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+    with chromium() as found:
         yield found
-        found.close()
 
 
-class Reviewer:
+class Reviewer(Window):
     """Somebody at the page; whatever the browser complains of is kept."""
 
     def __init__(self, browser: Any, address: str, who: str | None, **context: Any) -> None:
-        self.context = browser.new_context(**{"locale": "en-US", **context})
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("console", lambda message: message.type in ("error", "warning") and self._hear(message.text))
-        self.page.on("pageerror", lambda error: self._hear(str(error)))
-        self.page.on("dialog", lambda dialog: (self._hear("a dialog"), dialog.dismiss()))
-        self.page.goto(address)
+        super().__init__(browser, address, **context)
         if who is not None:
             self.page.get_by_role("textbox").fill(who)
             self.page.keyboard.press("Enter")
             self.page.wait_for_selector("#work:not([hidden])")
 
-    def _hear(self, text: str) -> None:
-        self.complaints.append(text)
-
     @property
     def text(self) -> str:
         return str(self.page.inner_text("#text"))
 
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
     def saved(self) -> None:
         sync_api.expect(self.page.locator("#saved")).to_have_text("saved", timeout=15_000)
-
-    def look(self, name: str) -> None:
-        """Let axe-core look at the page, and keep a picture."""
-        if SHOTS:
-            self.page.screenshot(path=Path(SHOTS) / f"{name}.png", full_page=True)
-        if AXE:  # by the protocol of the developer's tools, since the page forbids scripts of others
-            session = self.context.new_cdp_session(self.page)
-            session.send("Runtime.evaluate", {"expression": Path(AXE).read_text(encoding="utf-8")})
-            told = session.send(
-                "Runtime.evaluate",
-                {
-                    "expression": "axe.run().then(r => r.violations.map(v => v.impact + ' ' + v.id + ' ' + "
-                    "v.nodes.map(n => n.html).join(' ')))",
-                    "awaitPromise": True,
-                    "returnByValue": True,
-                },
-            )
-            assert told["result"]["value"] == []
 
 
 def lines(folder: Path) -> list[Any]:
@@ -100,7 +52,7 @@ def lines(folder: Path) -> list[Any]:
 
 def test_grade_undo_note_skip_and_reload(browser: Any, tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo")
-    with serving(run, "--overlap", 0) as (address, _):
+    with served(run, overlap=0) as address:
         ada = Reviewer(browser, address, "ada")
         assert "token" not in ada.page.url
         first = ada.text
@@ -141,7 +93,7 @@ def test_grade_undo_note_skip_and_reload(browser: Any, tmp_path: Path) -> None:
 
 def test_two_people_at_once_see_only_their_own(browser: Any, tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo", 1, 6)
-    with serving(run, "--overlap", 0) as (address, _):
+    with served(run, overlap=0) as address:
         ada, bo = Reviewer(browser, address, "ada"), Reviewer(browser, address, "bo")
         for each in (ada, bo, ada, bo, ada, bo):
             each.page.wait_for_selector("#work:not([hidden])")
@@ -160,34 +112,31 @@ def test_two_people_at_once_see_only_their_own(browser: Any, tmp_path: Path) -> 
 
 def test_a_server_that_is_gone_loses_nothing(browser: Any, tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo")
-    token = "a-token-of-a-test-0123"
-    options = ("--token", token, "--overlap", 0)
-    with serving(run, *options) as (address, process):
+    with served(run, overlap=0) as address:
         ada = Reviewer(browser, address, "ada")
         ada.press("1")
         ada.saved()
-        process.kill()
-        process.wait()
-        ada.press("2", "3")
-        sync_api.expect(ada.page.locator("#saved")).to_have_text("2 not saved yet")
-        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("kept in this browser")
-        ada.look("offline")
-        port = address.split(":")[2].split("/")[0]
-    with serving(run, *options, "--port", port):
+    ada.press("2", "3")
+    sync_api.expect(ada.page.locator("#saved")).to_have_text("2 not saved yet")
+    sync_api.expect(ada.page.locator("#trouble")).to_contain_text("kept in this browser")
+    ada.look("offline")
+    with served(run, port=int(address.split(":")[2].split("/")[0]), overlap=0):
         ada.saved()
         sync_api.expect(ada.page.locator("#trouble")).to_be_hidden()
         assert [line.grade for line in lines(tmp_path / "reviews")] == [1, 2, 3]
         assert all("ERR_CONNECTION" in each or "ERR_EMPTY" in each for each in ada.complaints)
 
 
+MARKUP = (
+    "<img src=x onerror=alert(1)><b>bold</b>",
+    "<script>document.title = 'owned'</script> & <style>*{display:none}</style>",
+)
+
+
 def test_hostile_passages_are_text(browser: Any, tmp_path: Path) -> None:
-    texts = [hostile(number, "otters") for number in range(len(ORDERS))]
-    texts += [
-        "<img src=x onerror=alert(1)><b>bold</b>",
-        "<script>document.title = 'owned'</script> & <style>*{display:none}</style>",
-    ]
+    texts = [*(hostile(number, "otters") for number in range(len(ORDERS))), *MARKUP]
     run = write_run(tmp_path / "runs" / "demo", 1, texts=texts)
-    with serving(run, "--repeats", 0) as (address, _):
+    with served(run, repeats=0) as address:
         ada = Reviewer(browser, address, "<b>ada</b> & co")
         seen = []
         ada.press("h")
@@ -203,35 +152,90 @@ def test_hostile_passages_are_text(browser: Any, tmp_path: Path) -> None:
         assert ada.complaints == []
 
 
+def test_hostile_words_are_text_in_every_view(browser: Any, tmp_path: Path) -> None:
+    run = write_run(tmp_path / "runs" / "demo", 1, texts=MARKUP)
+    judge_run(run, lambda each: 5, judge=MARKUP[0])
+    with served(run, overlap=0, reveal=True) as address:
+        ada = Reviewer(browser, address, MARKUP[0])
+        page = ada.page
+        ada.press("n")
+        page.keyboard.type(MARKUP[1])
+        ada.press("Enter", "1")
+        ada.saved()
+        ada.press("m")
+        sync_api.expect(page.locator(".voices li")).to_have_count(2)
+        ada.press("Enter")
+        for view, mark in (("Order", ".row"), ("Decide", ".voices"), ("Agreement", "table")):
+            page.get_by_role("button", name=view).click()
+            sync_api.expect(page.locator(mark).first).to_be_visible()
+            assert page.locator("main img, main b, main script, main style").count() == 0
+            assert "<img src=x" in page.inner_text("#view")
+        assert page.title() == "raggs review: demo"
+        assert ada.complaints == []
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_it_looks_well(browser: Any, tmp_path: Path, width: int, scheme: str) -> None:
     run = write_run(tmp_path / "runs" / "demo", 2, texts=[LONG, "The inlet.\n" + LONG, "A subject of its own."])
-    size = {"width": width, "height": 844}
-    with serving(run) as (address, _):
+    judge_run(run, lambda each: 2 + each.rank)
+    name = f"{width}-{scheme}"
+    with served(run, overlap=0, reveal=True) as address:
+        size = {"width": width, "height": 844}
         ada = Reviewer(browser, address, None, viewport=size, color_scheme=scheme, locale="fr-FR")
-        sync_api.expect(ada.page.locator("h1").first).to_have_text("Noter des passages")
-        ada.look(f"hello-{width}-{scheme}")
-        ada.page.get_by_role("textbox").fill("Ada")
-        ada.page.get_by_role("button", name="Commencer").click()
-        ada.page.wait_for_selector("#work:not([hidden])")
+        page = ada.page
+        sync_api.expect(page.locator("h1").first).to_have_text("Noter des passages")
+        ada.look(f"hello-{name}")
+        page.get_by_role("textbox").fill("Ada")
+        page.get_by_role("button", name="Commencer").click()
+        page.wait_for_selector("#work:not([hidden])")
         ada.press("h", "c", "n")
-        assert set(ada.page.locator("mark").all_inner_texts()) <= {"subject"}
-        ada.page.wait_for_selector("#before:not([hidden]), #after:not([hidden])")
-        assert ada.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "nothing is cut off"
-        ada.look(f"grade-{width}-{scheme}")
+        assert set(page.locator("mark").all_inner_texts()) <= {"subject"}
+        page.wait_for_selector("#before:not([hidden]), #after:not([hidden])")
+        ada.look(f"grade-{name}")
         ada.press("Escape")
-        ada.page.locator("#language").click()
-        sync_api.expect(ada.page.locator("#rubric summary")).to_have_text("What the grades mean")
-        ada.page.get_by_role("button", name="5: The passage answers").click()
+        page.locator("#language").click()
+        sync_api.expect(page.locator("#rubric summary")).to_have_text("What the grades mean")
+        page.get_by_role("button", name="1: Not relevant").click()
         ada.saved()
-        ada.look(f"english-{width}-{scheme}")
+        page.get_by_role("button", name="Model").click()
+        page.wait_for_selector(".voices")
+        ada.look(f"model-{name}")
+        page.get_by_role("button", name="Go on").click()
+        ada.look(f"english-{name}")
+        for view, mark in (("Order", ".row"), ("Decide", ".voices"), ("Agreement", "table")):
+            page.get_by_role("button", name=view).click()
+            sync_api.expect(page.locator(mark).first).to_be_visible()
+            ada.look(f"{view.lower()}-{name}")
         assert ada.complaints == []
+
+
+def test_the_models_word_comes_after_ones_own(browser: Any, tmp_path: Path) -> None:
+    run = judge_run(write_run(tmp_path / "runs" / "demo"), lambda each: 2)
+    with served(run, overlap=0, reveal=True) as address:
+        ada = Reviewer(browser, address, "ada")
+        ada.press("m")
+        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("grade it first")
+        ada.press("4")
+        ada.saved()
+        second = ada.text
+        ada.press("m")
+        sync_api.expect(ada.page.locator(".voices")).to_contain_text("because of")
+        ada.press("3")
+        sync_api.expect(ada.page.locator(".voices .grade").first).to_have_text("3")
+        ada.press("Enter")
+        sync_api.expect(ada.page.locator("#text")).to_have_text(second)
+        ada.press("u")
+        sync_api.expect(ada.page.locator("#text")).not_to_have_text(second)
+        said = lines(tmp_path / "reviews")
+        assert [(line.kind, line.blind) for line in said] == [("grade", True), ("grade", False), ("withdrawal", True)]
+        assert said[2].replaces == said[1].id
+        assert all("400" in each for each in ada.complaints), "asked too early"
 
 
 def test_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
     run = write_run(tmp_path / "runs" / "demo")
-    with serving(run) as (address, _):
+    with served(run) as address:
         ada = Reviewer(browser, address, "ada")
         reached = set()
         for _ in range(16):
@@ -241,42 +245,66 @@ def test_by_keyboard_alone(browser: Any, tmp_path: Path) -> None:
         assert ada.complaints == []
 
 
-@pytest.mark.parametrize("width", [390, 1400])
-def test_people_who_differ_are_settled(browser: Any, tmp_path: Path, width: int) -> None:
-    run = write_run(tmp_path / "runs" / "demo", 1, 2)
-    with serving(run, "--overlap", 1) as (address, _):
+def test_people_who_differ_are_settled(browser: Any, tmp_path: Path) -> None:
+    run = judge_run(write_run(tmp_path / "runs" / "demo", 1, 3), lambda each: 5)
+    with served(run, overlap=1) as address:
         ada, bo = Reviewer(browser, address, "ada"), Reviewer(browser, address, "bo")
-        for each, grades in ((ada, "11"), (bo, "55")):
+        for each, grades in ((ada, "111"), (bo, "55?")):
             for grade in grades:
                 each.press(grade)
                 each.saved()
-        cy = Reviewer(browser, address, None, viewport={"width": width, "height": 844}, color_scheme="dark")
-        cy.page.get_by_role("textbox").fill("cy")
-        cy.press("Enter")
-        cy.page.get_by_role("button", name="Decide").click()
-        sync_api.expect(cy.page.locator(".voices")).to_contain_text("ada")
-        counts = cy.page.locator("[aria-pressed=true]:visible")
+        for each in (ada, bo):
+            each.page.get_by_role("button", name="Decide").click()
+        counts = bo.page.locator("[aria-pressed=true]:visible")
+        said = {
+            page.locator(".voices").inner_text() for page in (ada.page, bo.page) if page.wait_for_selector(".voices")
+        }
+        assert len(said) == 1, "both see the same"
+        sync_api.expect(counts).to_have_text("All (3)")
+        bo.press("n")
+        bo.page.keyboard.type("the limit is named")
+        bo.press("Escape", "4")
         sync_api.expect(counts).to_have_text("All (2)")
-        cy.look(f"decide-{width}")
-        cy.press("n")
-        cy.page.keyboard.type("the limit is named")
-        cy.press("Escape", "4")
-        sync_api.expect(counts).to_have_text("All (1)")
-        cy.press("u")
-        sync_api.expect(counts).to_have_text("All (2)")
-        cy.press("3")
-        sync_api.expect(counts).to_have_text("All (1)")
-        cy.press("3")
-        sync_api.expect(cy.page.locator("#view")).to_contain_text("Nobody differs")
-        said = lines(tmp_path / "reviews")[4:]
-        assert [(line.kind, line.note) for line in said][:2] == [("grade", "the limit is named"), ("withdrawal", "")]
-        assert [line.settles for line in said if isinstance(line, GradeReview)] == [True] * 3
-        cy.page.get_by_role("button", name="Agreement").click()
-        sync_api.expect(cy.page.locator("table").first).to_contain_text("bo")
-        cy.look(f"agree-{width}")
-        cy.page.reload()
-        sync_api.expect(cy.page.locator("h1:visible")).to_have_text("Agreement")
-        assert cy.complaints == []
+        ada.press("2")
+        sync_api.expect(ada.page.locator("#trouble")).to_contain_text("bo has decided meanwhile: 4")
+        bo.press("u")
+        sync_api.expect(counts).to_have_text("All (3)")
+        first = bo.page.inner_text("#view .text")
+        bo.press("s")
+        sync_api.expect(bo.page.locator("#view .text")).not_to_have_text(first)
+        bo.page.get_by_role("button", name="Person / model").click()
+        sync_api.expect(counts).to_have_text("Person / model (1)")
+        sync_api.expect(bo.page.locator(".voices .model")).to_contain_text("litellm")
+        for left in ("Person / model (0)", "All (2)", "All (1)", "All (0)"):
+            if left == "All (2)":
+                bo.page.get_by_role("button", name="All").click()
+            else:
+                bo.press("3")
+            sync_api.expect(counts).to_have_text(left)
+        sync_api.expect(bo.page.locator("#view")).to_contain_text("Nobody differs")
+        noted = lines(tmp_path / "reviews")[6:]
+        assert [(line.kind, line.note) for line in noted][:2] == [("grade", "the limit is named"), ("withdrawal", "")]
+        assert [line.settles for line in noted if isinstance(line, GradeReview)] == [True] * 4
+        bo.page.get_by_role("button", name="Agreement").click()
+        sync_api.expect(bo.page.locator("table").first).to_contain_text("ada")
+        bo.page.reload()
+        sync_api.expect(bo.page.locator("h1:visible")).to_have_text("Agreement")
+        assert bo.complaints == []
+        assert all("400" in each for each in ada.complaints), "she was told"
+
+
+def test_who_may_still_be_asked_sees_nothing(browser: Any, tmp_path: Path) -> None:
+    run = judge_run(write_run(tmp_path / "runs" / "demo", 1, 2), lambda each: 5)
+    with served(run, overlap=1) as address:
+        ada, bo = Reviewer(browser, address, "ada"), Reviewer(browser, address, "bo")
+        ada.press("1")
+        ada.saved()
+        bo.page.get_by_role("button", name="Decide").click()
+        sync_api.expect(bo.page.locator("#view")).to_contain_text("1 more waits")
+        assert "litellm" not in bo.page.inner_text("#view")
+        ada.page.get_by_role("button", name="Decide").click()
+        sync_api.expect(ada.page.locator("#view")).to_contain_text("litellm")
+        assert ada.complaints + bo.complaints == []
 
 
 def rows(page: Any) -> str:

@@ -1,5 +1,5 @@
 // Where grades differ: people among themselves, or people and a model; side by side, one at a time.
-import { el, voice } from "./el.js";
+import { el, keyed, voice } from "./el.js";
 
 export async function decide(at) {
   const said = at.words();
@@ -59,8 +59,7 @@ export async function decide(at) {
   }
 
   function tools() {
-    const button = (text, onclick, disabled) => el("button", { type: "button", textContent: text, onclick, disabled });
-    return el("p", { className: "tools" }, button(`${said.undo} (u)`, reopen, !decided.length), button(`${said.skip} (s)`, skip, !found.first));
+    return el("p", { className: "tools" }, keyed(said.undo, reopen, "u", !decided.length), keyed(said.skip, skip, "s", !found.first));
   }
 
   // Asks the server, one step at a time; `after` is told when it has answered.

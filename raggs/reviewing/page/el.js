@@ -14,3 +14,11 @@ export const voice = (said, word) =>
       el("span", { className: "soft", textContent: `${word.model ? said.model : said.person} ` }), el("span", { textContent: word.who, dir: "auto" }),
       word.grade === null ? el("p", { textContent: said.cannot }) : null,
       word.note ? el("p", { textContent: word.note, dir: "auto" }) : null));
+
+// A button with its key beside its name.
+export function keyed(text, onclick, key, disabled = false) {
+  const button = el("button", { type: "button", textContent: text, onclick, disabled });
+  button.append(el("kbd", { textContent: key, ariaHidden: "true" }));
+  button.setAttribute("aria-keyshortcuts", key);
+  return button;
+}

@@ -1,5 +1,5 @@
 // Five passages in order, equals allowed: by keys, by tapping, or by dragging the rows of the list beside the texts.
-import { el } from "./el.js";
+import { el, keyed } from "./el.js";
 
 const START = 6; // pixels that a pointer moves before it drags
 
@@ -39,7 +39,7 @@ export async function order(at) {
   function card(view, place) {
     const button = el("button", { type: "button", id: `place-${place + 1}`, textContent: label(place), onclick: () => put(place, `place-${place + 1}`) });
     button.setAttribute("aria-pressed", String(group(place) >= 0));
-    return el("article", { className: "card" }, button, el("h2", { textContent: view.title || said.untitled, dir: "auto" }), el("div", { className: "text", textContent: view.text, dir: "auto" }));
+    return el("article", { className: "card" }, button, el("h2", { textContent: view.title || said.untitled, dir: "auto" }), el("div", { className: "text", textContent: view.text, dir: "auto", tabIndex: 0 }));
   }
 
   // --- the list: what is placed, then what is not ---------------------------------------------------------------------
@@ -157,15 +157,10 @@ export async function order(at) {
   }
 
   function buttons() {
-    const make = (text, act, disabled, key) => {
-      const button = el("button", { type: "button", textContent: text, onclick: act, disabled }, el("kbd", { textContent: key, ariaHidden: "true" }));
-      button.setAttribute("aria-keyshortcuts", key);
-      return button;
-    };
-    const tie = make(said.equal, tying, !count() || !found.views.length, "=");
+    const tie = keyed(said.equal, tying, "=", !count() || !found.views.length);
     tie.setAttribute("aria-pressed", String(equal));
-    return el("p", { className: "tools" }, tie, make(said.takeBack, back, !past.length && !sent.length, "u"),
-      make(said.send, send, !found.views.length || count() < found.views.length, "Enter"));
+    return el("p", { className: "tools" }, tie, keyed(said.takeBack, back, "u", !past.length && !sent.length),
+      keyed(said.send, send, "Enter", !found.views.length || count() < found.views.length));
   }
 
   async function step(path, body, after) {

@@ -1,5 +1,5 @@
 // What the model said of a passage that one has graded, and another grade after that.
-import { el, voice } from "./el.js";
+import { el, keyed, voice } from "./el.js";
 
 // `close` goes back to grading; `changed(item, line)` is told the line that holds now.
 export async function reveal(at, item, close, changed) {
@@ -18,7 +18,7 @@ export async function reveal(at, item, close, changed) {
     const grades = el("div", { className: "grades six" }, ...[1, 2, 3, 4, 5, null].map(grade));
     grades.setAttribute("role", "group");
     grades.setAttribute("aria-label", said.change);
-    const back = el("button", { type: "button", id: "go-on", textContent: `${said.goOn} (Enter)`, onclick: close });
+    const back = Object.assign(keyed(said.goOn, close, "Enter"), { id: "go-on" });
     at.box.replaceChildren(
       el("h1", { textContent: view.question, dir: "auto" }),
       el("div", { className: "beside" },
