@@ -25,8 +25,10 @@ METHODS = {
     "judges": ("name", "models", "causes", "grade", "order", "check"),
     "askers": ("name", "models", "kinds", "causes", "ask", "check"),
     "exporters": ("write",),
+    "importers": ("read",),
     "executions": ("records", "close"),
 }
+PLAIN = ("exporters", "importers")  # that no configuration names
 ADAPTERS = [(kind, name) for kind in METHODS for name in REGISTRIES[kind]]
 HEAVY = (
     "litellm",
@@ -59,14 +61,14 @@ def loaded(kind: str, name: str) -> Any:
 @pytest.mark.parametrize(("kind", "name"), ADAPTERS)
 def test_an_adapter_is_described_and_has_its_methods(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
-    assert kind == "exporters" or issubclass(adapter, Adapter)
+    assert kind in PLAIN or issubclass(adapter, Adapter)
     summary = (inspect.getdoc(adapter) or "").partition("\n")[0]
     assert 10 < len(summary) <= 100
     assert summary.endswith(".")
     assert [method for method in METHODS[kind] if not hasattr(adapter, method)] == []
 
 
-@pytest.mark.parametrize(("kind", "name"), [pair for pair in ADAPTERS if pair[0] != "exporters"])
+@pytest.mark.parametrize(("kind", "name"), [pair for pair in ADAPTERS if pair[0] not in PLAIN])
 def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str) -> None:
     config = loaded(kind, name).Config
     assert issubclass(config, AdapterConfig)

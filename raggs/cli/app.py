@@ -35,6 +35,7 @@ COMMANDS: dict[str, str | Group] = {
     "audit": "audits:audit",
     "keygen": "audits:keygen",
     "export": "outputs:export",
+    "import": "sets:import_",
     "eval": "evals:eval_",
     "diff": "diffs:diff",
     "compare": "diffs:compare",

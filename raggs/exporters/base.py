@@ -26,12 +26,14 @@ class ExportOptions:
         corpus: all passages, for exporters with `WHOLE_CORPUS`; None where only the pools are wanted, or at hand.
         split: what the part of the data is called that the questions are, in formats with parts.
         contents: what the golden set holds, where it is counted already.
+        facts: what else the sidecar is to say.
     """
 
     scale: GradeScale = field(default_factory=GradeScale)
     corpus: Iterable[Passage] | None = None
     split: str = TEST
     contents: Mapping[Part, Stock] | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,10 @@ class Exporter(ABC):
         """What of a golden set the files give back whole, with these options."""
         return self.HOLDS - {"grades"} if self.HOLDS and self.options.scale.form == "binary" else self.HOLDS
 
+    def numbers(self, golden: GoldenSet) -> GradeScale | None:
+        """On which numbers the labels of the files stand; None where nobody knows."""
+        return self.options.scale
+
     @property
     def labels(self) -> str:
         """The file of labels, relative to the folder; empty where there is none."""
@@ -102,14 +108,12 @@ class Exporter(ABC):
         golden: GoldenSet,
         folder: Path,
         files: Mapping[str, Mapping[str, object]],
-        scale: GradeScale | None = None,
         **facts: object,
     ) -> Path:
         """Write what the files cannot say themselves: whence they are, on which numbers, and what they do not hold.
 
         Args:
             files: what was written: by path in the folder, with its number of ``rows``.
-            scale: on which numbers labels stand, if not as asked.
             facts: what else the format says of itself.
 
         Raises:
@@ -117,14 +121,16 @@ class Exporter(ABC):
         """
         contents = self.options.contents or contents_of(golden)
         provenance = golden.provenance and golden.provenance.model_dump(mode="json")
+        numbers = self.numbers(golden)
         meta: dict[str, object] = {
             "name": golden.name,
             "format": self.FORMAT,
             "labels": self.labels,
             "files": files,
             **facts,
+            **self.options.facts,
             **({"lacks": golden.lacks} if golden.lacks else {}),
-            "grades": (scale or self.options.scale).described(),
+            **({"grades": numbers.described()} if numbers else {}),
             "contents": {part: vars(stock) for part, stock in contents.items() if stock.count},
             "lost": [vars(loss) for loss in self.losses(contents)],
             "provenance": provenance,

@@ -14,11 +14,11 @@ from raggs.exporters.lists import write_systems
 from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded
 from raggs.golden.packed import passage_facts
-from raggs.golden.parts import PARTS, Part
-from raggs.golden.scales import GradeScale
+from raggs.golden.parts import PARTS, SURE, Part
+from raggs.golden.scales import AS_GRADED, GradeScale
 from raggs.queries.writing import query_facts, query_object
 
-AS_GRADED, GAIN = GradeScale("raw"), GradeScale("gain")
+GAIN = GradeScale("gain")
 TOP, JUDGMENTS, UNJUDGED, ORDER = "golden.jsonl", "judgments.jsonl", "unjudged.jsonl", "order.jsonl"
 QUERIES, CORPUS = "queries.jsonl", "corpus.jsonl"
 
@@ -43,6 +43,10 @@ class JsonlExporter(Exporter):
         """Everything: grades stand beside gains, whatever is asked."""
         return self.HOLDS
 
+    def numbers(self, golden: GoldenSet) -> GradeScale | None:
+        """Those of the set itself."""
+        return golden.form
+
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.
 
@@ -56,13 +60,13 @@ class JsonlExporter(Exporter):
             UNJUDGED: write_objects(folder / UNJUDGED, _unjudged(golden)),
             ORDER: write_objects(folder / ORDER, _order(golden)),
             QUERIES: write_objects(folder / QUERIES, map(query_object, golden.queries())),
-            CORPUS: write_passages(golden, folder / CORPUS, None),
+            CORPUS: write_passages(golden, folder / CORPUS, self.options.corpus),
         }
         lists = write_systems(golden, folder, folder / JUDGMENTS)
         files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         return [
             *(folder / name for name in files),
-            self.write_sidecar(golden, folder, files, AS_GRADED, top=golden.top),
+            self.write_sidecar(golden, folder, files, top=golden.top),
         ]
 
 
@@ -71,8 +75,10 @@ def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
     for query in golden.by_query("pool", "order"):
         texts = {passage.doc_id: passage for passage in query.pool}
         for record in query.order:
-            if record.rank <= golden.top:
-                yield _object(query, record, texts.get(record.doc_id))
+            if record.rank <= golden.top and not (golden.partial and record.doc_id not in texts):
+                found = _object(query, record, texts.get(record.doc_id))
+                unknown = (*(() if golden.sure else SURE), *(() if golden.form == AS_GRADED else ("grade", "gain")))
+                yield {name: value for name, value in found.items() if name not in unknown}
 
 
 def _object(golden: GoldenQuery, record: RankRecord, passage: Passage | None) -> dict[str, object]:
@@ -102,8 +108,8 @@ def _judgments(golden: GoldenSet) -> Iterator[dict[str, object]]:
     for query in golden.by_query("grades"):
         for graded in query.grades:
             if graded.grade is not None:
-                gain = GAIN.written(graded.grade)
-                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, "gain": gain, **_word(graded)}
+                known = {"gain": GAIN.written(graded.grade)} if golden.form == AS_GRADED else {}
+                yield {"qid": query.qid, "doc_id": graded.doc_id, "grade": graded.grade, **known, **_word(graded)}
 
 
 def _unjudged(golden: GoldenSet) -> Iterator[dict[str, object]]:
@@ -130,6 +136,7 @@ def _word(graded: Graded) -> dict[str, object]:
 
 
 def _order(golden: GoldenSet) -> Iterator[dict[str, object]]:
+    unknown = {"v", *(() if golden.sure else SURE), *(() if golden.form == AS_GRADED else ("grade",))}
     for query in golden.by_query("order"):
         for record in query.order:
-            yield record.model_dump(mode="json", exclude={"v"})
+            yield record.model_dump(mode="json", exclude=unknown)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import Field
 
 from raggs.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
+from raggs.golden.scales import AS_GRADED, GradeScale
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
@@ -107,9 +108,15 @@ class GoldenSet(ABC):
         top: how many ranks of an order count; 0 where nothing is ranked.
         provenance: who made it and how; None where the files do not say.
         lacks: what it does not hold yet, as a clause; empty where it is whole.
+        form: on which numbers its grades stand; None where nobody says.
+        sure: whether its order says how sure each place is.
+        partial: whether ranked passages may lack their texts.
     """
 
     lacks: str = ""
+    form: GradeScale | None = AS_GRADED
+    sure: bool = True
+    partial: bool = False
     name: str
     source: str
     top: int

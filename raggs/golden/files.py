@@ -101,4 +101,5 @@ def folder_of_files(folder: Path) -> FileGolden | None:
     usual = [folder / name for name in LABELS if (folder / name).is_file()] or tables[: len(tables) == 1]
     known = [stated] if stated else usual
     questions = folder / QUERIES
-    return FileGolden(known[0], questions if questions.is_file() else None) if known else None
+    asked = questions.is_file() and questions.stat().st_size
+    return FileGolden(known[0], questions if asked else None) if known else None

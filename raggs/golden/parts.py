@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
-from raggs.artifacts import Passage, RankRecord
+from raggs.artifacts import Passage
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded
 from raggs.hashing import canonical_json
 from raggs.queries.writing import query_facts
@@ -52,7 +52,7 @@ PARTS: Mapping[Part, str] = {
     "metadata": "the metadata of judged passages",
 }
 SIZE = 16  # bytes of an item's hash
-SURE = {"score", "sigma", "confidence", "rank_low", "rank_high", "membership", "exposures"}
+SURE = {"score", "sigma", "confidence", "rank_low", "rank_high", "membership", "exposures"}  # of a ranked passage
 
 Item = tuple[Part, object]
 
@@ -101,7 +101,9 @@ def _items(golden: GoldenSet) -> Iterator[Item]:
                 yield from _of_passage(passage)
         seen |= judged
         for record in query.order:
-            yield from _of_place(record, golden.top)
+            yield "order" if record.rank <= golden.top else "below", (query.qid, record.rank, record.doc_id)
+            if golden.sure:
+                yield "confidence", (query.qid, record.doc_id, record.model_dump(include=SURE))
     for question in golden.queries():  # those of which nothing is judged
         if question.qid not in asked:
             yield from _of_question(GoldenQuery(question.qid, question))
@@ -138,8 +140,3 @@ def _of_passage(passage: Passage) -> Iterator[Item]:
         yield "places", (passage.doc_id, passage.span.model_dump())
     if passage.metadata:
         yield "metadata", (passage.doc_id, passage.metadata)
-
-
-def _of_place(record: RankRecord, top: int) -> Iterator[Item]:
-    yield "order" if record.rank <= top else "below", (record.qid, record.rank, record.doc_id)
-    yield "confidence", (record.qid, record.doc_id, record.model_dump(include=SURE))

@@ -81,6 +81,9 @@ class GradeScale:
         return {**known, "relevant": relevant, "meaning": meaning, "note": note}
 
 
+AS_GRADED = GradeScale("raw")  # of a run, and of labels that are read as its grades
+
+
 def stated_scale(labels: Path) -> GradeScale | None:
     """The scale that an export's sidecar states for a file of labels; None where none speaks of it."""
     return _scale(as_object(sidecar(labels).get("grades")))
@@ -103,6 +106,11 @@ def stated_labels(folder: Path) -> Path | None:
         if ".." not in parts and not PurePosixPath(*parts).is_absolute() and (folder / Path(*parts)).is_file():
             return folder / Path(*parts)
     return None
+
+
+def stated_name(labels: Path) -> str | None:
+    """The format of the export that a file of labels is of; None where no sidecar says."""
+    return as_text(sidecar(labels).get("format"))
 
 
 def stated_format(path: Path) -> str | None:

@@ -1,0 +1,112 @@
+"""From another tool's files to a golden set of raggs, and word of what came through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from raggs import importers
+from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.exporters.base import TEST, ExportOptions
+from raggs.exporters.folders import claimed
+from raggs.exporters.jsonl import JsonlExporter
+from raggs.golden.parts import PARTS, Part, Stock, contents_of
+from raggs.golden.scales import stated_labels, stated_name
+
+Came = Literal["whole", "changed", "partly", "lost", "read"]
+
+
+@dataclass(frozen=True)
+class Through:
+    """What became of one part of a set.
+
+    Attributes:
+        part, what: its name, and what it is in words.
+        came: whole: as it was before the export; changed: as much, but other; partly: less; lost: nothing; read: nobody
+            says what there was.
+        count: what was read, in items of `raggs.golden.parts`.
+        before: what there was; None where nobody says.
+    """
+
+    part: Part
+    what: str
+    came: Came
+    count: int
+    before: int | None
+
+    def __str__(self) -> str:
+        of = f" of {self.before:,}" if self.came in ("partly", "lost") and self.before is not None else ""
+        return f"{self.what} ({self.count:,}{of})"
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import wrote.
+
+    Attributes:
+        format: in which the set was read.
+        files: all of them.
+        through: what there is, and what there was and is no more.
+    """
+
+    format: str
+    files: tuple[Path, ...]
+    through: tuple[Through, ...]
+
+
+def import_set(path: Path, format_: str | None, folder: Path, *, split: str = TEST, force: bool = False) -> Imported:
+    """Read a golden set in another's format, and write it into `folder` as JSON lines, which hold everything.
+
+    Args:
+        path: a folder, or a file of labels.
+        format_: None: as the sidecar of an export says.
+        split: the part of the data to read, in formats with parts.
+        force: whether the folder may hold other things.
+
+    Raises:
+        UsageError: an unknown format, none that could be told, or a folder that holds something else.
+        NotFoundError, DataError: as `Importer.read`; the set has no labels.
+        PrerequisiteError: a package is missing.
+    """
+    if not path.exists():
+        raise NotFoundError("no such file or folder", where=path, remedy="check the path")
+    name = format_ or _stated_format(path)
+    golden = importers.REGISTRY.load(name)(split).read(path)
+    contents = contents_of(golden)
+    if not contents["grades"].count:
+        raise DataError("holds no grades", where=path, remedy="check the file of labels")
+    through = _through(contents, golden.stated)
+    facts = {"imported": {"format": name, "through": [vars(each) for each in through]}}
+    passages = golden.corpus() if golden.corpus else None
+    with claimed(folder, JsonlExporter, force=force):
+        exporter = JsonlExporter(ExportOptions(corpus=passages, contents=contents, facts=facts))
+        files = exporter.write(golden, folder)
+    return Imported(name, tuple(files), through)
+
+
+def _stated_format(path: Path) -> str:
+    labels = (stated_labels(path) or path) if path.is_dir() else path
+    found = stated_name(labels)
+    if not found:
+        known = ", ".join(importers.REGISTRY)
+        raise UsageError(f"{path} does not say of which format it is", remedy=f"name it by --format: {known}")
+    return found
+
+
+def _through(contents: Mapping[Part, Stock], stated: Mapping[Part, Stock]) -> tuple[Through, ...]:
+    parts = [part for part in PARTS if contents[part].count or (part in stated and stated[part].count)]
+    return tuple(_part(part, contents[part], stated.get(part, Stock()) if stated else None) for part in parts)
+
+
+def _part(part: Part, now: Stock, before: Stock | None) -> Through:
+    if before is None:
+        came: Came = "read"
+    elif now == before:
+        came = "whole"
+    elif not now.count:
+        came = "lost"
+    else:
+        came = "partly" if now.count < before.count else "changed"
+    return Through(part, PARTS[part], came, now.count, None if before is None else before.count)

@@ -1,0 +1,68 @@
+"""`raggs import`: golden sets of other tools."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from raggs.cli.boundary import Debug
+from raggs.cli.options import Json
+from raggs.cli.plain import say, say_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from raggs.app.importset import Imported
+
+SAID = {
+    "whole": "as it was",
+    "changed": "changed on the way",
+    "partly": "came in part",
+    "lost": "did not come",
+    "read": "read",
+}
+
+
+def import_(
+    place: Annotated[Path, typer.Argument(metavar="FOLDER|FILE", help="What another tool, or an export, wrote.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")],
+    format_: Annotated[
+        str | None,
+        typer.Option("--format", "-f", metavar="FORMAT", help="See raggs list importers; an export of raggs says it."),
+    ] = None,
+    split: Annotated[str, typer.Option("--split", metavar="NAME", help="Which questions, in beir and hf.")] = "test",
+    force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")] = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Read a golden set of another tool.
+
+    It is written as JSON lines, which `raggs eval -g DIR` reads. Of an export of raggs it is said, part by part, what
+    came through as it was in the run.
+
+    \\b
+    Examples:
+      raggs import golden-beir --format beir --out golden
+      raggs import qrels.txt --format trec --out golden
+    """
+    from raggs.app.importset import import_set
+    from raggs.manifests.store import dump_json
+
+    done = import_set(place, format_, out, split=split, force=force)
+    if as_json:
+        through = [asdict(each) for each in done.through]
+        say_json(dump_json({"format": done.format, "files": [str(file) for file in done.files], "through": through}))
+        return
+    for line in _lines(done):
+        say(line, err=True)
+    say("\n".join(map(str, done.files)))
+
+
+def _lines(done: Imported) -> Iterator[str]:
+    for came, said in SAID.items():
+        parts = [str(each) for each in done.through if each.came == came]
+        if parts:
+            yield f"{said}: {'; '.join(parts)}"

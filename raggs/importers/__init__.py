@@ -1,0 +1,26 @@
+"""Importers by name: golden sets in the formats of others, read as typed ones (see `base.Importer`).
+
+Imports: golden, corpora, queries, readers, metrics, leaves.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.importers.base import Importer
+
+REGISTRY: Registry[Importer] = Registry(
+    "importer",
+    "importers",
+    "raggs.importers.base:Importer",
+    {
+        "beir": "raggs.importers.beir:BeirImporter",
+        "hf": "raggs.importers.hf:HfImporter",
+        "jsonl": "raggs.importers.jsonl:JsonlImporter",
+        "ranx": "raggs.importers.ranx:RanxImporter",
+        "trec": "raggs.importers.trec:TrecImporter",
+    },
+)

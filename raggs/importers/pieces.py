@@ -1,0 +1,193 @@
+"""The pieces that formats are made of, read: labels, questions, passages, an order, lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from urllib.parse import unquote
+
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query, RankRecord, RetrieveRecord
+from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
+from raggs.errors import NotFoundError
+from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.packed import unpacked_passage, unpacked_query
+from raggs.golden.scales import AS_GRADED, GradeScale, sidecar, stated_scale
+from raggs.importers.base import ImportedSet, stated_contents, stated_provenance
+from raggs.jsontypes import as_object
+from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
+from raggs.queries.load import load_queries
+
+Grades = Mapping[str, Sequence[Graded]]  # by query
+Orders = Mapping[str, Sequence[RankRecord]]
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """Where the pieces of a set lie; None for what there is not.
+
+    Attributes:
+        labels: the file of labels.
+        grades, orders: read already, by query.
+        sure: whether the orders say how sure they are.
+        lists: files of what systems returned.
+        kept: keeps files alive that were made for reading.
+    """
+
+    labels: Path
+    grades: Grades
+    orders: Orders = field(default_factory=dict)
+    sure: bool = False
+    questions: Path | None = None
+    corpus: Path | None = None
+    lists: Sequence[Path] = ()
+    kept: object = None
+
+    def put_together(self) -> ImportedSet:
+        """The set that they make.
+
+        Raises:
+            NotFoundError, DataError: as the readers of questions and passages.
+        """
+        meta, corpus = sidecar(self.labels), self.corpus
+        asked = questions_of(self.questions) if self.questions else {}
+        wanted = {graded.doc_id for found in self.grades.values() for graded in found}
+        texts = {one.doc_id: one for one in passages_of(corpus) if one.doc_id in wanted} if corpus else {}
+        top, name = meta.get("top"), meta.get("name")
+        return ImportedSet(
+            name=name if isinstance(name, str) else self.labels.name,
+            source=str(self.labels),
+            given=tuple(self._query(qid, asked.get(qid), texts) for qid in sorted({*asked, *self.grades})),
+            top=top if isinstance(top, int) and self.orders else 0,
+            form=form_of(self.labels),
+            sure=self.sure,
+            provenance=stated_provenance(self.labels),
+            lists=lambda: hits_of(self.lists),
+            corpus=(lambda: passages_of(corpus)) if corpus else None,
+            stated=stated_contents(self.labels),
+            kept=self.kept,
+        )
+
+    def _query(self, qid: str, query: Query | None, texts: Mapping[str, Passage]) -> GoldenQuery:
+        grades = tuple(self.grades.get(qid, ()))
+        pool = tuple(texts[graded.doc_id] for graded in grades if graded.doc_id in texts)
+        return GoldenQuery(qid, query, pool, grades, tuple(self.orders.get(qid, ())))
+
+
+def form_of(labels: Path) -> GradeScale | None:
+    """On which numbers grades stand once they are read: gains of an export of raggs are grades again."""
+    stated = stated_scale(labels)
+    return AS_GRADED if stated and stated.offset else stated
+
+
+def grades_of(labels: Path) -> dict[str, list[Graded]]:
+    """The labels of a file by query; a negative one says that nobody judged.
+
+    Raises:
+        NotFoundError, DataError: as `read_labels`.
+    """
+    from raggs.readers.labels import read_labels  # late: it needs numpy
+
+    stated = stated_scale(labels)
+    lift = stated.offset if stated else 0
+    found: dict[str, list[Graded]] = {}
+    for label in read_labels(labels):
+        grade = label.grade + lift if label.grade >= 0 else None
+        found.setdefault(label.qid, []).append(Graded(label.doc_id, grade))
+    return found
+
+
+def questions_of(path: Path) -> dict[str, Query]:
+    """The questions of a file by id; none of an empty file.
+
+    Raises:
+        NotFoundError, DataError: as the reader.
+    """
+    if not path.stat().st_size:
+        return {}
+    reader = JsonlQueries(JsonlQueriesConfig(path=path))
+    return {qid: unpacked_query(query) for qid, query in load_queries(reader, path).items()}
+
+
+def passages_of(path: Path) -> Iterator[Passage]:
+    """The passages of a file.
+
+    Raises:
+        NotFoundError, DataError: as the reader.
+    """
+    return map(unpacked_passage, JsonlCorpus(JsonlConfig(path=path)).passages())
+
+
+def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRecord]]:
+    """The order that an export of raggs wrote as a run; none where the file is another's.
+
+    Its scores say the order and nothing else, so what records say of how sure they are means nothing.
+    """
+    if not is_ours(labels, path):
+        return {}
+    known = {(qid, graded.doc_id): graded.grade for qid, found in grades.items() for graded in found}
+    orders: dict[str, list[RankRecord]] = {}
+    for hit in hits_of([path]):
+        grade = known.get((hit.qid, hit.doc_id))
+        if grade is not None:
+            orders.setdefault(hit.qid, []).append(_place(hit, grade))
+    return orders
+
+
+def is_ours(labels: Path, path: Path) -> bool:
+    """Whether the sidecar of the labels names a file beside them that is there and holds something."""
+    written = as_object(sidecar(labels).get("files"))
+    return path.name in written and path.is_file() and path.stat().st_size > 0
+
+
+def _place(hit: RetrieveRecord, grade: int) -> RankRecord:
+    return RankRecord(
+        qid=hit.qid,
+        rank=hit.rank,
+        doc_id=hit.doc_id,
+        grade=min(max(grade, MIN_GRADE), MAX_GRADE),  # counts where grades are those of raggs only
+        score=hit.score,
+        sigma=0,
+        confidence=0.5,
+        rank_low=1,
+        rank_high=hit.rank,
+        membership=0.5,
+        exposures=0,
+    )
+
+
+def hits_of(paths: Iterable[Path]) -> Iterator[RetrieveRecord]:
+    """What the lists in some files hold, each file named after its system; equal scores as trec_eval sorts them.
+
+    Raises:
+        NotFoundError, DataError: as `read_run`.
+    """
+    import numpy as np
+
+    from raggs.readers.runs import read_run  # late: it needs numpy
+
+    for path in paths:
+        run, name = read_run(path), unquote(path.name.removesuffix(".gz").rpartition(".")[0])
+        docs = [doc.decode() for doc in run.docs.take(np.arange(len(run.query))).tolist()]
+        rows = sorted(
+            zip(run.query.tolist(), run.score.tolist(), docs, strict=True),
+            key=lambda row: (row[0], row[1], row[2]),
+            reverse=True,
+        )
+        for number, hits in groupby(rows, key=lambda row: row[0]):
+            for rank, (_, score, doc_id) in enumerate(hits, start=1):
+                yield RetrieveRecord(qid=run.qids[number], retriever=name, rank=rank, doc_id=doc_id, score=score)
+
+
+def first_of(folder: Path, *names: str) -> Path | None:
+    """The first of some files that is there and holds something, plain or as ``.gz``."""
+    for path in (folder / f"{name}{ending}" for name in names for ending in ("", ".gz")):
+        if path.is_file() and path.stat().st_size:
+            return path
+    return None
+
+
+def missing(folder: Path, format_: str, wanted: str) -> NotFoundError:
+    """Nothing of a format is in a folder."""
+    return NotFoundError(f"holds no set in the format {format_}", where=folder, remedy=f"it should hold {wanted}")

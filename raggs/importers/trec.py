@@ -1,0 +1,40 @@
+"""TREC files: qrels, and runs beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raggs.golden.base import RUNS
+from raggs.golden.scales import stated_labels
+from raggs.importers.base import ImportedSet, Importer
+from raggs.importers.pieces import Pieces, first_of, grades_of, is_ours, missing, orders_of
+
+TOP = "run.trec"
+
+
+class TrecImporter(Importer):
+    """TREC qrels, and runs that lie beside them or in runs/.
+
+    A file of qrels, or a folder with `qrels.txt`, or with one file `*.qrels`; `*.trec` and `*.run` are runs.
+    """
+
+    FORMAT = "trec"
+
+    def read(self, path: Path) -> ImportedSet:
+        """See `Importer.read`."""
+        if not path.is_dir():
+            return Pieces(path, grades_of(path)).put_together()
+        named = sorted(path.glob("*.qrels"))
+        labels = stated_labels(path) or first_of(path, "qrels.txt", "qrels") or (named[0] if len(named) == 1 else None)
+        if labels is None:
+            raise missing(path, self.FORMAT, "qrels.txt, or one file *.qrels")
+        grades = grades_of(labels)
+        orders = orders_of(labels, path / TOP, grades)
+        lists = [each for each in _runs(path) if each.name != TOP or not is_ours(labels, each)]
+        return Pieces(labels, grades, orders, lists=lists).put_together()
+
+
+def _runs(folder: Path) -> list[Path]:
+    places = (folder, folder / RUNS)
+    found = [each for place in places for pattern in ("*.trec", "*.run") for each in place.glob(pattern)]
+    return sorted(each for each in found if each.stat().st_size)

@@ -1,0 +1,75 @@
+"""What an export holds comes back as it was, and what does not come back is what the export said it would lose."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.project import make_project
+from support.rich import rich_golden
+from typer.testing import CliRunner
+
+from raggs import exporters, importers, load_config, open_golden
+from raggs import run as run_config
+from raggs.app.importset import import_set
+from raggs.cli.app import app
+from raggs.exporters.base import ExportOptions
+from raggs.golden.parts import PARTS, contents_of
+from raggs.golden.scales import GradeScale
+
+BOTH = sorted({*exporters.REGISTRY} & {*importers.REGISTRY})
+
+
+def test_each_format_that_is_read_is_written() -> None:
+    assert sorted(importers.REGISTRY) == BOTH
+    assert all(name == importers.REGISTRY.load(name).FORMAT for name in BOTH)
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_what_does_not_come_back_is_what_was_said_to_be_lost(name: str, tmp_path: Path) -> None:
+    golden = rich_golden()
+    contents = contents_of(golden)
+    assert all(contents[part].count for part in PARTS), "the set must have some of every part"
+    exporter = exporters.REGISTRY.load(name)()
+    exporter.write(golden, tmp_path / "out")
+    done = import_set(tmp_path / "out", None, tmp_path / "back")
+    assert done.format == name
+    came = {each.part: each.came for each in done.through}
+    lost = {loss.part for loss in exporter.losses(contents)}
+    assert came == {part: "lost" if part in lost else "whole" for part in PARTS}
+    again = import_set(tmp_path / "back", None, tmp_path / "twice")
+    assert {each.part: (each.came, each.count) for each in again.through} == {
+        part: ("whole", contents[part].count) for part in PARTS if part not in lost
+    }
+    assert open_golden(tmp_path / "back").judgments().digest == golden.judgments().digest
+
+
+def test_binary_labels_come_back_as_labels_and_not_as_grades(tmp_path: Path) -> None:
+    exporters.REGISTRY.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path / "out")
+    done = import_set(tmp_path / "out", "trec", tmp_path / "back")
+    came = {each.part: each.came for each in done.through}
+    assert (came["grades"], came["order"], came["lists"]) == ("changed", "whole", "whole")
+    read, back = (open_golden(tmp_path / place).judgments().qrels for place in ("out", "back"))
+    assert sorted(read.grade.tolist()) == sorted(back.grade.tolist()) == [0, 0, 0, 1, 1, 1]
+    assert read.scale == back.scale
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_a_run_is_evaluated_as_before(name: str, tmp_path: Path) -> None:
+    project = make_project(tmp_path, queries=2, corpus=20, rank={"top": 3, "max_calls": 2})
+    run = run_config(load_config(project.config)).store.folder
+    call = CliRunner().invoke
+    assert call(app, ["export", str(run), "-f", name, "-o", str(tmp_path / "out")]).exit_code == 0
+    found = call(app, ["import", str(tmp_path / "out"), "-o", str(tmp_path / "back"), "--json"])
+    assert found.exit_code == 0, found.output
+    through = {each["part"]: each for each in json.loads(found.stdout)["through"]}
+    assert through["grades"]["came"] == "whole" and through["grades"]["count"] == through["grades"]["before"] > 0
+    assert "changed" not in {each["came"] for each in through.values()}
+    scores = []
+    for golden in (run, tmp_path / "back"):
+        told = call(app, ["eval", "-g", str(golden), "-r", str(run), "-m", "nDCG@10,P@5", "--json"])
+        assert told.exit_code == 0, told.output
+        scores.append(json.loads(told.stdout)["per_query"])
+    assert scores[0] == scores[1]
+    assert json.loads((tmp_path / "back" / "golden.jsonl.meta.json").read_text())["provenance"]["run"] == "demo"
