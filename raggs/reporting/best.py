@@ -11,3 +11,9 @@ def compared(report: Report) -> list[ComparisonPart]:
     sign = 1.0 if report.higher_is_better[measure] else -1.0
     known = [part for part in report.comparisons if part.measure == measure and part.difference is not None]
     return sorted(known, key=lambda part: -sign * (part.difference or 0.0))
+
+
+def is_ahead(part: ComparisonPart, report: Report) -> bool:
+    """Whether a system's mean is the better one, sure or not."""
+    sign = 1.0 if report.higher_is_better[part.measure] else -1.0
+    return sign * (part.difference or 0.0) > 0

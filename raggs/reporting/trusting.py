@@ -25,6 +25,7 @@ from raggs.reporting.base import Facts
 from raggs.text import plural
 
 State = Literal["good", "doubt", "bad", "unknown"]
+WRONG = 0.1  # of the pairs of a top; beyond, its order is rough
 WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
 
 
@@ -107,7 +108,7 @@ def _judge(facts: Facts) -> Iterator[Check]:
     yield _health(locks)
     yield from _canaries(stages.get("judge"))
     yield from _gate(facts)
-    yield from _inversions(stages.get("rank"))
+    yield from _inversions(facts, stages.get("rank"))
 
 
 def _health(locks: list[StageLock]) -> Check:
@@ -156,14 +157,27 @@ def _gate(facts: Facts) -> Iterator[Check]:
         yield Check(name="Gate", state="good", said=("the judge holds its gate",), threshold=threshold)
 
 
-def _inversions(lock: StageLock | None) -> Iterator[Check]:
+def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
     health = lock.health if lock is not None else None
     if lock is None or not isinstance(health, RankHealth) or health.expected_inversions is None:
         return
     if is_exact(lock.components.get("judge")):
         return
-    said = inversions_words(health.expected_inversions)
-    yield Check(name="Order", state="good", said=(said,), threshold="none; the set says it of each place")
+    top, count = facts.golden.top, health.expected_inversions
+    pairs = top * (top - 1) / 2
+    wrong = count / pairs if pairs else 0.0
+    said = (
+        inversions_words(count),
+        f"of the pairs of a top {top} that is {wrong:.0%}; measures by grades do not see it",
+    )
+    doubt, config = wrong > WRONG, facts.run.manifest.config_file if facts.run else None
+    calls = lock.params.get("max_calls")
+    step = None
+    if doubt and isinstance(calls, int):
+        command = f"raggs run --config {quote(config or 'CONFIG')} --set rank.max_calls={2 * calls}"
+        step = Step(why="have the judge order more, for a surer order", command=command)
+    threshold = f"up to {WRONG:.0%} of the pairs fine; a coin: 50%"
+    yield Check(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
 
 
 def _people(facts: Facts) -> Check:

@@ -51,6 +51,13 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
     assert "of the others, against poor: a +0.1000" in ship.said
 
 
+def test_a_system_that_is_behind_is_not_shipped_though_that_may_be_chance():
+    part = comparison(verdict="unresolvable", queries_needed=20, difference=-0.1)
+    (ship,) = box(facts(with_comparisons(part))).ships
+    assert (ship.answer, ship.needed) == ("no", None)
+    assert "it is behind poor here, though that may be chance: nothing speaks for it" in ship.said
+
+
 def test_lower_is_better_where_it_is():
     parts = [comparison(system=name, difference=value) for name, value in (("a", -0.2), ("b", 0.1))]
     report = with_comparisons(*parts).model_copy(update={"higher_is_better": {"ra_nwg@2": False}})

@@ -39,6 +39,11 @@ class WaterfallPart(Part):
         known = [loss or 0.0 for loss in self.losses]
         return known.index(max(known))
 
+    @property
+    def knob(self) -> str:
+        """What could win the largest loss back; empty where that is not worth it."""
+        return KNOBS[self.largest] if (self.losses[self.largest] or 0.0) >= LITTLE else ""
+
 
 @dataclass(frozen=True)
 class Waterfall(PartAnalysis[WaterfallPart]):
@@ -101,5 +106,4 @@ def _by_query(hits: Hits, losses: Floats) -> Iterator[tuple[str, tuple[float, ..
 def _sentence(system: str, part: WaterfallPart) -> str:
     lost = ", ".join(f"{score(loss)} by {name}" for name, loss in zip(LOSSES, part.losses, strict=True))
     named = f"{system}: {part.measure} {score(part.actual)} of {score(part.perfect)}; lost {lost}"
-    worst = part.losses[part.largest]
-    return named if worst is None or worst < LITTLE else f"{named} — {KNOBS[part.largest]}"
+    return f"{named} — {part.knob}" if part.knob else named

@@ -9,11 +9,11 @@ from typing import Literal
 from pydantic import Field
 
 from raggs.evaluation.models import ComparisonPart, Number, Part, Report
-from raggs.evaluation.words import signed, told
+from raggs.evaluation.words import score, signed, told
 from raggs.metrics.stats.compare import MARGIN
 from raggs.metrics.stats.paired import POWER
 from raggs.reporting.base import Facts, ReportSection
-from raggs.reporting.best import compared
+from raggs.reporting.best import compared, is_ahead
 from raggs.reporting.trusting import WORDS, Check, State, Step, checks
 from raggs.sweeps.models import SweepReport
 from raggs.text import plural
@@ -29,14 +29,10 @@ TRUST: dict[State, str] = {
 
 
 class Ship(Part):
-    """One question with its answer.
-
-    `state` says how good the news is: a clear answer is good, whichever it is.
-    """
+    """One question with its answer."""
 
     question: str
     answer: Answer
-    state: State
     said: tuple[str, ...]
     needed: int | None = Field(None, description="queries that would tell, where the answer is open")
 
@@ -106,36 +102,39 @@ def _of_sweep(sweep: SweepReport) -> Ship:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown)
     if chosen is None:
-        return Ship(question=f"Ship any of sweep {sweep.name}?", answer="no", state="good", said=said)
+        return Ship(question=f"Ship any of sweep {sweep.name}?", answer="no", said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
     sure = share is None or share >= sweep.confidence
     return Ship(
         question=f"Ship {chosen}, of sweep {sweep.name}?",
         answer="yes" if sure else "cannot tell",
-        state="good" if sure else "doubt",
         said=said,
     )
 
 
 def _of_systems(report: Report) -> Ship:
     """The best of the others against the baseline, by the first measure."""
-    measure = report.measures[0]
     first = compared(report)
     if not first:
-        score = next(iter(report.systems)).scores[measure].mean
-        alone = [f"{report.systems[0].name}: {measure} {score:z.4f}"] if score is not None else []
-        said = (*alone, "there is nothing that it is compared with")
-        return Ship(question="Ship what?", answer="nothing to compare", state="unknown", said=said)
+        return _alone(report)
     best = first[0]
-    answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no", "unresolvable": "cannot tell"}
-    answer = answers[best.verdict]
+    open_ = best.verdict == "unresolvable" and is_ahead(best, report)
+    answers: dict[str, Answer] = {"win": "yes", "loss": "no", "tie": "no"}
     return Ship(
         question=f"Ship {best.system} in place of {best.baseline}?",
-        answer=answer,
-        state="doubt" if answer == "cannot tell" else "good",
+        answer="cannot tell" if open_ else answers.get(best.verdict, "no"),
         said=(*_why(best, report), *_others(first[1:], best)),
-        needed=best.queries_needed if answer == "cannot tell" else None,
+        needed=best.queries_needed if open_ else None,
     )
+
+
+def _alone(report: Report) -> Ship:
+    """Of one system, or of several that were not compared."""
+    measure = report.measures[0]
+    scores = [(each.name, each.scores[measure].mean) for each in report.systems]
+    said = [f"{name}: {measure} {score(mean)}" for name, mean in scores]
+    said.append("there is nothing that it is compared with")
+    return Ship(question="Ship what?", answer="nothing to compare", said=tuple(said))
 
 
 def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
@@ -147,6 +146,8 @@ def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
         yield f"the gain is sure, and lies within {MARGIN:g}, which hardly anybody would notice"
     elif best.verdict == "loss":
         yield f"{best.baseline} is better than the best of the others"
+    elif best.verdict == "unresolvable" and not is_ahead(best, report):
+        yield f"it is behind {best.baseline} here, though that may be chance: nothing speaks for it"
     elif best.verdict == "unresolvable" and best.queries_needed:
         there = report.golden.queries
         needed = f"about {best.queries_needed:,} queries would tell"

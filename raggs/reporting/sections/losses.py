@@ -20,6 +20,7 @@ class Bar(Part):
 
     system: str
     said: str
+    knob: str = Field(description="what could win back the largest loss; empty where none is worth it")
     actual: Number
     perfect: Number
     pieces: tuple[Piece, ...]
@@ -80,7 +81,7 @@ def _bar(found: Finding[WaterfallPart], said: str) -> Bar:
         *reversed([*zip(LOSSES, (loss or 0.0 for loss in part.losses), strict=True)]),
     ]
     pieces = stacked([(kind, value, f"{value:.4f}") for kind, value in values], part.perfect or 1.0)
-    return Bar(system=found.system, said=said, actual=part.actual, perfect=part.perfect, pieces=pieces)
+    return Bar(system=found.system, said=said, knob=part.knob, actual=part.actual, perfect=part.perfect, pieces=pieces)
 
 
 def _queries(facts: Facts, parts: Sequence[WaterfallPart]) -> tuple[QueryLosses, ...]:

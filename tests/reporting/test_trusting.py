@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from support.golden import GivenGolden
+from support.reports import facts
+
+from raggs.health import Canaries, Health, JudgeHealth, RankHealth, Rate
+from raggs.manifests.models import RunManifest, StageLock
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.manifests.store import RunStore
+from raggs.reporting.trusting import Check, checks
+
+WHEN = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def rate(count: int, total: int) -> Rate:
+    return Rate(rate=count / total if total else None, interval=(0.0, 1.0), count=count, total=total)
+
+
+def lock(stage: str, health: Health, **params: object) -> StageLock:
+    return StageLock(
+        stage=stage,
+        fingerprint="f" * 64,
+        components={"judge": {"type": "litellm"}},
+        params=params,
+        inputs={},
+        outputs={},
+        judge="litellm m",
+        health=health,
+        started=WHEN,
+        ended=WHEN,
+    )
+
+
+def run(folder: Path, *, passed: int = 10, inversions: float = 1.0, warnings: tuple[str, ...] = ()) -> OpenedRun:
+    """Of a judge that has ten canaries, whose gate asks for nine of them, and orders the top of each query."""
+    canaries = Canaries(passed=rate(passed, 10), kinds={"shuffled": rate(passed, 10)})
+    orders = RankHealth(
+        first=rate(2, 10),
+        flips=rate(0, 0),
+        cycles=rate(0, 0),
+        invalid=rate(0, 10),
+        fair_first=0.2,
+        expected_inversions=inversions,
+        warnings=warnings,
+    )
+    stages = {"judge": lock("judge", JudgeHealth(canaries=canaries)), "rank": lock("rank", orders, max_calls=8)}
+    config = {"judge": {"gate": {"canaries": 0.9}}}
+    folder.mkdir(exist_ok=True)
+    manifest = RunManifest(name="demo", created=WHEN, config=config, stages=stages, config_file="my raggs.yaml")
+    RunStore(folder).save(manifest)
+    return open_run(folder)
+
+
+def found(opened: OpenedRun) -> dict[str, Check]:
+    golden = GivenGolden("demo", 5, facts().golden.given, provenance=None)
+    return {check.name: check for check in checks(replace(facts(), run=opened, golden=golden))}
+
+
+@pytest.mark.parametrize(
+    ("passed", "canaries", "gate"), [(10, "good", "good"), (9, "doubt", "good"), (8, "doubt", "bad")]
+)
+def test_canaries_and_the_gate_are_told_with_their_limits(
+    tmp_path: Path, passed: int, canaries: str, gate: str
+) -> None:
+    told = found(run(tmp_path / "run", passed=passed))
+    assert (told["Canaries"].state, told["Gate"].state) == (canaries, gate)
+    assert told["Gate"].threshold == "judge.gate: canaries 0.9"
+    assert told["Canaries"].said[0].startswith(f"canaries: {passed} of 10 as expected")
+    assert (told["Gate"].step is not None) == (gate == "bad")
+
+
+@pytest.mark.parametrize(("inversions", "state"), [(1.0, "good"), (1.1, "doubt")])
+def test_an_order_is_rough_beyond_a_tenth_of_the_pairs_of_its_top(
+    tmp_path: Path, inversions: float, state: str
+) -> None:
+    check = found(run(tmp_path / "run", inversions=inversions))["Order"]  # a top of 5 has 10 pairs
+    assert check.state == state
+    if state == "doubt":
+        assert check.step is not None
+        assert check.step.command == "raggs run --config 'my raggs.yaml' --set rank.max_calls=16"
+
+
+def test_a_warning_of_the_judges_health_is_a_doubt_in_its_own_words(tmp_path: Path) -> None:
+    told = found(run(tmp_path / "run", warnings=("it prefers the first",)))["Judge"]
+    assert (told.state, told.said[-1]) == ("doubt", "warning: it prefers the first")
+    assert not any("canaries" in said or "wrongly ordered" in said for said in told.said), (
+        "they have checks of their own"
+    )
+    assert found(run(tmp_path / "run"))["Judge"].state == "good"
