@@ -149,7 +149,7 @@ def plan_differing(found: JudgeComparison, file: Path, seed: int = 1) -> int:
     if not unread:
         return 0
     order = generator(seed, "judge compare", len(unread)).permutation(len(unread))
-    write_plan(file, (_item(unread[place]) for place in order))
+    write_plan(file, (_item(unread[place]) for place in order), "--plan")
     return len(unread)
 
 

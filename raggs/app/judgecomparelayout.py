@@ -85,7 +85,7 @@ def _wanted(near: Nearer, unread: int) -> str:
         f"{FEWEST_CASES} passages of {FEWEST_CLUSTERS} questions are needed, the judges differing on {FEWEST_DIFFERING}"
     )
     if near.few:
-        return f"{least}; {plural(unread, 'passage')} on which they differ to read" if unread else least
+        return f"{least}; nobody has read {unread:,} on which they differ (--plan FILE)" if unread else least
     gain = near.off.gain
     within = f"A's gain is within {gain.low:+z.2f} and {gain.high:+z.2f} grades"
     if near.more is None or not unread:
@@ -198,6 +198,7 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
     if left.by_people:
         yield f"left out: {plural(left.by_people, 'passage')} whose grade in a run is people's own"
     for name, side in _sides(found).items():
+        yield from side.edits
         if side.lacks:
             yield f"{name} is not finished: {side.lacks}"
     if not found.settings and not (found.first.lacks or found.second.lacks):

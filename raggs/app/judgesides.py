@@ -10,6 +10,7 @@ from pathlib import Path
 
 from raggs.app.unaided import by_people, unaided
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
+from raggs.golden.origin import edited
 from raggs.manifests.costs import costs
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
@@ -17,6 +18,7 @@ from raggs.manifests.reasons import ABSENT, differences
 from raggs.reviews.models import Key, key_of
 
 STAGE = "judge"
+KIND = "judge.type"
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -50,6 +52,7 @@ class Side:
         graded: passages with a grade of the judge's own, compared or not.
         bill: what they cost.
         lacks: queries that are left out since the run was stopped, in words; empty where none is.
+        edits: sentences on grades that are not what the judge's stage wrote.
     """
 
     run: str
@@ -57,6 +60,7 @@ class Side:
     graded: int
     bill: Bill
     lacks: str
+    edits: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,7 @@ def side_of(run: OpenedRun, items: Mapping[Key, Item], judges: Sequence[str]) ->
         graded=len(own),
         bill=_bill(run, len(own)),
         lacks=run.lacks if STAGE in {part.stage for part in run.parts} else "",
+        edits=tuple(edited(run, STAGE)),
     )
 
 
@@ -131,6 +136,8 @@ def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str
         change.component: (_told(change.old), _told(change.new))
         for change in differences(_causes(first), _causes(second))
     }
+    if KIND in found:  # another kind of judge has other settings altogether
+        found = {name: values for name, values in found.items() if name == KIND or not name.startswith("judge.")}
     if "prompt" in found:
         found.pop("judge.prompt", None)  # the hash of what the name is of
     return found

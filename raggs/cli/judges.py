@@ -94,7 +94,8 @@ def compare(
 
     \b
     Examples:
-      raggs run raggs.yaml --to judge --run-id strict --set judge.prompt=strict.md
+      raggs run --to judge --run-id strict --set judge.prompt=strict.md --dry-run
+      raggs run --to judge --run-id strict --set judge.prompt=strict.md
       raggs judge compare runs/demo runs/strict
       raggs judge compare runs/demo runs/strict --plan differ.jsonl
       raggs review serve runs/demo --plan differ.jsonl

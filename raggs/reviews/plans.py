@@ -41,13 +41,16 @@ class PlanItem(Frozen):
         return self.query, self.passage
 
 
-def write_plan(path: Path, items: Iterable[PlanItem]) -> Written:
+def write_plan(path: Path, items: Iterable[PlanItem], option: str = "--out") -> Written:
     """Write a plan, whole or not at all.
+
+    Args:
+        option: by which the file was named, for the remedy.
 
     Raises:
         ProviderError: the disk refuses.
     """
-    with disk(path, "name a file that can be written: --out FILE"):
+    with disk(path, f"name a file that can be written: {option} FILE"):
         return write_records(path, items)
 
 

@@ -75,6 +75,10 @@ class Pipeline:
             UsageError: no such artifact; the message lists the known ones.
         """
         if artifact not in self.artifacts:
+            other = next((each for each in pipelines() if artifact in each.artifacts), None)
+            if other is not None:
+                remedy = f"name a {other.name} run, which {other.command} makes"
+                raise UsageError(f"this is a {self.name} run, which has no {artifact}", remedy=remedy)
             raise UsageError(f"there is no artifact {artifact!r}", remedy=did_you_mean(artifact, self.artifacts))
         return self.artifacts[artifact]
 

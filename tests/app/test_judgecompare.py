@@ -98,6 +98,8 @@ def test_passages_are_matched_by_what_they_say_and_what_one_lacks_is_counted(mad
     left = found.unmatched
     assert (left.first_only, left.second_only, left.ungraded, left.by_people) == (1, 1, 1, 1)
     assert found.cases[0].qid == whole.cases[0].qid, "ids are those of the first run"
+    assert whole.second.edits == ()
+    assert "is not what its stage wrote" in found.second.edits[0]
 
 
 def test_without_people_or_with_few_nothing_is_claimed(made: Project, tmp_path: Path) -> None:

@@ -137,18 +137,23 @@ KILLING = '''
 import os
 from pathlib import Path
 
-LEFT = Path(__file__).with_name("left")
+LEFT, GRADES = Path(__file__).with_name("left"), Path(__file__).with_name("grades")
+
+
+def countdown(file):
+    left = int(file.read_text()) if file.exists() else 1000
+    file.write_text(str(left - 1))
+    if left == 0:
+        os.kill(os.getpid(), 9)
 
 
 def grade(query, passage):
+    countdown(GRADES)
     return 4
 
 
 def order(query, passages):
-    left = int(LEFT.read_text()) if LEFT.exists() else 1000
-    LEFT.write_text(str(left - 1))
-    if left == 0:
-        os.kill(os.getpid(), 9)
+    countdown(LEFT)
     return sorted(range(len(passages)), key=lambda place: (len(passages[place]), passages[place]))
 '''
 
@@ -188,9 +193,11 @@ def test_peoples_orders_are_the_first_round_of_the_journal_and_a_kill_changes_no
     why = raggs("why", ordered.run, "--query", "q01")
     assert "people's orders: 1 by human: ada" in why.stdout
 
-    for left in (0, 3):
-        (other.folder / "left").write_text(str(left))
+    for file, left in (("grades", 5), ("left", 0), ("left", 3)):
+        (other.folder / file).write_text(str(left))
         assert raggs("run", "--config", other.config, "-q").returncode == -9
+        assert (other.run / "judge.jsonl").exists() == (file == "left")
+        (other.folder / "grades").unlink(missing_ok=True)
     (other.folder / "left").unlink()
     assert raggs("run", "--config", other.config, "-q").returncode == 0
     assert other.artifacts() == ordered.artifacts()

@@ -26,3 +26,6 @@ def test_remedies_name_the_command_that_was_called(tmp_path: Path) -> None:
     other = CliRunner().invoke(app, ["questions", "--config", str(config), "--set", "name=other"])
     assert other.exit_code == 0, other.stderr
     assert (tmp_path / "runs" / "other.questions").is_dir()
+    wrong = CliRunner().invoke(app, ["judge", "check", str(tmp_path / "runs" / "other.questions")])
+    assert wrong.exit_code == 2
+    assert "this is a questions run, which has no queries — name a golden run, which raggs run" in wrong.stderr
