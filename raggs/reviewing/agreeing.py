@@ -58,9 +58,15 @@ class Pair(Frozen):
 
 
 class Agreed(Frozen):
-    """All of it. `alpha`: Krippendorff's, ordinal, over everybody."""
+    """All of it.
+
+    Attributes:
+        alpha: Krippendorff's, ordinal, over everybody.
+        stale: words on passages, or for questions, whose text is another one now; they count nowhere.
+    """
 
     alpha: Figure
+    stale: int
     people: tuple[Standing, ...]
     pairs: tuple[Pair, ...]
 
@@ -76,6 +82,7 @@ def agreed(pool: Pool, lines: Sequence[Review]) -> Agreed:
     holding = [*standing(lines)]
     return Agreed(
         alpha=_figure(alpha),
+        stale=len(held.stale({(item.qid, item.doc_id): item.key for item in pool.items})),
         people=tuple(_standing(pool, held, holding, who, grades) for who in names),
         pairs=tuple(_pairs(grades)),
     )

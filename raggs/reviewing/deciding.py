@@ -84,7 +84,7 @@ class Deciding:
             ProviderError: the disk refuses to note what is shown.
         """
         with self._lock:
-            held = self._session.held()
+            held = self._store.held()
             found = self._sorted.sort(disputes(self._pool, held, self._machine))
             closed = self._session.closed_to(who, [each.number for each in found])
             open_ = [each for each, shut in zip(found, closed, strict=True) if shut]
@@ -112,7 +112,7 @@ class Deciding:
             raise UsageError(f"a decision is a grade in {MIN_GRADE}..{MAX_GRADE}")
         with self._lock:
             asked = self._pool.items[self._session.number(item)]
-            note, before = clean_unicode(note), self._session.held().settling.get(asked.key)
+            note, before = clean_unicode(note), self._store.held().settling.get(asked.key)
             if before is not None and (before.who, before.grade, before.note) == (who, grade, note):
                 return before.id
             if before is not None:
@@ -142,7 +142,7 @@ class Deciding:
             UsageError: it does not hold, or is another's.
         """
         with self._lock:
-            held = self._session.held().settling.values()
+            held = self._store.held().settling.values()
             found = next((review for review in held if review.id == line and review.who == who), None)
             if found is None:
                 raise UsageError("there is nothing to take back")

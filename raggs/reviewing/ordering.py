@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
+from threading import RLock
 
 from pydantic import ValidationError
 
@@ -15,8 +16,9 @@ from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviewing.pool import Item, Pool
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import HEX, OrderReview, Withdrawal
+from raggs.reviews.shown import ShownStore
 from raggs.reviews.store import ReviewStore
 from raggs.seeds import generator
 from raggs.text import clean_unicode
@@ -52,6 +54,7 @@ class Ordering:
         self, pool: Pool, store: ReviewStore, kept: Collection[tuple[str, str]], seed: int, *, blind: bool = True
     ) -> None:
         self._pool, self._store, self._seed, self._blind = pool, store, seed, blind
+        self._shown, self._lock = ShownStore(store.folder), RLock()
         rows: dict[int, dict[str, int]] = {}
         for number, item in enumerate(pool.items):
             if not kept or (item.qid, item.doc_id) in kept:
@@ -66,7 +69,7 @@ class Ordering:
 
     def upcoming(self, who: str, line: str | None = None) -> Asked:
         """What a reviewer is to put in order next."""
-        held = fold(self._store.read())
+        held = self._store.held()
         order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
         left = [self._batches[place] for place in order if not self._done(held, who, self._batches[place])]
         first = left[0] if left else ()
@@ -101,14 +104,15 @@ class Ordering:
                 order=tuple(tuple(items[each].doc_id for each in row) for row in order),
                 note=clean_unicode(note),
                 seconds=seconds,
-                blind=self._blind,
+                blind=self._blind and not any(item.key in self._shown.of(who) for item in items.values()),
             )
         except ValidationError as error:
             raise UsageError("an order holds each passage that was shown once") from error
-        before = fold(self._store.read()).orders.get((review.query, frozenset(review.passages)), {}).get(who)
-        if before is not None and (before.order, before.seconds) == (review.order, review.seconds):
-            return self.upcoming(who, before.id)
-        self._store.append(review)
+        with self._lock:
+            before = self._store.held().orders.get((review.query, frozenset(review.passages)), {}).get(who)
+            if before is not None and (before.order, before.seconds) == (review.order, review.seconds):
+                return self.upcoming(who, before.id)
+            self._store.append(review)
         return self.upcoming(who, review.id)
 
     def undo(self, who: str, line: str) -> Asked:
@@ -117,7 +121,7 @@ class Ordering:
         Raises:
             UsageError: it does not hold, or is another's.
         """
-        rows = fold(self._store.read()).orders.values()
+        rows = self._store.held().orders.values()
         found = next((row[who] for row in rows if who in row and row[who].id == line), None)
         if found is None:
             raise UsageError("there is nothing to take back")

@@ -45,8 +45,6 @@ class Revealing:
             DataError: a run's file is not what it was.
             ProviderError: the disk refuses to note that it is shown.
         """
-        if not self._allowed:
-            raise UsageError("nobody sees the model's words here", remedy="raggs review serve RUN --reveal")
         number, own = self._own(who, item)
         self._session.show(who, number)
         return Revealed(
@@ -84,9 +82,11 @@ class Revealing:
         return self.reveal(who, item)
 
     def _own(self, who: str, item: str | None) -> tuple[int, GradeReview]:
+        if not self._allowed:
+            raise UsageError("nobody sees the model's words here", remedy="raggs review serve RUN --reveal")
         number = self._session.latest(who) if item is None else self._session.number(item)
         key = None if number is None else self._session.pool.items[number].key
-        own = None if key is None else self._session.held().grades.get(key, {}).get(who)
+        own = None if key is None else self._session.store.held().grades.get(key, {}).get(who)
         if number is None or own is None:
             raise UsageError("the model's word is shown after one's own; grade it first")
         return number, own

@@ -10,7 +10,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Annotated, TypeVar
 
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -30,6 +30,7 @@ from raggs.reviewing.ordering import AT_ONCE, Ordering
 from raggs.reviewing.revealing import Revealing
 from raggs.reviewing.session import Session
 from raggs.reviews.models import HEX, MOST_NOTE, Name
+from raggs.text import clean_unicode
 
 TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 PAGE = {
@@ -51,10 +52,15 @@ DIGITS = 100_000  # of a grade, so that a wrong one is told in our words
 ItemId = Annotated[str, StringConstraints(pattern=rf"^[0-9a-f]{{{2 * HEX}}}$")]
 
 
+def _legible(name: object) -> object:
+    """A name without what nobody sees, so that two that look the same are one."""
+    return clean_unicode(name) if isinstance(name, str) else name
+
+
 class Who(Frozen):
     """Who asks, and from which window."""
 
-    who: Name
+    who: Annotated[Name, BeforeValidator(_legible)]
     tab: str = Field(min_length=1, max_length=40)
 
     @property

@@ -21,7 +21,6 @@ from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Marks, sign_of
 from raggs.reviewing.pool import Pool
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import HEX, GradeReview, Withdrawal
 from raggs.reviews.shown import Shown, ShownStore
 from raggs.reviews.store import ReviewStore
@@ -92,7 +91,7 @@ class Session:
         self.pool, self.settings = pool, settings
         self.store, self._lock, self._read = store, RLock(), 0
         self.shown = ShownStore(store.folder)
-        self._folded: tuple[int, Reviewed] | None = None
+        self.shown.of("")  # a line that cannot be right is told before anybody works
         self._leases = Leases(now)
         self._begin()
 
@@ -202,14 +201,6 @@ class Session:
             self._catch_up()
             last = self._marks.person(who).last()
             return last and last[1]
-
-    def held(self) -> Reviewed:
-        """All that holds now; nobody may change it."""
-        with self._lock:
-            size = self.store.size
-            if self._folded is None or self._folded[0] != size:
-                self._folded = size, fold(self.store.read())
-            return self._folded[1]
 
     def closed_to(self, who: str, numbers: Sequence[int]) -> list[bool]:
         """Whether each of some items is asked of a reviewer no more."""

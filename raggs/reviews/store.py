@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from threading import RLock
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel
@@ -16,6 +17,7 @@ from pydantic import BaseModel
 from raggs.atomic import disk, sync_folder
 from raggs.errors import BusyError
 from raggs.jsonl import Appender, read_on, read_torn
+from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Review, ReviewLine
 
 FILE, LOCK = "reviews.jsonl", ".lock"
@@ -33,6 +35,8 @@ class ReviewStore:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.path = folder / FILE
+        self._lock = RLock()
+        self._held: tuple[int, Reviewed] | None = None
 
     def read(self) -> list[Review]:
         """All lines, oldest first; none where nothing was said.
@@ -41,6 +45,18 @@ class ReviewStore:
             DataError: a line cannot be right; names it. A torn last line is none.
         """
         return [line.root for line in read_torn(self.path, ReviewLine, REMEDY)]
+
+    def held(self) -> Reviewed:
+        """What holds now, folded again only after a line was added; nobody may change it.
+
+        Raises:
+            DataError: as `read`.
+        """
+        with self._lock:
+            size = self.size
+            if self._held is None or self._held[0] != size:
+                self._held = size, fold(self.read())
+            return self._held[1]
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from raggs.reviewing.deciding import Deciding, Differences, Wanted
 from raggs.reviewing.disputes import Dispute, Pull, Weigh, Weights, by_size
 from raggs.reviewing.leases import Holder
 from raggs.reviewing.machine import Machine
-from raggs.reviewing.pool import open_pool
+from raggs.reviewing.pool import Pool, open_pool
 from raggs.reviewing.session import Session, SessionSettings
 from raggs.reviews.folding import fold
 from raggs.reviews.store import ReviewStore
@@ -175,6 +175,17 @@ def test_who_is_lenient_and_who_drifts(tmp_path: Path) -> None:
     assert (ada.graded, ada.again, ada.same, ada.drift) == (12, 4, 3, 0.25)
     assert (bo.lenient, bo.again, bo.drift) == (0.88, 0, None)
     assert ada.lenient == -0.88
+
+
+def test_words_on_texts_that_changed_are_counted_and_not_used(tmp_path: Path) -> None:
+    at = graded(tmp_path, ada=[1], bo=[5])
+    pool, lines = at.session.pool, at.session.store.read()
+    changed = [
+        replace(item, key=(item.key[0], "f" * 32)) if number == 0 else item for number, item in enumerate(pool.items)
+    ]
+    other = Pool([], changed, pool.questions, {})
+    assert (agreed(pool, lines).stale, agreed(other, lines).stale) == (0, 2)
+    assert agreed(other, lines).pairs == ()
 
 
 def test_nobody_yet_and_one_alone(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ from support.reviewpage import make_pool
 
 from raggs.errors import NotFoundError, UsageError
 from raggs.reviewing.ordering import Ordering
-from raggs.reviews.models import OrderReview
+from raggs.reviews.models import HEX, OrderReview
+from raggs.reviews.shown import Shown, ShownStore
 from raggs.reviews.store import ReviewStore
 
 
@@ -41,6 +43,16 @@ def test_an_order_that_is_sent_twice_is_noted_once(tmp_path: Path) -> None:
     items = [view.item for view in at.upcoming("ada").views]
     lines = {at.note("ada", items, [[each] for each in items], "", 2.5).line for _ in range(2)}
     assert len(lines) == len(ReviewStore(tmp_path / "reviews").read()) == 1
+
+
+def test_who_was_shown_what_others_said_orders_no_longer_blind(tmp_path: Path) -> None:
+    at = ordering(tmp_path)
+    items = [view.item for view in at.upcoming("ada").views]
+    told = Shown(who="ada", at=datetime.now(UTC), query=items[0][:HEX], passage=items[0][HEX:])
+    ShownStore(tmp_path / "reviews").note(told)
+    for who in ("ada", "bo"):
+        at.note(who, items, [items], "", None)
+    assert [line.blind for line in ReviewStore(tmp_path / "reviews").read()] == [False, True]
 
 
 def test_only_what_the_run_ranks(tmp_path: Path) -> None:

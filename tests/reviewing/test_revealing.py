@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.reviewpage import judge_run, write_run
 
-from raggs.errors import UsageError
+from raggs.errors import DataError, UsageError
 from raggs.manifests.opened import open_run
 from raggs.reviewing.leases import Holder
 from raggs.reviewing.machine import Machine
@@ -41,8 +41,18 @@ def test_only_after_ones_own_grade_and_only_where_it_is_allowed(tmp_path: Path) 
     assert [(word.grade, word.model, word.note.startswith("because")) for word in found.words] == [(2, True, True)]
     session, at, item = revealing(tmp_path / "two", allowed=False)
     session.grade(ADA, item, 4, "", 1.0)
-    with pytest.raises(UsageError, match="nobody sees"):
-        at.reveal("ada", item)
+    session.show("ada", session.number(item))  # where it was decided
+    for act in (lambda: at.reveal("ada", item), lambda: at.change("ada", item, 2, "")):
+        with pytest.raises(UsageError, match="nobody sees"):
+            act()
+    assert len(session.store.read()) == 1
+
+
+def test_a_broken_line_is_told_before_anybody_works(tmp_path: Path) -> None:
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews" / "shown.jsonl").write_text('{"v": 1}\n')
+    with pytest.raises(DataError, match="who: Field required"):
+        revealing(tmp_path)
 
 
 def test_a_change_takes_the_place_of_the_blind_grade_and_both_are_kept(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ async function agree(at) {
     table(said.people, said.columns, found.people.map((each) => [each.who, each.graded, each.unsure, each.mean, each.lenient, each.again, share(each), each.drift])),
     ...(found.pairs.length ? [table(said.pairs, said.pairColumns, found.pairs.map((pair) => [`${pair.one} · ${pair.other}`, pair.kappa.cases, told(pair.kappa), range(pair.kappa)]))] : []),
     ...found.pairs.slice(0, 10).map((pair) => table(said.table(pair.one, pair.other), [said.grades, 1, 2, 3, 4, 5], pair.table.map((row, place) => [place + 1, ...row]))),
+    found.stale ? el("p", { textContent: said.stale(found.stale) }) : "",
     el("p", { className: "soft", textContent: said.machine }));
   return {};
 }
