@@ -167,8 +167,11 @@ def _measures(names: Sequence[str], old: Side, new: Side) -> list[Named]:
 
 
 def _columns(study: Study) -> dict[str, Column]:
+    qids = study.judgments.qrels.qids
     return {
-        named.name: Column({name: values.column(named.name) for name, values in study.values.items()}, named.higher)
+        named.name: Column(
+            qids, {name: values.column(named.name) for name, values in study.values.items()}, named.higher
+        )
         for named in study.scoring.measures
     }
 

@@ -29,6 +29,7 @@ from raggs.evaluation.writers import markdown
 from raggs.hashing import canonical_json
 from raggs.text import plural, shorten
 
+NAMED = 3  # questions behind a flip
 MOST = 10  # questions, and ids in a sentence
 VALUE = 32  # characters of a setting's value
 FILES = ("diff.json", "diff.md")
@@ -67,9 +68,14 @@ def flip_sentences(found: DecisionsPart) -> Iterator[str]:
     for each in flips[:MOST]:
         how = "reversed" if each.reversed else f"{VERDICTS[each.old]} -> {VERDICTS[each.new]}"
         now = f", {each.first} is now {VERDICTS[each.new]}" if each.reversed else ""
-        yield f"  {each.first} against {each.second} on {each.measure}: {how}{now}"
+        yield f"  {each.first} against {each.second} on {each.measure}: {how}{now}{_movers(each)}"
     if len(flips) > MOST:
         yield f"  … and {len(flips) - MOST} more, all of them in diff.json"
+
+
+def _movers(each: VerdictPart) -> str:
+    moved = ", ".join(f"{one.qid} {one.new - one.old:+.2f}" for one in each.moved_by[:NAMED])
+    return f" (most by {moved})" if moved else ""
 
 
 def _flip(each: VerdictPart) -> Row:
@@ -138,11 +144,11 @@ def _orders(found: OrdersPart | None, questions: Sequence[QuestionPart]) -> Sect
     means = f"tau_AP {_plain(found.tau_ap)}, RBO {_plain(found.rbo)}, overlap@{found.k} {_plain(found.overlap)}"
     said = [f"{means} (means over {plural(found.compared, 'question')})"]
     if not found.tested:
-        return Section(title, (*said, f"no question ranks more than {found.k} shared passages with a stated doubt"))
+        return Section(title, (*said, "no question has enough shared passages whose doubt is stated"))
     names = _listed([each.qid for each in questions if each.change == "beyond"])
     said.append(
         f"of {plural(found.tested, 'question')} whose doubt is stated, {found.beyond} changed beyond it (at most "
-        f"{found.by_chance:.1f} by chance){names}; overlap@{found.k} of shared passages is {_plain(found.shared)}, "
+        f"{found.by_chance:.1f} by chance){names}; the heads of what both rank overlap by {_plain(found.shared)}, "
         f"{_plain(found.expected)} was to be expected"
     )
     return Section(title, tuple(said))

@@ -9,9 +9,10 @@ from itertools import combinations
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.diffs.models import DecisionsPart, EstimatePart, ScorePart, VerdictPart, number
+from raggs.diffs.models import DecisionsPart, EstimatePart, MovePart, ScorePart, VerdictPart, number
 from raggs.metrics.stats import Comparison, Verdict, compare_many
 
+MOST = 5  # questions named for a flip
 OPPOSITE: Mapping[Verdict, Verdict] = {"win": "loss", "loss": "win"}
 
 
@@ -20,10 +21,12 @@ class Column:
     """Values of the systems under one set on one measure.
 
     Attributes:
-        values: by system, shape (queries,), NaN where the measure is not defined; queries alike for all.
+        qids: of the queries.
+        values: by system, shape (queries,), NaN where the measure is not defined.
         higher: whether more is better.
     """
 
+    qids: tuple[str, ...]
     values: Mapping[str, Floats]
     higher: bool
 
@@ -54,7 +57,23 @@ def decisions_part(
 
 def _verdicts(measure: str, old: Column, new: Column, confidence: float, seed: int) -> list[VerdictPart]:
     before, after = (compared(side, confidence=confidence, seed=seed) for side in (old, new))
-    return [_verdict(pair, measure, before[pair], after[pair], 1.0 if old.higher else -1.0) for pair in before]
+    parts = [_verdict(pair, measure, before[pair], after[pair], 1.0 if old.higher else -1.0) for pair in before]
+    return [
+        part.model_copy(update={"moved_by": _movers(old, new, part.first, part.second)}) if part.flipped else part
+        for part in parts
+    ]
+
+
+def _movers(old: Column, new: Column, first: str, second: str) -> tuple[MovePart, ...]:
+    """The questions that moved the difference most, in the way in which its mean over them moved."""
+    sides = [
+        dict(zip(side.qids, (side.values[first] - side.values[second]).tolist(), strict=True)) for side in (old, new)
+    ]
+    both = [qid for qid in sides[0] if np.isfinite(sides[0][qid]) and np.isfinite(sides[1].get(qid, np.nan))]
+    moves = {qid: sides[1][qid] - sides[0][qid] for qid in both}
+    way = np.sign(sum(moves.values()))
+    most = sorted((qid for qid in both if moves[qid] * way > 0), key=lambda qid: -abs(moves[qid]))[:MOST]
+    return tuple(MovePart(qid=qid, old=sides[0][qid], new=sides[1][qid]) for qid in most)
 
 
 def compared(column: Column, *, confidence: float, seed: int) -> dict[tuple[str, str], Comparison]:

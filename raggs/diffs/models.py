@@ -94,9 +94,12 @@ class OrdersPart(Frozen):
     tau_ap: Number = Field(description="AP correlation of the new order with the old one, over shared passages")
     rbo: Number = Field(description="rank-biased overlap of all passages, p = 0.9, extrapolated")
     overlap: Number = Field(description="share of the two heads of k that is the same, over all passages")
-    shared: Number = Field(description="the same over the passages that both rank, of the questions that were tested")
+    shared: Number = Field(
+        description="the same over the passages that both rank, of the questions that were tested; where these are k or"
+        " fewer, of their upper half"
+    )
     expected: Number = Field(description="what the stated confidence of both lets expect of it if nothing had changed")
-    tested: int = Field(description="questions with more than k shared passages and stated doubt")
+    tested: int = Field(description="questions with four or more shared passages and stated doubt")
     beyond: int = Field(description="those whose shared head changed more than the stated doubt explains")
     by_chance: float = Field(description="how many of them that would be at most if nothing had changed")
 
@@ -128,6 +131,14 @@ class ScorePart(Frozen):
     new_queries: int
 
 
+class MovePart(Frozen):
+    """What one question says of two systems."""
+
+    qid: str
+    old: float = Field(description="value of the first less that of the second, in the old set")
+    new: float
+
+
 class VerdictPart(Frozen):
     """Two systems on one measure: what each set says of them, from the side of `first`."""
 
@@ -140,6 +151,9 @@ class VerdictPart(Frozen):
     new_difference: EstimatePart
     flipped: bool = Field(description="whether the verdicts differ")
     reversed: bool = Field(description="whether the better one of the old set is the worse one of the new")
+    moved_by: tuple[MovePart, ...] = Field(
+        (), description="of a verdict that flips, the questions of both sets that moved the difference most"
+    )
 
 
 class DecisionsPart(Frozen):

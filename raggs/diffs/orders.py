@@ -3,7 +3,8 @@
 A ranking states a score and its standard error for each passage. If nothing had changed, the new score of a passage
 would lie around the old one with the errors of both, so orders drawn in that way say how much of the head of `k` two
 rankings of the same truth share. Less than all but `1 - confidence` of the draws share is a change beyond doubt.
-Passages that one set alone ranks are no matter of doubt: only shared ones are drawn.
+Passages that one set alone ranks are no matter of doubt: only shared ones are drawn, and where there are no more than
+`k` of them, the upper half is their head.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from raggs.seeds import generator
 
 DEEPEST = 20
 DRAWS = 400
+FEWEST = 4  # shared passages; of fewer, the upper half says nothing
 
 
 @dataclass(frozen=True)
@@ -64,10 +66,11 @@ def order_move(old: Ranked, new: Ranked, k: int, *, name: str, confidence: float
     here = np.array([number for number, doc in enumerate(old.docs) if doc in place], dtype=np.int64)
     there = np.array([place[doc] for doc in old.docs if doc in place], dtype=np.int64)
     doubt = np.hypot(old.sigma[here], new.sigma[there]) if len(here) else np.empty(0)
-    if len(here) <= k or not doubt.any():
+    if len(here) < min(FEWEST, k + 1) or not doubt.any():
         return seen
-    drawn = _drawn(old.score[here], doubt, k, generator(seed, "orders", name))
-    met = float((np.argsort(there)[:k] < k).mean())
+    head = k if len(here) > k else len(here) // 2
+    drawn = _drawn(old.score[here], doubt, head, generator(seed, "orders", name))
+    met = float((np.argsort(there)[:head] < head).mean())
     least = float(np.quantile(drawn, 1.0 - confidence, method="lower"))
     return OrderMove(seen.tau_ap, seen.rbo, seen.overlap, met, float(drawn.mean()), met < least)
 

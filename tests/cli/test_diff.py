@@ -141,8 +141,11 @@ def test_what_flips_is_named_first_and_may_fail(tmp_path: Path, systems: list[st
     said = diff(old, new, *systems, "-m", "mrr,ndcg@5", "--out", tmp_path / "out", "--fail-on-flip")
     assert said.exit_code == 7
     assert said.stderr == f"raggs: {new}: 2 verdicts of 2 flip\n"
-    assert said.stdout.startswith("2 of 2 verdicts flip:\n  good against poor on mrr: reversed, good is now worse\n")
+    assert said.stdout.startswith(
+        "2 of 2 verdicts flip:\n  good against poor on mrr: reversed, good is now worse (most by q00 -1.00, q"
+    )
     written = json.loads((tmp_path / "out" / "diff.json").read_text())
+    assert written["decisions"]["verdicts"][0]["moved_by"][0] == {"qid": "q00", "old": 0.5, "new": -0.5}
     assert [each["reversed"] for each in written["decisions"]["verdicts"]] == [True, True]
     assert (
         (tmp_path / "out" / "diff.md").read_text().startswith("# Golden sets: OLD and NEW\n\n- 2 of 2 verdicts flip:")
