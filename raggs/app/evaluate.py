@@ -6,7 +6,7 @@ path before the work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from raggs.evaluation.study import Scoring
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.golden.projecting import USUAL as USUAL_RULE
-from raggs.golden.systems import open_systems
+from raggs.golden.systems import System, open_systems
 from raggs.metrics.columns import Scale
 from raggs.metrics.hits import Ties
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
@@ -156,10 +156,14 @@ class EvalRequest:
 
 @dataclass(frozen=True)
 class EvalResult:
-    """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``."""
+    """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``.
+
+    `systems`: the lists that were scored; none where samples were.
+    """
 
     report: Report
     gates: Gates
+    systems: Sequence[System] = ()
 
 
 def evaluate(request: EvalRequest) -> EvalResult:
@@ -169,11 +173,12 @@ def evaluate(request: EvalRequest) -> EvalResult:
         UsageError, NotFoundError, DataError: something asked for does not exist, or a file cannot be right.
     """
     gates, subject = open_gates(request.gates), request.subject
-    report = _of_samples(request, subject) if isinstance(subject, SampleFiles) else _of_judged(request, subject)
-    return EvalResult(report, gates)
+    if isinstance(subject, SampleFiles):
+        return EvalResult(_of_samples(request, subject), gates)
+    return _of_judged(request, subject, gates)
 
 
-def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
+def _of_judged(request: EvalRequest, subject: JudgedFiles, gates: Gates) -> EvalResult:
     corrections, ends = _corrections(subject, request.analyses), request.scale.ends
     golden = open_golden(subject.golden)
     known = golden.judgments(None if ends is None else Scale.of(*ends))
@@ -193,7 +198,8 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles) -> Report:
     analyses = [*_analyses(request.analyses), *corrections.analyses]
     report = make_report(judgments, systems, scoring, analyses)
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
-    return report.model_copy(update={"notes": notes}) if notes != report.notes else report
+    told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
+    return EvalResult(told, gates, systems)
 
 
 def _corrections(subject: JudgedFiles, asked: AnalysisRequest) -> Corrections:

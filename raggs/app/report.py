@@ -19,12 +19,14 @@ from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
 from raggs.golden.base import GoldenSet
 from raggs.golden.opened import open_golden
+from raggs.golden.systems import System, open_systems
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.store import RunStore
 from raggs.reporting.base import Facts, People
 from raggs.reporting.page import report_page
 
 if TYPE_CHECKING:
+    from raggs.reviews.folding import Reviewed
     from raggs.sweeps.models import SweepReport
 
 ANALYSES = frozenset({"bounds", "depths", "robustness", "sensitivity", "waterfall"})  # besides the usual ones
@@ -56,6 +58,15 @@ class ReportRequest:
     reviews: Path | None = None
     texts: bool = True
     out: Path = Path("report.html")
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """An evaluation, or why there is none; and what its systems returned, where that is at hand."""
+
+    report: Report | None = None
+    missing: str = ""
+    systems: tuple[System, ...] | None = None
 
 
 def report(request: ReportRequest) -> str:
@@ -91,39 +102,53 @@ def gather(request: ReportRequest) -> Facts:
         raise UsageError("--eval holds systems and a baseline already", remedy="leave --run and --baseline out")
     golden = open_golden(request.golden)
     run = open_run(request.golden) if _is_run(request.golden) else None
-    scored, missing = _scored(request, golden, run)
+    scored = _scored(request, golden, run)
     return Facts(
         place=str(request.golden),
         golden=golden,
         run=run,
-        report=scored,
-        missing=missing,
+        report=scored.report,
+        missing=scored.missing,
         sweeps=tuple(_sweep(folder, golden) for folder in request.sweeps),
         people=_people(run, request.reviews),
         texts=request.texts,
         command=shlex.join(_command(request)),
+        systems=scored.systems,
+        reviews=_reviews(run, request.reviews),
     )
+
+
+def _reviews(run: OpenedRun | None, folder: Path | None) -> Reviewed | None:
+    from raggs.app.review import reviews_of
+    from raggs.reviews.folding import fold
+    from raggs.reviews.store import ReviewStore
+
+    store = None if run is None else ReviewStore(reviews_of(run.folder, folder))
+    return fold(store.read()) if store is not None and store.size else None
 
 
 def _is_run(path: Path) -> bool:
     return path.is_dir() and RunStore(path).exists
 
 
-def _scored(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) -> tuple[Report | None, str]:
+def _scored(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) -> _Scored:
     """The evaluation, or why there is none."""
     if request.evaluation is not None:
-        return _read(request.evaluation, golden), ""
+        found = _read(request.evaluation, golden)
+        files = [f"{each.name}={each.source}" for each in found.systems if Path(each.source).is_file()]
+        return _Scored(found, systems=tuple(open_systems(files)) if files else None)
     if run is not None and not run.file("judge").is_file():
-        return None, "the set has no grades yet, so nothing can be scored"
+        return _Scored(missing="the set has no grades yet, so nothing can be scored")
     runs = request.runs or ((str(request.golden),) if run is not None else ())
     if not runs:
-        return None, "no system was named (--run), so nothing was scored"
+        return _Scored(missing="no system was named (--run), so nothing was scored")
     asked = EvalRequest(
         JudgedFiles(request.golden, runs),
         measures=request.measures,
         analyses=AnalysisRequest(ANALYSES, request.baseline, against_first=True),
     )
-    return evaluate(asked).report, ""
+    scored = evaluate(asked)
+    return _Scored(scored.report, systems=tuple(scored.systems))
 
 
 def _read(path: Path, golden: GoldenSet) -> Report:

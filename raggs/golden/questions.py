@@ -69,7 +69,8 @@ class Questions:
         texts: bool = True,
         depth: int | None = None,
     ) -> None:
-        self._source: _Source = _OfRun(golden, depth) if isinstance(golden, RunGolden) else _OfFiles(golden)
+        own = depth if systems is None else 0
+        self._source: _Source = _OfRun(golden, own) if isinstance(golden, RunGolden) else _OfFiles(golden)
         self._lists = None if systems is None else [_Lists(system, depth) for system in systems]
         self.top = golden.top
         self._name, self._reviews, self._texts = golden.source, reviews, texts
@@ -238,7 +239,11 @@ class _OfRun:
             lists[FUSED] = [
                 Hit(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
             ]
-        return (Returned(name, tuple(hits)) for name, hits in lists.items())
+        return (Returned(name, tuple(hits), self._found(len(hits))) for name, hits in lists.items())
+
+    def _found(self, hits: int) -> int | None:
+        """How many hits there were, of which so many were read."""
+        return hits if self._depth is None or hits < self._depth else None
 
 
 class _Lists:
@@ -263,7 +268,7 @@ class _Lists:
         hits = (
             Hit(rank, doc, score, grades.get(doc)) for rank, (doc, score) in enumerate(found[: self._depth], start=1)
         )
-        return Returned(self.name, tuple(hits))
+        return Returned(self.name, tuple(hits), len(found))
 
 
 def _asked(qid: str, query: Query | None) -> QuestionView:

@@ -20,6 +20,7 @@ MOST_FACT = 400  # characters of what else an author wrote
 MOST_SAID = 2_000  # of a judge's reason, of a note
 KINDS = ("kind", "type", "category")  # under which authors say what kind of question it is
 SCORE_DIGITS = 3
+FEWEST = 10  # ranks that are shown at once, as in the script
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """What a system returned: how many passages, and the first of them, by row or, where it has none, by id."""
+    """What a system returned: the first passages, by row or, where one has none, by id; and how many, if known."""
 
     system: str
-    found: int
+    found: int | None
     hits: tuple[int | str, ...]
 
 
@@ -126,14 +127,12 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
 
     Args:
         top: how many ranks of the order count.
-        depth: hits of each system that are shown, and with them the passages beside the order; None: all of them, and
-            the whole pool.
+        depth: hits of each system that are shown, and besides them the first ranks, at least FEWEST; None: all of the
+            hits, the whole order and the whole pool.
         most: characters of each passage's text; all of them if left out.
     """
     order = view.order
-    shown = {hit.doc_id for returned in view.systems for hit in returned.hits[:depth]}
-    rest = [each for each in view.passages if each.place is None and (depth is None or each.doc_id in shown)]
-    passages = (*order, *sorted(rest, key=lambda each: (each.pooled or 0, -(each.grade or 0))))
+    passages = _passages(view, order, max(top, FEWEST), depth)
     numbers = {passage.doc_id: number for number, passage in enumerate(passages)}
     below = [*(passage.doc_id for passage in order[1:]), None]
     after = dict(zip((passage.doc_id for passage in order), below, strict=False))
@@ -158,6 +157,16 @@ def slim(sheet: Sheet) -> JsonValue:
     """The sheet as JSON without what has its default, as the script reads it."""
     found: JsonValue = SHEETS.dump_python(sheet, mode="json", exclude_defaults=True)
     return found
+
+
+def _passages(
+    view: QuestionView, order: tuple[PassageView, ...], first: int, depth: int | None
+) -> tuple[PassageView, ...]:
+    """Those that are shown: the order, then the rest by fused rank."""
+    shown = {hit.doc_id for returned in view.systems for hit in returned.hits[:depth]}
+    ranked = [each for at, each in enumerate(order) if depth is None or at < first or each.doc_id in shown]
+    rest = [each for each in view.passages if each.place is None and (depth is None or each.doc_id in shown)]
+    return (*ranked, *sorted(rest, key=lambda each: (each.pooled or 0, -(each.grade or 0))))
 
 
 def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:
@@ -196,4 +205,4 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> Row:
 
 def _list(returned: Returned, numbers: Mapping[str, int], depth: int | None) -> List:
     hits = tuple(numbers.get(hit.doc_id, hit.doc_id) for hit in returned.hits[:depth])
-    return List(returned.system, len(returned.hits), hits)
+    return List(returned.system, returned.found, hits)

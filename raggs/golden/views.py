@@ -98,10 +98,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """What a system returned for the question, best first; equal scores by descending id, as trec_eval has it."""
+    """What a system returned for the question, best first; equal scores by descending id, as trec_eval has it.
+
+    `found`: how many passages there were, of which `hits` may be the first; None where they were not counted.
+    """
 
     system: str
     hits: tuple[Hit, ...]
+    found: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

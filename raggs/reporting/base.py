@@ -12,8 +12,10 @@ from raggs.agreement import Trust
 from raggs.evaluation.document import Document
 from raggs.evaluation.models import Part, Report
 from raggs.golden.base import GoldenSet
+from raggs.golden.systems import System
 from raggs.manifests.costs import Costs, costs
 from raggs.manifests.opened import OpenedRun
+from raggs.reviews.folding import Reviewed
 from raggs.sweeps.models import SweepReport
 
 
@@ -48,6 +50,8 @@ class Facts:
         people: the judge held against people.
         texts: whether passages may be shown. A section that shows any leaves them out where this is False.
         command: what makes this report again.
+        systems: what each system returned; None: the run's own retrievers and their fusion.
+        reviews: people's words, where there are any.
     """
 
     place: str
@@ -59,6 +63,8 @@ class Facts:
     people: People
     texts: bool
     command: str
+    systems: tuple[System, ...] | None = None
+    reviews: Reviewed | None = None
 
     @cached_property
     def costs(self) -> Costs:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,8 @@ from typing import TYPE_CHECKING
 from raggs.evaluation.models import Part
 from raggs.reporting import REGISTRY
 from raggs.reporting.base import Facts, ReportSection
-from raggs.text import COMMANDS, visible
+from raggs.reporting.sheets import written
+from raggs.text import visible
 from raggs.version import __version__
 
 if TYPE_CHECKING:
@@ -70,9 +70,9 @@ def _drawn(kind: type[ReportSection], part: Part) -> Drawn:
 
 def embedded(value: object) -> str:
     """JSON that may stand in a page: nothing in it is markup, and what turns the order of letters is an escape."""
-    text = COMMANDS.sub(lambda match: f"\\\\u{ord(match[0]):04x}", json.dumps(value, ensure_ascii=False))
-    for char, written in MARKUP.items():
-        text = text.replace(char, written)
+    text = written(value)
+    for char, escape in MARKUP.items():
+        text = text.replace(char, escape)
     return text
 
 

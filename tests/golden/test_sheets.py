@@ -28,7 +28,7 @@ def view() -> QuestionView:
         PassageView("third", 4, place=place(3), duplicate_of="second"),
         PassageView("last", 5, judged=Graded("last", None, error="no answer")),
     )
-    lists = (Returned("bm25", (Hit(1, "worst", 2.0, 1), Hit(2, "far", 1.5, None), Hit(3, "last", 1.0, None))),)
+    lists = (Returned("bm25", (Hit(1, "worst", 2.0, 1), Hit(2, "far", 1.5, None), Hit(3, "last", 1.0, None)), 3),)
     metadata = {"type": "fact", "page": 3, "list": [1], "none": ""}
     course = Course(4, 0, "cap", 1.2345)
     return QuestionView(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from support.browsing import XSS, Window, chromium
@@ -125,6 +126,29 @@ def test_tables_sort_filter_and_follow_what_is_chosen(browser: Any, page: Path) 
     assert rows.count() == sum(change > 0 for change in changes)
     found.get_by_role("button", name="Dark").click()
     assert found.locator("html").get_attribute("data-theme") == "dark"
+    assert window.unharmed(), window.complaints
+    window.context.close()
+
+
+def test_a_question_opens_by_its_address_with_its_passages_as_text(browser: Any, run: Path, page: Path) -> None:
+    qid = next(iter(sorted({id_of(text) for text in XSS})))
+    window = Window(browser, f"{page.as_uri()}#question={quote(qid)}", offline=True)
+    found = window.page
+    window.told("#questions-id", qid)
+    found.evaluate("document.querySelectorAll('#questions-one details').forEach((each) => { each.open = true; })")
+    found.wait_for_selector("#questions-one .sheet-body >> nth=2")
+    shown = found.inner_text("#questions-one")
+    assert XSS[0] in shown and XSS[2] in shown and SECRET in shown
+    assert "<b>one</b>" in shown
+    rows = found.locator("#questions-table tbody tr")
+    assert rows.count() == len(XSS)
+    found.locator("#questions-find").fill("marquee")
+    assert rows.count() == 2
+    rows.first.locator("a").click()
+    window.told("#questions-id", rows.first.locator("a").inner_text())
+    found.get_by_role("button", name="Back to the table").click()
+    assert found.evaluate("document.activeElement.id") == "questions-find"
+    window.look("report-question")
     assert window.unharmed(), window.complaints
     window.context.close()
 

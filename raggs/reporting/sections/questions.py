@@ -1,0 +1,164 @@
+"""The questions, one by one: a table that can be filtered, and for each its order, passages and what systems returned.
+
+The same sheet as that of `raggs review serve --look`, drawn by the same script, which lies with that page. Where the
+questions are many, fewer hits of each system and less of each text are in the file: see `raggs.reporting.sheets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+
+from pydantic import Field
+
+from raggs.evaluation.analyses.waterfall import Waterfall
+from raggs.evaluation.models import Number, Part, Report
+from raggs.golden.questions import Questions
+from raggs.golden.sheets import Sheet, kind_of, sheet_of
+from raggs.golden.views import QuestionView
+from raggs.reporting.base import Facts, ReportSection
+from raggs.reporting.sheets import Packing
+
+TEN = 10
+DEEP, SHALLOW = 20, 10  # hits of each system, where questions are few and where they are many
+MANY = 2_000  # lists, from which on they are many
+RELEVANT = 4
+DIGITS = 4
+
+
+class Line(Part):
+    """A question in the table.
+
+    Attributes:
+        scores: of each system on the measure, null where it is not defined.
+        losses: points that each system loses, null where that is not known.
+        doubt: wrongly ordered pairs expected in the top; null where nothing is ranked.
+        good: passages with grade 4 or 5.
+    """
+
+    id: str
+    text: str
+    language: str
+    kind: str
+    pool: int
+    good: int
+    doubt: Number
+    scores: tuple[Number, ...]
+    losses: tuple[Number, ...]
+
+
+class Pick(Part):
+    """A question of one of the lists of ten, and what put it there."""
+
+    id: str
+    text: str
+    value: str
+
+
+class QuestionsPart(Part):
+    """All of the section; `sheets` are JSON texts that the script unpacks."""
+
+    measure: str
+    lower: bool = Field(description="whether less is better")
+    systems: tuple[str, ...]
+    lines: tuple[Line, ...]
+    apart: tuple[Pick, ...] = Field(exclude=True)
+    unsure: tuple[Pick, ...] = Field(exclude=True)
+    names: tuple[str, ...]
+    passages: tuple[tuple[str, str, str, str, int], ...]
+    sheets: tuple[str, ...]
+    depth: int
+    texts: bool
+
+
+class QuestionsSection(ReportSection):
+    """What was asked, what was decided, and what did each system return?"""
+
+    NAME = "questions"
+    TITLE = "Questions"
+    SCRIPTED = True
+
+    def data(self, facts: Facts) -> QuestionsPart | None:
+        """None where the set has no questions."""
+        scores = _Scores(facts.report)
+        asked = facts.report.golden.queries if facts.report else 0
+        depth = SHALLOW if asked * len(scores.systems) > MANY else DEEP
+        questions = Questions(facts.golden, facts.systems, facts.reviews, texts=facts.texts, depth=depth)
+        if not len(questions):
+            return None
+        packing, lines, sheets = Packing(texts=facts.texts), list[Line](), list[str]()
+        for view in questions:
+            sheet = sheet_of(view, questions.top, depth=depth)
+            lines.append(scores.line(view, sheet))
+            sheets.append(packing.pack(sheet))
+        return QuestionsPart(
+            measure=scores.measure,
+            lower=scores.lower,
+            systems=scores.systems,
+            lines=tuple(lines),
+            apart=_apart(lines),
+            unsure=_unsure(lines),
+            passages=tuple(packing.passages()),
+            names=packing.names,
+            sheets=tuple(sheets),
+            depth=depth,
+            texts=facts.texts,
+        )
+
+    @classmethod
+    def resource(cls, ending: str) -> str:
+        """See `ReportSection.resource`: with the sheet that the review page has too."""
+        shared = files("raggs.reviewing") / "page" / f"sheet.{ending}"
+        own = super().resource(ending)
+        return f"{shared.read_text(encoding='utf-8')}\n{own}" if ending in ("css", "js") else own
+
+
+class _Scores:
+    """What an evaluation says of single questions; nothing where there is none."""
+
+    def __init__(self, report: Report | None) -> None:
+        self.measure = report.measures[0] if report else ""
+        self.lower = bool(report) and not report.higher_is_better[self.measure] if report else False
+        self.systems: tuple[str, ...] = tuple(report.per_query) if report else ()
+        self._values: Sequence[Mapping[str, Number]] = (
+            [report.per_query[name].get(self.measure, {}) for name in self.systems] if report else []
+        )
+        found = {each.system: each.part.by_query for each in Waterfall().found(report)} if report else {}
+        self._losses: Sequence[Mapping[str, tuple[float, ...]]] = [found.get(name, {}) for name in self.systems]
+
+    def line(self, view: QuestionView, sheet: Sheet) -> Line:
+        """A question in the table."""
+        losses = [each.get(view.qid) for each in self._losses]
+        return Line(
+            id=view.qid,
+            text=view.text,
+            language=view.language,
+            kind=kind_of(view.metadata),
+            pool=len(view.passages),
+            good=sum((passage.grade or 0) >= RELEVANT for passage in view.passages),
+            doubt=sheet.doubt,
+            scores=tuple(_rounded(each.get(view.qid)) for each in self._values),
+            losses=tuple(None if each is None else round(sum(each), DIGITS) for each in losses),
+        )
+
+
+def _rounded(value: Number) -> Number:
+    return None if value is None else round(value, DIGITS)
+
+
+def _apart(lines: Sequence[Line]) -> tuple[Pick, ...]:
+    """The questions on which systems differ most; none where there are not two."""
+    spans = [(max(known) - min(known), line) for line in lines if len(known := _known(line.scores)) > 1]
+    chosen = sorted((each for each in spans if each[0] > 0), key=lambda each: (-each[0], each[1].id))[:TEN]
+    return tuple(Pick(id=line.id, text=line.text, value=f"{span:.3f}") for span, line in chosen)
+
+
+def _unsure(lines: Sequence[Line]) -> tuple[Pick, ...]:
+    """The questions of whose order the set itself is least sure."""
+    doubts = [(line.doubt, line) for line in lines if line.doubt]
+    chosen = sorted(doubts, key=lambda each: (-each[0], each[1].id))[:TEN]
+    return tuple(Pick(id=line.id, text=line.text, value=f"{doubt:.1f}") for doubt, line in chosen)
+
+
+def _known(values: Sequence[Number]) -> list[float]:
+    return [value for value in values if value is not None]
