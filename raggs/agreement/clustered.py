@@ -131,7 +131,7 @@ def resampled(tables: Ints, draws: int, seed: int) -> Floats:
     """The tables of resampled clusters, shape (draws, *of a table)."""
     clusters = len(tables)
     picked = generator(seed, "judge check", clusters).multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
-    return np.tensordot(picked, tables, axes=1).astype(np.float64)
+    return np.tensordot(picked.astype(np.float64), tables.astype(np.float64), axes=1)  # whole numbers, so exact
 
 
 def estimate(figure: Figure, whole: Ints, drawn: Floats | None, confidence: float) -> Estimate:

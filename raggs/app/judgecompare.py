@@ -176,14 +176,13 @@ def _cases(ours: Mapping[Key, Item], theirs: Mapping[Key, Item], held: Reviewed)
         if other is None or not (mine.judged and other.judged and _own(key, ours, theirs)):
             continue
         settled = held.settled(key)
-        passage = mine.passage.passage
         yield Compared(
             key=key,
             qid=mine.query.qid,
-            doc_id=passage.doc_id,
+            doc_id=mine.record.doc_id,
             query=mine.query.text,
-            title=passage.title or passage.text[:80],
-            length=len(passage.content),
+            title=mine.title,
+            length=mine.length,
             grades=(mine.record.grade or 0, other.record.grade or 0),
             reasons=(mine.record.reason, other.record.reason),
             people=None if settled is None else settled.grade,

@@ -19,6 +19,7 @@ from raggs.reviews.models import Key, key_of
 
 STAGE = "judge"
 KIND = "judge.type"
+BEGINNING = 80  # characters
 HASH = re.compile(r"[0-9a-f]{64}")
 
 
@@ -65,10 +66,16 @@ class Side:
 
 @dataclass(frozen=True)
 class Item:
-    """A passage of a run's pool, with what its judge said."""
+    """A passage of a run's pool, with what its judge said.
+
+    Attributes:
+        title: or where the passage begins, if it has none.
+        length: of title and text, in characters.
+    """
 
     query: QueryRecord
-    passage: MergeRecord
+    title: str
+    length: int
     record: JudgeRecord
 
     @property
@@ -82,10 +89,12 @@ def judged_by(run: OpenedRun) -> dict[Key, Item]:
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
     records = {(record.qid, record.doc_id): unaided(record) for record in run.typed(STAGE, JudgeRecord)}
     found: dict[Key, Item] = {}
-    for passage in run.typed("merge", MergeRecord):
-        record, query = records.get((passage.qid, passage.doc_id)), queries.get(passage.qid)
+    for pooled in run.typed("merge", MergeRecord):
+        record, query = records.get((pooled.qid, pooled.doc_id)), queries.get(pooled.qid)
         if record is not None and query is not None:
-            found.setdefault(key_of(query, passage.passage), Item(query, passage, record))
+            passage = pooled.passage
+            item = Item(query, passage.title or passage.text[:BEGINNING], len(passage.content), record)
+            found.setdefault(key_of(query, passage), item)
     return found
 
 
