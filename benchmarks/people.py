@@ -2,6 +2,7 @@
 
     python benchmarks/people.py coverage FOLDER [--worlds 1000] [--draw questions] [--shares 0.2]
     python benchmarks/people.py impact FOLDER [--worlds 20]
+    python benchmarks/people.py answers FOLDER [--worlds 30]
 
 FOLDER holds a labelled collection: corpus.jsonl, queries.jsonl, qrels.trec. The tables are in results/people.md.
 """
@@ -11,12 +12,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 
+import people_answers
 import people_coverage
 import people_impact
 
 SECTIONS: dict[str, Callable[[Sequence[str]], None]] = {
     "coverage": people_coverage.main,
     "impact": people_impact.main,
+    "answers": people_answers.main,
 }
 
 

@@ -40,7 +40,6 @@ from raggs.seeds import generator
 POOL, GRADES = 20, 5
 MEASURES = [named.measure for named in parse_measures(["precision4@10", "harm@10", "rbp@10", "hits@5"])]
 RECALL = parse_measure("recall@10").measure
-OTHERS = parse_measures(["recall@10", "ndcg@10", "ra_nwg@10", "mrr@10"])
 WHOLE = parse_measures(["ndcg@10", "recall@10", "ra_nwg@10", "n_recall4@10", "n_recall5@10", "mrr@10", "map", "hit@3"])
 PASSAGES, STRATA, QUESTIONS = "passages", "by grade", "questions"
 SHARES = {PASSAGES: (0.1,), STRATA: (0.1,), QUESTIONS: (0.15, 0.2)}
@@ -274,51 +273,6 @@ def rows_of(judge: str, folder: Path, way: str, shares: Sequence[float], worlds:
     ]
 
 
-def effects_of(collection: Collection, judge: Ints) -> tuple[Floats, Floats]:
-    """By other measures: what queries are worth by the judge's labels, and what each passage's right label adds alone.
-
-    Shapes (measures, queries) and (measures, passages).
-    """
-    qrels, hits = collection.qrels, collection.hits[0]
-    turn = np.arange(len(qrels.query)) - np.searchsorted(qrels.query, qrels.query)
-
-    def values(grade: Ints) -> Floats:
-        held = replace(hits, qrels=qrels.relabelled(grade))
-        return np.array([np.nan_to_num(named.values(held)) for named in OTHERS])
-
-    now, found = values(judge), np.zeros((len(OTHERS), len(judge)))
-    for number in range(int(turn.max()) + 1):
-        rows = (turn == number) & (judge != qrels.grade)
-        found[:, rows] = (values(np.where(rows, qrels.grade, judge)) - now)[:, qrels.query[rows]]
-    return now, found
-
-
-def linearised(collection: Collection, chance: float, worlds: int) -> Iterator[str]:
-    """Measures whose labels depend on each other, corrected label by label as if they did not."""
-    truths = [float(np.nan_to_num(named.values(collection.hits[0])).mean()) for named in OTHERS]
-    queries = len(collection.qrels.qids)
-    for judge in list(JUDGES)[:3]:
-        held, off = np.zeros(len(OTHERS)), np.zeros(len(OTHERS))
-        for seed in range(worlds):
-            world = world_of(collection, judge, PASSAGES, chance, seed)
-            now, effect = effects_of(collection, world.judge)
-            query, _ = spread(collection.first, world.picked)
-            drawn = np.bincount(query[world.drawn], minlength=queries)
-            for place, truth in enumerate(truths):
-                worth = effect[place, world.item] * world.drawn / chance
-                added, nothing = np.bincount(query, weights=worth, minlength=queries), np.zeros(queries)
-                sums = Totals(now[place, world.picked] + added, nothing, nothing, nothing, nothing, drawn)
-                found = correct(sums, power=0.0)
-                held[place] += found.low <= truth <= found.high
-                off[place] += found.mean - truth
-        for named, truth, share, sum_ in zip(OTHERS, truths, held / worlds, off, strict=True):
-            error = math.sqrt(share * (1 - share) / worlds)
-            yield (
-                f"| {100 * chance:g} % | {judge} | {named.name} | {truth:+.3f} | {sum_ / worlds:+.3f} | "
-                f"{100 * share:.0f} ± {100 * error:.0f} |"
-            )
-
-
 HEAD = (
     "| read | judge | measure | truth | machine off by | corrected off by | coverage, % | width | "
     "people only: coverage, % | width against people only | power | told, % |"
@@ -331,11 +285,13 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--worlds", type=int, default=1000)
     parser.add_argument("--shares", type=float, nargs="*", help="that people read")
     parser.add_argument("--draw", choices=list(SHARES), nargs="*", default=list(SHARES))
-    parser.add_argument("--linearised", action="store_true", help="other measures instead, corrected label by label")
+    parser.add_argument("--naive", action="store_true", help="what did not help: others corrected by passages")
     options = parser.parse_args(arguments)
-    if options.linearised:
-        print("| read | judge | measure | truth | corrected is off by | coverage, % |\n" + "|---" * 6 + "|")
-        for row in linearised(collection_of(options.folder), 0.1, options.worlds):
+    if options.naive:
+        from people_naive import naive
+
+        print("| read | judge | measure | how | truth | off by | coverage, % |\n" + "|---" * 7 + "|")
+        for row in naive(collection_of(options.folder), 0.1, options.worlds):
             print(row, flush=True)
         return
     with ProcessPoolExecutor(2) as workers:

@@ -12,12 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 
 from raggs.agreement import Checked, Trust, check_labels, trust
+from raggs.app.judgeplaces import PLACE, ordered_pairs
 from raggs.app.review import items_of, reviews_of
-from raggs.app.unaided import by_people, unaided
+from raggs.app.unaided import answers_of, by_people, unaided
 from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
 from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
@@ -37,6 +39,7 @@ class Case:
     Attributes:
         judge, people: the grades, 1 to 5.
         qid: the question.
+        answers: all that the judge said of it.
         facts: by kind, the group that the case belongs to.
         drawn: whether it was drawn at random.
     """
@@ -44,6 +47,7 @@ class Case:
     judge: int
     people: int
     qid: str
+    answers: tuple[int, ...]
     facts: Mapping[str, str]
     drawn: bool
 
@@ -83,6 +87,7 @@ class JudgeCheck:
         judges: by name, how many of the compared grades it gave.
         whole: all cases.
         groups: by grade of the judge, language, length, rank in the pool and near-duplicates.
+        places: orders, by the place in the prompt at which passages stood; empty where none were asked for.
         people: pairs of people who graded the same passage, first against second by name; None without any.
         drawn: how many of the cases were drawn at random; the others were chosen, most often since they are hard.
         left_out: what does not count.
@@ -95,6 +100,7 @@ class JudgeCheck:
     judges: Mapping[str, int]
     whole: Checked
     groups: tuple[Group, ...]
+    places: tuple[Group, ...]
     people: Checked | None
     drawn: int
     left_out: LeftOut
@@ -121,8 +127,9 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
     machine = [(item, record) for item, record in both if not by_people(record)]
     facts = _facts(run, {item for item, _ in machine}, graded)
+    by_item = {item: settled[key].grade for item, key in present.items() if key in settled}
     cases = [
-        Case(record.grade, settled[present[item]].grade, item[0], facts[item], _drawn(held, present[item]))
+        Case(record.grade, by_item[item], item[0], answers_of(record), facts[item], _drawn(held, present[item]))
         for item, record in machine
         if record.grade is not None
     ]
@@ -136,6 +143,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         judges=dict(Counter(record.judge for _, record in machine if record.grade is not None)),
         whole=whole,
         groups=tuple(_groups(cases, confidence, seed)),
+        places=tuple(_places(run, by_item, confidence, seed)),
         people=_among_people(held, present, confidence, seed),
         drawn=sum(case.drawn for case in cases),
         left_out=left_out,
@@ -197,7 +205,9 @@ def _length(length: int, cuts: Sequence[int]) -> str:
 
 def _calibrated(cases: Sequence[Case], seed: int) -> Calibration:
     judge, people = [case.judge for case in cases], [case.people for case in cases]
-    return calibrate(judge, people, [case.qid for case in cases], seed=seed)
+    several = any(len(case.answers) > 1 for case in cases)
+    means = [fmean(case.answers) if case.answers else case.judge for case in cases] if several else None
+    return calibrate(judge, people, [case.qid for case in cases], seed=seed, means=means)
 
 
 def _checked(cases: Sequence[Case], confidence: float, seed: int) -> Checked:
@@ -211,6 +221,16 @@ def _groups(cases: Sequence[Case], confidence: float, seed: int) -> Iterable[Gro
         names = sorted({case.facts[kind] for case in cases}, key=_order)
         for name in names if len(names) > 1 else ():
             yield Group(kind, name, _checked([case for case in cases if case.facts[kind] == name], confidence, seed))
+
+
+def _places(run: OpenedRun, grades: Mapping[tuple[str, str], int], confidence: float, seed: int) -> Iterable[Group]:
+    """How far orders agree with people's grades, by place in the prompt."""
+    found = ordered_pairs(run, grades)
+    for place in sorted({each.place for each in found}):
+        mine = [each for each in found if each.place == place]
+        labels = [2 if each.judge else 1 for each in mine], [2 if each.people else 1 for each in mine]
+        checked = check_labels(*labels, [each.qid for each in mine], confidence=confidence, seed=seed)
+        yield Group(PLACE, str(place), checked)
 
 
 def _order(name: str) -> tuple[int, int, str]:

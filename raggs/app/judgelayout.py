@@ -10,6 +10,7 @@ from pathlib import Path
 from raggs.agreement import Checked, Estimate, Trust
 from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
 from raggs.app.judgecheck import Group, JudgeCheck
+from raggs.app.judgeplaces import PLACE
 from raggs.atomic import disk, write_atomic
 from raggs.correction import Calibration
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
@@ -59,6 +60,8 @@ def _sections(found: JudgeCheck) -> Iterator[Section]:
     yield _calibrated(found.calibration)
     for kind in dict.fromkeys(group.kind for group in found.groups):
         yield _divided(kind, [group for group in found.groups if group.kind == kind])
+    if found.places:
+        yield _placed(found.places)
 
 
 def confusion(checked: Checked) -> Table:
@@ -79,7 +82,13 @@ def _calibrated(found: Calibration) -> Section:
     said = f"off by {before} grades as they are, {after} by this map on questions it was not learnt from"
     helps = "the map helps" if found.helps else "the map does not help"
     table = Table(("judge", "people, expected", "grades"), tuple(rows))
-    return Section("What the judge's grades are worth in people's", (f"{said}: {helps}",), table)
+    more = () if math.isnan(found.error_by_mean) else (_by_mean(found),)
+    return Section("What the judge's grades are worth in people's", (f"{said}: {helps}", *more), table)
+
+
+def _by_mean(found: Calibration) -> str:
+    kept = "--calibration has both maps" if found.by_mean else "no nearer, so that the map of the grade stands alone"
+    return f"{found.error_by_mean:.2f} by a map of the mean of its answers: {kept}"
 
 
 def _divided(kind: str, groups: list[Group]) -> Section:
@@ -87,6 +96,16 @@ def _divided(kind: str, groups: list[Group]) -> Section:
     names = ("exact", "bias") if by_grade else ("kappa", "bias")  # all figures are in the JSON; these fit a screen
     rows = tuple(_row(group, names) for group in groups)
     return Section(f"By {kind}", table=Table((kind, "grades", *names), rows))
+
+
+def _placed(groups: tuple[Group, ...]) -> Section:
+    """Orders; grades are asked one passage a prompt and have no place."""
+    said = ("pairs that people grade differently; a grade has a prompt of its own",)
+    head, rows = (
+        (PLACE, "pairs", "as people", "put above, less people's"),
+        [_row(each, ("exact", "bias")) for each in groups],
+    )
+    return Section("Orders by place in the prompt", said, Table(head, tuple(rows)))
 
 
 def _row(group: Group, names: tuple[str, ...]) -> Row:

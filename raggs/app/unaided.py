@@ -28,6 +28,14 @@ def unaided(record: JudgeRecord) -> JudgeRecord:
     return record.model_copy(update={"grade": lower_median(grades)})
 
 
+def answers_of(record: JudgeRecord) -> tuple[int, ...]:
+    """Every answer of those who are no people, of all samples and members; none where people alone spoke."""
+    said = [vote for name, votes in record.votes.items() if not _people(name) for vote in votes]
+    if not record.votes and not by_people(record):
+        said = [*record.grades] or [record.grade]
+    return tuple(vote for vote in said if vote is not None)
+
+
 def _people(member: str) -> bool:
     """Whether a member of a panel is the judge `human`; later ones of its name are numbered."""
     return source_of(member) == PEOPLE or member.startswith(f"{PEOPLE} #")

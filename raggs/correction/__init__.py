@@ -5,7 +5,7 @@ Pure: arrays in, frozen results out. An estimate without an interval that was sh
 Imports: leaves.
 """
 
-from raggs.correction.calibration import Calibration, calibrate
+from raggs.correction.calibration import Calibration, Point, calibrate
 from raggs.correction.estimates import FEWEST, Corrected, Totals, correct, totals_of, unlikely
 from raggs.correction.ratios import FEWEST_WHOLE, VARIED, correct_ratio, correct_values
 
@@ -15,6 +15,7 @@ __all__ = [
     "VARIED",
     "Calibration",
     "Corrected",
+    "Point",
     "Totals",
     "calibrate",
     "correct",

@@ -24,7 +24,7 @@ def test_a_judge_is_checked(tmp_path: Path) -> None:
     tables = [
         line for line in said.stdout.splitlines() if not line.startswith(("usable", "off by", "note", "kappa  ", "/"))
     ]
-    assert max(map(len, tables)) <= 80
+    assert max(map(len, tables)) <= 80, max(tables, key=len)
     assert (tmp_path / "out" / "check.md").is_file()
     found = json.loads(raggs("judge", "check", project.run, "--json").stdout)
     assert found["whole"]["exact"]["value"] == 1.0

@@ -74,3 +74,28 @@ def test_rising_values_are_those_of_scipy(values: Floats, weights: Floats) -> No
 def test_what_is_no_pair_of_grades_is_refused(judge: list[int], people: list[int]) -> None:
     with pytest.raises(ValueError, match="grades"):
         calibrate(judge, people, ["q"] * len(judge), seed=1)
+
+
+def test_the_mean_of_several_answers_says_more_than_the_grade_that_came_of_them() -> None:
+    """A judge a grade too high on half of its answers, asked three times: how often tells what it is worth."""
+    rng = generator(2, "answers")
+    people = rng.integers(1, 6, 600)
+    answers = np.clip(people[:, None] + (rng.random((600, 3)) < 0.5), 1, 5)
+    judge = np.sort(answers, axis=1)[:, 1]
+    found = calibrate(judge, people, questions(600), seed=1, means=answers.mean(axis=1))
+    assert found.error_by_mean < 0.7 * found.error_mapped < 0.7 * found.error
+    assert [point.mean for point in found.by_mean] == sorted({*answers.mean(axis=1).round(6).tolist()})
+    expected = [point.expected for point in found.by_mean]
+    assert expected == sorted(expected)
+    assert 1.0 <= expected[0] <= expected[-1] <= 5.0
+    assert sum(point.cases for point in found.by_mean) == 600
+    assert calibrate(judge, people, questions(600), seed=1).expected == found.expected, "the map of the grade stays"
+
+
+def test_a_mean_that_comes_no_nearer_has_no_map() -> None:
+    rng = generator(3, "answers")
+    people = rng.integers(1, 6, 300)
+    found = calibrate(people, people, questions(300), seed=1, means=rng.uniform(1, 5, 300))
+    assert found.by_mean == ()
+    assert found.error_by_mean > found.error_mapped
+    assert math.isnan(calibrate(people, people, questions(300), seed=1).error_by_mean)

@@ -1,0 +1,53 @@
+"""Is the mean of a judge's several answers worth more than the grade that came of them?
+
+A world draws 75 questions of the collection; a simulated judge answers three or five times about each passage, a grade
+up or down (or always up) on a part of its answers, and its grade is their median. People grade some passages at random,
+of which both maps are learnt. Told is how far a passage is off, by cross-fitting on other questions.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from people_impact import GRADES, labelled, world_of
+
+from raggs.correction import calibrate
+from raggs.seeds import generator
+
+JUDGES = {"a quarter off by one": (0.25, 0.5), "two in five off by one": (0.4, 0.5), "half a grade up": (0.5, 1.0)}
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(prog="people.py answers")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--worlds", type=int, default=30)
+    options = parser.parse_args(arguments)
+    collection = labelled(options.folder)
+    print(
+        "| judge | answers | passages read | as it is | by grade | by the mean | nearer by | kept |\n"
+        + "|---" * 8
+        + "|"
+    )
+    for name, (noise, lean) in JUDGES.items():
+        for answers, read in ((3, 200), (3, 600), (5, 200), (5, 600)):
+            found = []
+            for seed in range(options.worlds):
+                some = collection.some(seed)
+                world = world_of(some, seed, answers, noise, lean)
+                rows = generator(seed, "read").permutation(len(world.truth))[:read]
+                means = world.heard.voices[rows] @ np.arange(1, GRADES + 1) / answers
+                clusters = [some.qrels.qids[query] for query in some.qrels.query[rows].tolist()]
+                each = calibrate(world.machine[rows] + 1, world.truth[rows] + 1, clusters, seed=1, means=means)
+                found.append((each.error, each.error_mapped, each.error_by_mean))
+            columns = np.array(found)
+            gain = columns[:, 1] - columns[:, 2]
+            error = gain.std(ddof=1) / len(gain) ** 0.5
+            cells = " | ".join(f"{value:.3f}" for value in columns.mean(axis=0))
+            print(
+                f"| {name} | {answers} | {read} | {cells} | {gain.mean():.3f} ± {error:.3f} | "
+                f"{(gain > 0).sum()} of {len(gain)} |",
+                flush=True,
+            )
