@@ -19,20 +19,34 @@ from raggs.artifacts import MIN_GRADE
 from raggs.decision.beliefs import believe
 from raggs.decision.impact import Impact
 from raggs.errors import RaggsError
-from raggs.golden.systems import open_systems
+from raggs.golden.systems import System, open_systems
 from raggs.manifests.opened import OpenedRun
 from raggs.metrics.flips import flip_effects
-from raggs.metrics.names import parse_measures
+from raggs.metrics.names import Named, parse_measures
 from raggs.reviewing.disputes import Dispute, Pull, Weights
 from raggs.reviews.models import Key
 
 
-def weigher(runs: Sequence[OpenedRun], folder: Path | None) -> Callable[[tuple[Dispute, ...]], Weights]:
-    """Weighs disputes by the first run's retrievers and their fusion, with the usual measures of a plan."""
+def weigher(
+    runs: Sequence[OpenedRun], folder: Path | None, systems: Sequence[str] = (), measures: Sequence[str] = ()
+) -> Callable[[tuple[Dispute, ...]], Weights]:
+    """Weighs disputes in the first run's pools, when it is asked to.
+
+    Args:
+        systems: ``[NAME=]PATH`` each, as of `raggs review plan`; the run's own retrievers and their fusion where empty.
+        measures: by which they are compared; the usual ones of a plan where empty.
+
+    Raises:
+        UsageError: an unknown measure, or two systems of one name.
+        NotFoundError, DataError: a system that is named cannot be read.
+    """
+    named, specs = parse_measures(tuple(measures) or MEASURES), list(systems)
+    for _ in open_systems(specs):
+        pass  # told now, and not when somebody decides
 
     def weigh(found: tuple[Dispute, ...]) -> Weights:
         try:
-            return _weighed(runs[0], folder, found)
+            return _weighed(runs[0], folder, found, list(open_systems(specs or [str(runs[0].folder)])), named)
         except RaggsError as error:
             return Weights(error.message)
 
@@ -55,9 +69,11 @@ class _Compared:
     impact: Impact
 
 
-def _weighed(run: OpenedRun, folder: Path | None, found: Sequence[Dispute]) -> Weights:
+def _weighed(
+    run: OpenedRun, folder: Path | None, found: Sequence[Dispute], systems: Sequence[System], measures: Sequence[Named]
+) -> Weights:
     pool, grades = open_review_pool(run, folder), {each.key: each.grades for each in found}
-    compared = _compared(run, pool, grades)
+    compared = _compared(pool, grades, systems, measures)
     impact, rows = compared.impact, compared.rows
     worth = impact.worth(impact.variance(), impact.differences)[rows]
     pulled = [_pull(compared, row, pull) for row, pull in zip(rows.tolist(), impact.pulls(rows).tolist(), strict=True)]
@@ -71,8 +87,9 @@ def _weighed(run: OpenedRun, folder: Path | None, found: Sequence[Dispute]) -> W
     )
 
 
-def _compared(run: OpenedRun, pool: Pool, grades: dict[Key, tuple[int, ...]]) -> _Compared:
-    systems, measures = list(open_systems([str(run.folder)])), parse_measures(MEASURES)
+def _compared(
+    pool: Pool, grades: dict[Key, tuple[int, ...]], systems: Sequence[System], measures: Sequence[Named]
+) -> _Compared:
     hits = hits_of_pool(systems, pool)
     items = np.flatnonzero([entry.open or entry.key in grades for entry in pool.entries])
     rows = np.flatnonzero([pool.entries[entry].key in grades for entry in items.tolist()])

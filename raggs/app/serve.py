@@ -54,6 +54,7 @@ class ServeRequest:
         repeats: share that a reviewer grades twice.
         by: whether a question's passages come together, or those of all questions in one order.
         reveal: whether reviewers may see what the model said of a passage, once they have graded it.
+        systems, measures: whose verdicts say what is decided first, as of `raggs review plan`.
         look: whether what the runs decided can be looked at; words given then are not blind.
     """
 
@@ -71,6 +72,8 @@ class ServeRequest:
     by: By = "question"
     reveal: bool = False
     look: bool = False
+    systems: tuple[str, ...] = ()
+    measures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,7 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     session = Session(pool, store, settings)
     ordering = Ordering(whole, store, kept_of(runs), request.seed, blind=settings.blind)
     machine = Machine(runs, pool)
-    deciding = Deciding(session, machine, weigher(runs, request.folder))
+    deciding = Deciding(session, machine, weigher(runs, request.folder, request.systems, request.measures))
     about = About(
         rubric=rubric.meanings,
         text=rubric.texts,

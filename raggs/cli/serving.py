@@ -9,6 +9,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.plain import say, say_secret
+from raggs.cli.planning import Measures, Systems
 from raggs.cli.reviews import ReviewsFolder
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN", help="Run directories, e.g. runs/demo.")]
@@ -46,6 +47,8 @@ def serve(
     reveal: Annotated[
         bool, typer.Option("--reveal", help="Let people see the model's reason, after their own grade.")
     ] = False,
+    systems: Systems = None,
+    measures: Measures = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", help="Of every order and draw.")] = 0,
     look: Annotated[
         bool, typer.Option("--look", help="Show what the runs decided, at /look; grades are then not blind.")
@@ -57,7 +60,8 @@ def serve(
 
     \b
     Nobody sees a machine's grade or another's before their own, and no system.
-    Every keystroke is on the disk before the page says so.
+    Every keystroke is on the disk before the page says so. Where grades
+    differ one decides, first what matters most to systems (-s) by measures (-m).
 
     \b
     Examples:
@@ -67,6 +71,7 @@ def serve(
     """
     from raggs.app.serve import Served, ServeRequest, offered
     from raggs.app.serve import serve as run
+    from raggs.metrics.names import split_names
 
     def tell(served: Served) -> None:
         say_secret(served.address)  # the token in it is what it is for
@@ -74,7 +79,23 @@ def serve(
         for note in served.notes:
             say(f"note: {note}", err=True)
 
+    names = () if measures is None else tuple(split_names(measures))
     request = ServeRequest(
-        runs, reviews, host, port, token, who, sample, plan, seed, overlap, repeats, by, reveal, look
+        runs,
+        reviews,
+        host,
+        port,
+        token,
+        who,
+        sample,
+        plan,
+        seed,
+        overlap,
+        repeats,
+        by,
+        reveal,
+        look,
+        tuple(systems or ()),
+        names,
     )
     run(request, tell)

@@ -10,6 +10,7 @@ from support.project import Project, make_project, raggs
 from support.reviewing import graded_pool, speak
 
 from raggs.app.reviewimpact import weigher
+from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.reviewing.disputes import Dispute, Sorted, disputes
 from raggs.reviewing.machine import Machine
@@ -66,3 +67,17 @@ def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -
     assert (ordered.weights.impact, ordered.weights.told) == (False, "stage judge has not run")
     apart = [each.apart for each in first]
     assert apart == sorted(apart, reverse=True)
+
+
+def test_systems_of_ones_own_and_what_is_none_is_told_at_once(made: Project, tmp_path: Path) -> None:
+    speak(made.run, tmp_path, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank < 3)
+    run = open_run(made.run)
+    lists = (f"{each.qid} Q0 {each.doc_id} {each.rank} {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
+    (tmp_path / "mine.trec").write_text("".join(lists))
+    ordered = Sorted(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
+    ordered.sort(found_in(run, tmp_path))
+    assert ordered.weights.told.endswith("mine · ndcg@5")
+    with pytest.raises(NotFoundError):
+        weigher([run], tmp_path, ["nowhere.trec"])
+    with pytest.raises(UsageError):
+        weigher([run], tmp_path, [], ["ndgc@5"])

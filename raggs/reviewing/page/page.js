@@ -311,7 +311,7 @@ async function turn(name) {
   if (name === "grade") { render(); if (!page.deck.length) fetchNext(); return; }
   clearTimeout(page.again);
   show("view");
-  $("view").replaceChildren();
+  $("view").replaceChildren(Object.assign(document.createElement("p"), { className: "soft", textContent: words().loading }));
   try {
     page.keys = await VIEWS[name](parts());
     trouble("");
