@@ -75,6 +75,8 @@ def export_run(
         raise UsageError(f"{split!r} is no name of a split", remedy="letters, figures and _, such as --split dev")
     _check_finished(run, kind, hear)
     _check_order(run, kind, hear)
+    if split != TEST and "{split}" not in kind.LABELS:
+        hear(Notice(f"{format_} has no parts: the split {split} is not written"))
     for sentence in edited(run, "merge", "judge", "rank"):
         hear(Notice(sentence))
     golden = RunGolden(run)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Query
 from raggs.golden.base import GoldenQuery, GoldenSet, Graded, SetPart
-from raggs.golden.origin import stated_fall, stated_origin, stated_sources
+from raggs.golden.origin import stated_fall, stated_lacks, stated_origin, stated_sources
 from raggs.golden.packed import unpacked_query
 from raggs.golden.scales import stated_labels, stated_scale
 
@@ -41,6 +41,7 @@ class FileGolden(GoldenSet):
     def __init__(self, labels: Path, questions: Path | None = None) -> None:
         self.name = labels.name
         self.source = str(labels)
+        self.lacks = stated_lacks(labels)
         self._labels = labels
         self._questions = questions
 

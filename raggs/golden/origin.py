@@ -64,6 +64,11 @@ def stated_origin(labels: Path) -> Origin:
     return Origin(*(found if isinstance(found, str) else None for found in (corpus, retrieved)))
 
 
+def stated_lacks(labels: Path) -> str:
+    """What the sidecar of an export says that the set did not hold when it was written; empty where it was whole."""
+    return shorten(as_text(sidecar(labels).get("lacks")) or "", MOST_SAID)
+
+
 def stated_fall(labels: Path) -> Iterator[str]:
     """What the sidecar of an export says of a gate that the judge of its run fell below; one sentence at most."""
     found = as_object(sidecar(labels).get("provenance")).get("gate")

@@ -30,7 +30,7 @@ class ImportedSet(GoldenSet):
     """What was read.
 
     Attributes:
-        name, source, top, form, sure, provenance: see `GoldenSet`.
+        name, source, top, form, sure, provenance, partial, lacks: see `GoldenSet`.
         given: its queries, sorted by id.
         lists: gives what systems returned, each time anew.
         corpus: gives all passages, each time anew; None where there are none.
@@ -49,6 +49,7 @@ class ImportedSet(GoldenSet):
     corpus: Callable[[], Iterable[Passage]] | None = None
     stated: Mapping[Part, Stock] = field(default_factory=dict)
     partial: bool = True
+    lacks: str = ""
     kept: object = None
 
     def queries(self) -> Iterator[Query]:

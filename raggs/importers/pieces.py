@@ -12,6 +12,7 @@ from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query, RankRecord, Re
 from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.errors import NotFoundError
 from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.origin import stated_lacks
 from raggs.golden.packed import unpacked_passage, unpacked_query
 from raggs.golden.scales import AS_GRADED, GradeScale, sidecar, stated_scale
 from raggs.importers.base import ImportedSet, stated_contents, stated_provenance
@@ -66,6 +67,7 @@ class Pieces:
             lists=lambda: hits_of(self.lists),
             corpus=(lambda: passages_of(corpus)) if corpus else None,
             stated=stated_contents(self.labels),
+            lacks=stated_lacks(self.labels),
             kept=self.kept,
         )
 

@@ -76,6 +76,8 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
     assert {"part": "order", "what": PARTS["order"], "count": 12} in told["lost"]
     assert sidecar(tmp_path / "out")["lost"] == told["lost"]
+    asked = ["export", str(run), "--format", "trec", "--out", str(tmp_path / "trec"), "--split", "dev"]
+    assert "trec has no parts: the split dev is not written" in CliRunner().invoke(app, asked).stderr
 
 
 @pytest.mark.parametrize(
