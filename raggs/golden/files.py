@@ -33,6 +33,9 @@ class FileGolden(GoldenSet):
     Args:
         labels: the file.
         questions: a file of the questions, in the form that `queries: {type: jsonl}` reads.
+
+    Attributes:
+        labels: the file.
     """
 
     top = 0
@@ -42,7 +45,7 @@ class FileGolden(GoldenSet):
         self.name = labels.name
         self.source = str(labels)
         self.lacks = stated_lacks(labels)
-        self._labels = labels
+        self.labels = labels
         self._questions = questions
 
     def queries(self) -> Iterator[Query]:
@@ -63,9 +66,9 @@ class FileGolden(GoldenSet):
         """See `GoldenSet.by_query`: the queries that have labels, and of the parts their grades."""
         from raggs.readers.labels import read_labels  # late: it needs numpy
 
-        known, stated = {query.qid: query for query in self.queries()}, stated_scale(self._labels)
+        known, stated = {query.qid: query for query in self.queries()}, stated_scale(self.labels)
         lift = stated.offset if stated else 0
-        labels = sorted(read_labels(self._labels), key=lambda label: label.qid)
+        labels = sorted(read_labels(self.labels), key=lambda label: label.qid)
         for qid, found in groupby(labels, key=lambda label: label.qid):
             grades = tuple(Graded(label.doc_id, label.grade + lift if label.grade >= 0 else None) for label in found)
             yield GoldenQuery(qid, known.get(qid), grades=grades)
@@ -78,14 +81,14 @@ class FileGolden(GoldenSet):
         from raggs.metrics.columns import Scale
         from raggs.readers.labels import read_judgments
 
-        stated = stated_scale(self._labels)
+        stated = stated_scale(self.labels)
         if stated and scale and (scale.low, scale.high) != (MIN_GRADE, MAX_GRADE):
             stated = None  # the numbers as they stand are asked for
-        qrels = read_judgments(self._labels, stated.scale if stated else scale)
+        qrels = read_judgments(self.labels, stated.scale if stated else scale)
         if stated and stated.offset:
             grade = np.where(qrels.grade < 0, qrels.grade, qrels.grade + stated.offset)
             qrels = replace(qrels, grade=grade, scale=Scale.of(MIN_GRADE, MAX_GRADE))
-        labels = self._labels
+        labels = self.labels
         return Judgments(
             self.source,
             qrels,
@@ -95,12 +98,12 @@ class FileGolden(GoldenSet):
         )
 
 
-def folder_of_files(folder: Path) -> FileGolden | None:
-    """The golden set that lies in a folder as files of a known layout, if one does."""
+def labels_in(folder: Path) -> tuple[Path, Path | None] | None:
+    """The labels that lie in a folder in a known layout, and the questions beside them."""
     tables = sorted((folder / "qrels").glob("*.tsv"))
     stated = stated_labels(folder)
     usual = [folder / name for name in LABELS if (folder / name).is_file()] or tables[: len(tables) == 1]
     known = [stated] if stated else usual
     questions = folder / QUERIES
     asked = questions.is_file() and questions.stat().st_size
-    return FileGolden(known[0], questions if asked else None) if known else None
+    return (known[0], questions if asked else None) if known else None

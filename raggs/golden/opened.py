@@ -5,7 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from raggs.golden.base import GoldenSet
-from raggs.golden.files import FileGolden, folder_of_files
+from raggs.golden.files import FileGolden, labels_in
+from raggs.golden.lines import LinesGolden
+from raggs.golden.scales import sidecar
+from raggs.jsontypes import as_object
+
+LINES = "jsonl"  # the format of exports that hold everything
 
 
 def open_golden(path: Path | str) -> GoldenSet:
@@ -19,10 +24,18 @@ def open_golden(path: Path | str) -> GoldenSet:
     """
     path = Path(path)
     if not path.is_dir():
-        return FileGolden(path)
+        return _of_labels(path)
     from raggs.golden.runs import RunGolden  # late: files need no manifests
     from raggs.manifests.opened import open_run
     from raggs.manifests.store import RunStore
 
-    files = None if RunStore(path).exists else folder_of_files(path)
-    return files or RunGolden(open_run(path))
+    files = None if RunStore(path).exists else labels_in(path)
+    return _of_labels(*files) if files else RunGolden(open_run(path))
+
+
+def _of_labels(labels: Path, questions: Path | None = None) -> FileGolden:
+    """A file of labels; one that holds everything, as raggs wrote it, with all that it says."""
+    meta = sidecar(labels)
+    whole = as_object(meta.get("imported")).get("format", LINES) == LINES
+    kind = LinesGolden if meta.get("format") == LINES and whole else FileGolden
+    return kind(labels, questions)

@@ -10,7 +10,7 @@ import ir_measures
 import pytest
 from support.project import make_project
 
-from raggs import load_config
+from raggs import load_config, open_golden
 from raggs import run as run_config
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.export import export_run
@@ -64,6 +64,15 @@ def test_eval_takes_the_folder_and_gets_the_numbers_of_the_run(run, tmp_path, fo
     out = export(run, tmp_path / "out", format_, grades=form)
     names = (*OURS, "n_recall4@10", "harm@10")
     assert values(out, run, names) == values(run, run, names)
+
+
+def test_lines_hold_what_is_known_of_doubt_and_of_near_duplicates(run, tmp_path):
+    out = export(run, tmp_path / "out", "jsonl")
+    found, wanted = open_golden(out).judgments(), open_golden(run).judgments()
+    assert found.facets == wanted.facets and found.digest == wanted.digest
+    assert found.doubt.samples == wanted.doubt.samples
+    assert found.doubt.sigma.tolist() == wanted.doubt.sigma.tolist() and found.doubt.sigma.any()
+    assert values(out, run, ("ra_nwg_novel@5",)) == values(run, run, ("ra_nwg_novel@5",))
 
 
 def test_eval_takes_the_exported_runs(run, tmp_path):
