@@ -12,7 +12,7 @@ from pathlib import Path
 
 from raggs.agreement import Checked, Nearer, check_labels, nearer
 from raggs.app.judgecheck import blind_only
-from raggs.app.judgesides import Item, Side, judged_by, settings_apart, side_of
+from raggs.app.judgesides import Item, Judged, Side, judged_by, members_of, settings_apart, side_of
 from raggs.app.planitems import OPENING, PER_CHARACTER
 from raggs.app.review import reviews_of
 from raggs.app.unaided import by_people
@@ -117,18 +117,56 @@ def compare_judges(
     """
     if one.folder.resolve() == other.folder.resolve():
         raise UsageError(f"{one.folder} and {other.folder} are one run", remedy="name two; a second has --run-id NAME")
-    store = ReviewStore(reviews_of(one.folder, folder))
+    return _compared(judged_by(one), judged_by(other), folder, confidence, seed)
+
+
+def compare_members(
+    run: OpenedRun,
+    members: Sequence[str] = (),
+    folder: Path | None = None,
+    *,
+    confidence: float = 0.95,
+    seed: int = 1,
+) -> JudgeComparison:
+    """Compare the grades of two members of a run's panel.
+
+    Args:
+        members: their names, or parts of them; may be left out where there are two.
+        folder, confidence, seed: as of `compare_judges`.
+
+    Raises:
+        UsageError: the judge is no panel, or `members` does not say which two.
+        NotFoundError, DataError: as of `compare_judges`.
+    """
+    known = members_of(run)
+    if len(known) < 2:
+        said = f"the judge of {run.folder} is no panel of which two members gave grades"
+        raise UsageError(said, remedy="name another run to compare it with")
+    meant = [_meant(part, known) for part in members or known]
+    if len(meant) != 2 or any(len(each) != 1 for each in meant) or meant[0] == meant[1]:
+        raise UsageError("which two members of the panel?", remedy=f"--members A,B by names of: {', '.join(known)}")
+    first, second = (judged_by(run, name) for [name] in meant)
+    return _compared(first, second, folder, confidence, seed)
+
+
+def _meant(part: str, known: Sequence[str]) -> list[str]:
+    """The names that a part of one may mean."""
+    return [part] if part in known else [name for name in known if part in name]
+
+
+def _compared(one: Judged, other: Judged, folder: Path | None, confidence: float, seed: int) -> JudgeComparison:
+    store = ReviewStore(reviews_of(one.run.folder, folder))
     held = blind_only(fold(store.read()))
-    ours, theirs = judged_by(one), judged_by(other)
+    ours, theirs = one.items, other.items
     cases = tuple(sorted(_cases(ours, theirs, held), key=lambda case: (-case.apart, case.qid, case.doc_id)))
     if not cases:
-        raise DataError(f"{_nothing(ours, theirs)}: nothing to compare", where=other.folder, remedy=SAME)
+        raise DataError(f"{_nothing(ours, theirs)}: nothing to compare", where=other.run.folder, remedy=SAME)
     first, second, clusters = _columns(cases)
     judges = [[item[key].record.judge for key in (case.key for case in cases)] for item in (ours, theirs)]
     return JudgeComparison(
-        first=side_of(one, ours, judges[0]),
-        second=side_of(other, theirs, judges[1]),
-        settings=settings_apart(one, other),
+        first=side_of(one, judges[0]),
+        second=side_of(other, judges[1]),
+        settings=settings_apart(one.run, other.run),
         agreement=check_labels(first, second, clusters, confidence=confidence, seed=seed),
         cases=cases,
         reviews=str(store.folder),

@@ -201,7 +201,8 @@ def _notes(found: JudgeComparison) -> Iterator[str]:
         yield from side.edits
         if side.lacks:
             yield f"{name} is not finished: {side.lacks}"
-    if not found.settings and not (found.first.lacks or found.second.lacks):
+    alike = not found.settings and found.first.judges.keys() == found.second.judges.keys()
+    if alike and not (found.first.lacks or found.second.lacks):
         yield "both judges have the same settings: where they differ, the judge does not repeat itself"
 
 

@@ -6,12 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from raggs.app.unaided import by_people, unaided
+from raggs.app.unaided import by_people, is_people, unaided
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.golden.origin import edited
-from raggs.manifests.costs import costs
+from raggs.jsontypes import as_object
+from raggs.judges.consensus import lower_median
+from raggs.manifests.costs import LedgerSum, costs
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.reasons import ABSENT, differences
@@ -84,10 +87,31 @@ class Item:
         return self.record.grade is not None and not by_people(self.record)
 
 
-def judged_by(run: OpenedRun) -> dict[Key, Item]:
-    """Every passage of the pools, by what it says; of two that say the same, the one ranked higher."""
+@dataclass(frozen=True)
+class Judged:
+    """A run's grades, or those of one member of its panel.
+
+    Attributes:
+        items: by what they say; of two that say the same, the one ranked higher.
+        member: its name; empty where the judge is meant as a whole.
+    """
+
+    run: OpenedRun
+    items: Mapping[Key, Item]
+    member: str = ""
+
+
+def members_of(run: OpenedRun) -> tuple[str, ...]:
+    """The members of the run's panel that gave grades and are no people, in their order; none without a panel."""
+    found = dict.fromkeys(name for record in run.typed(STAGE, JudgeRecord) for name in record.votes)
+    return tuple(name for name in found if not is_people(name))
+
+
+def judged_by(run: OpenedRun, member: str = "") -> Judged:
+    """What the judge of a run graded, or one member of its panel."""
     queries = {record.qid: record for record in run.typed("queries", QueryRecord)}
-    records = {(record.qid, record.doc_id): unaided(record) for record in run.typed(STAGE, JudgeRecord)}
+    own = partial(_voted, member=member) if member else unaided
+    records = {(record.qid, record.doc_id): own(record) for record in run.typed(STAGE, JudgeRecord)}
     found: dict[Key, Item] = {}
     for pooled in run.typed("merge", MergeRecord):
         record, query = records.get((pooled.qid, pooled.doc_id)), queries.get(pooled.qid)
@@ -95,25 +119,31 @@ def judged_by(run: OpenedRun) -> dict[Key, Item]:
             passage = pooled.passage
             item = Item(query, passage.title or passage.text[:BEGINNING], len(passage.content), record)
             found.setdefault(key_of(query, passage), item)
-    return found
+    return Judged(run, found, member)
 
 
-def side_of(run: OpenedRun, items: Mapping[Key, Item], judges: Sequence[str]) -> Side:
-    """A run beside another.
+def _voted(record: JudgeRecord, member: str) -> JudgeRecord:
+    """The record with the grade that one member gave; the reason may be another's."""
+    votes = [vote for vote in record.votes.get(member, ()) if vote is not None]
+    return record.model_copy(update={"grade": lower_median(votes), "judge": member, "reason": "", "votes": {}})
+
+
+def side_of(judged: Judged, judges: Sequence[str]) -> Side:
+    """One beside another.
 
     Args:
-        items: what its judge graded.
         judges: who gave each of the compared grades.
 
     Raises:
         DataError: a line of its ledger is damaged.
     """
-    own = [item for item in items.values() if item.judged and item.record.duplicate_of is None]
+    run = judged.run
+    own = [item for item in judged.items.values() if item.judged and item.record.duplicate_of is None]
     return Side(
         run=str(run.folder),
         judges=dict(sorted(Counter(judges).items())),
         graded=len(own),
-        bill=_bill(run, len(own)),
+        bill=_member_bill(run, judged.member) if judged.member else _bill(run, len(own)),
         lacks=run.lacks if STAGE in {part.stage for part in run.parts} else "",
         edits=tuple(edited(run, STAGE)),
     )
@@ -130,6 +160,24 @@ def _bill(run: OpenedRun, grades: int) -> Bill:
         usd=spent.usd,
         usd_per_1000=None if whole is None or not grades else 1000 * whole / grades,
         tokens_per_grade=None if tokens is None or not (grades and answers) else tokens * answers / grades,
+        seconds_per_call=spent.mean_s if asked else None,
+        calls=spent.calls,
+        cached=spent.cached,
+    )
+
+
+def _member_bill(run: OpenedRun, member: str) -> Bill:
+    """Of the model that a member is named after, if any; each grade takes as many answers as samples are asked."""
+    lock, models = run.manifest.stages.get(STAGE), costs(run.store, STAGE).model
+    spent = next((each for model, each in models.items() if member.split(" #")[0].endswith(f" {model}")), LedgerSum())
+    samples = as_object({} if lock is None else lock.params).get("samples")
+    each_grade = samples if isinstance(samples, int) else 1
+    asked, paid = spent.answered + spent.unusable + spent.failed, spent.answered + spent.unusable + spent.cached
+    tokens = (spent.prompt_tokens + spent.completion_tokens) / spent.calls if spent.calls else None
+    return Bill(
+        usd=spent.usd,
+        usd_per_1000=1000 * each_grade * (spent.usd + spent.saved_usd) / paid if paid else 0.0,
+        tokens_per_grade=None if tokens is None else tokens * each_grade,
         seconds_per_call=spent.mean_s if asked else None,
         calls=spent.calls,
         cached=spent.cached,

@@ -21,7 +21,7 @@ def unaided(record: JudgeRecord) -> JudgeRecord:
     Of several others the lower median of their grades, each the lower median of its samples. A grade that is
     people's own stays; `by_people` says so.
     """
-    others = {name: votes for name, votes in record.votes.items() if not _people(name)}
+    others = {name: votes for name, votes in record.votes.items() if not is_people(name)}
     if by_people(record) or len(others) == len(record.votes):
         return record
     grades = [lower_median([vote for vote in votes if vote is not None]) for votes in others.values()]
@@ -30,12 +30,12 @@ def unaided(record: JudgeRecord) -> JudgeRecord:
 
 def answers_of(record: JudgeRecord) -> tuple[int, ...]:
     """Every answer of those who are no people, of all samples and members; none where people alone spoke."""
-    said = [vote for name, votes in record.votes.items() if not _people(name) for vote in votes]
+    said = [vote for name, votes in record.votes.items() if not is_people(name) for vote in votes]
     if not record.votes and not by_people(record):
         said = [*record.grades] or [record.grade]
     return tuple(vote for vote in said if vote is not None)
 
 
-def _people(member: str) -> bool:
+def is_people(member: str) -> bool:
     """Whether a member of a panel is the judge `human`; later ones of its name are numbered."""
     return source_of(member) == PEOPLE or member.startswith(f"{PEOPLE} #")

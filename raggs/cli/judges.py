@@ -64,7 +64,13 @@ def check(
 
 
 FirstRun = Annotated[Path, typer.Argument(metavar="A", help="A run directory.")]
-SecondRun = Annotated[Path, typer.Argument(metavar="B", help="Another, over the same questions and passages.")]
+SecondRun = Annotated[
+    Path | None,
+    typer.Argument(metavar="B", help="Another, over the same questions and passages; A's panel if left out."),
+]
+Members = Annotated[
+    str | None, typer.Option("--members", metavar="A,B", help="Two members of a panel, by parts of their names.")
+]
 ComparisonOut = Annotated[
     Path | None, typer.Option("--out", "-o", metavar="DIR", help="Write compare.json and compare.md there.")
 ]
@@ -77,7 +83,8 @@ Shown = Annotated[int, typer.Option("--show", metavar="N", min=0, help="Passages
 
 def compare(
     first: FirstRun,
-    second: SecondRun,
+    second: SecondRun = None,
+    members: Members = None,
     reviews: ReviewsFolder = None,
     out: ComparisonOut = None,
     plan: PlanFile = None,
@@ -99,14 +106,22 @@ def compare(
       raggs judge compare runs/demo runs/strict
       raggs judge compare runs/demo runs/strict --plan differ.jsonl
       raggs review serve runs/demo --plan differ.jsonl
+      raggs judge compare runs/panel --members mini,haiku
     """
-    from raggs.app.judgecompare import compare_judges, plan_differing
+    from raggs.app.judgecompare import compare_judges, compare_members, plan_differing
     from raggs.app.judgecomparelayout import comparison_json, lay_out_comparison, write_comparison
     from raggs.cli.screen import open_console
     from raggs.cli.sweepviews import show_sweep
+    from raggs.errors import UsageError
     from raggs.manifests.opened import open_run
 
-    found = compare_judges(open_run(first), open_run(second), reviews, confidence=confidence, seed=seed)
+    if second is not None and members is not None:
+        raise UsageError("members are of one run's panel", remedy="leave out B, or --members")
+    if second is None:
+        names = [name.strip() for name in (members or "").split(",") if name.strip()]
+        found = compare_members(open_run(first), names, reviews, confidence=confidence, seed=seed)
+    else:
+        found = compare_judges(open_run(first), open_run(second), reviews, confidence=confidence, seed=seed)
     files = [] if out is None else write_comparison(found, out, show)
     if plan is not None and plan_differing(found, plan, seed):
         files.append(plan)

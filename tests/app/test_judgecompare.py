@@ -114,6 +114,33 @@ def test_without_people_or_with_few_nothing_is_claimed(made: Project, tmp_path: 
     assert json.loads(comparison_json(found))["nearer"]["off"]["gain"]["low"] is None
 
 
+def test_two_members_of_a_panel_are_compared_as_two_judges_are(made: Project, tmp_path: Path) -> None:
+    labels = made.settings()["judge"]["judge"]
+    often = {**labels, "grade_noise": 0.7, "seed": 2}
+    panel = {"type": "panel", "judges": [often, labels, {"type": "human"}]}
+    project = Project(tmp_path / "panel")
+    shutil.copytree(made.folder, project.folder)
+    project.change(judge={"judge": panel})
+    speak(made.run, project.folder / "reviews", truly, reads=lambda each: each.rank <= 8)
+    assert raggs("run", "--config", project.config, "--to", "judge", "-q", "--run-id", "panel").exit_code == 0
+    run = project.run.with_name("panel")
+    done = raggs("judge", "compare", run, "--json")
+    assert done.exit_code == 0, done.stderr
+    found, apart = json.loads(done.stdout), compared(made, project.folder / "reviews")
+    assert list(found["first"]["judges"]) == ["qrels qrels.txt"]
+    assert list(found["second"]["judges"]) == ["qrels qrels.txt #2"]
+    assert found["verdict"].endswith("use B")
+    assert found["agreement"]["kappa"]["value"] == apart.agreement.kappa.value, "each votes as it judges alone"
+    named = raggs("judge", "compare", run, "--members", "#2,qrels qrels.txt", "--show", "0")
+    assert "use A" in named.stdout
+    assert "same settings" not in named.stdout
+    for members in ("#2", "qrels,#2", "#2,#2", "nobody,#2"):
+        wrong = raggs("judge", "compare", run, "--members", members)
+        assert (wrong.exit_code, "which two members" in wrong.stderr) == (2, True)
+    assert "is no panel" in raggs("judge", "compare", made.run).stderr
+    assert "leave out B" in raggs("judge", "compare", run, made.run, "--members", "a,b").stderr
+
+
 def test_the_command(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, truly, reads=lambda each: each.rank <= 8)
     loose, out, plan = made.run.with_name("loose"), tmp_path / "out", tmp_path / "plan.jsonl"

@@ -32,3 +32,19 @@ def test_two_prompts_and_what_they_cost(server: LLMServer, project: Project) -> 
     assert "B costs" in shown
     assert "take the cheaper" in shown
     assert "prompt (grade@1 / strict.md)" in shown
+
+
+def test_each_member_of_a_panel_costs_what_its_own_model_does(server: LLMServer, project: Project) -> None:
+    members = [project.settings()["judge"]["judge"], {"type": "qrels", "path": "qrels.txt"}]
+    project.change(judge={"judge": {"type": "panel", "judges": members}, "samples": 2})
+    done = raggs("run", "--config", project.config, "--to", "judge", "-q", "--yes")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(raggs("judge", "compare", project.run, "--json").stdout)
+    first, second = found["first"], found["second"]
+    assert (first["judges"], second["judges"]) == (
+        {"litellm openai/judge": first["graded"]},
+        {"qrels qrels.txt": first["graded"]},
+    )
+    assert first["bill"]["calls"] == server.count == 2 * first["graded"]
+    assert abs(first["bill"]["usd_per_1000"] - 1000 * first["bill"]["usd"] / first["graded"]) < 1e-6
+    assert (second["bill"]["calls"], second["bill"]["usd_per_1000"]) == (0, 0.0), "labels cost nothing"
