@@ -135,18 +135,18 @@ class Deciding:
             self._store.append(review)
             return review.id
 
-    def reopen(self, who: str, line: str) -> Key:
-        """Take one's own decision back; what it was on.
+    def reopen(self, who: str, line: str | None = None) -> Key:
+        """Take one's own decision back, the latest or one by its line; what it was on.
 
         Raises:
             UsageError: it does not hold, or is another's.
         """
         with self._lock:
-            held = self._store.held().settling.values()
-            found = next((review for review in held if review.id == line and review.who == who), None)
+            mine = [review for review in self._store.held().settling.values() if review.who == who]
+            found = next((review for review in reversed(mine) if line in (None, review.id)), None)
             if found is None:
                 raise UsageError("there is nothing to take back")
-            back = Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=line)
+            back = Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
             self._store.append(back)
             return found.key
 

@@ -115,17 +115,20 @@ class Ordering:
             self._store.append(review)
         return self.upcoming(who, review.id)
 
-    def undo(self, who: str, line: str) -> Asked:
-        """Take one's own order back.
+    def undo(self, who: str, line: str | None = None) -> Asked:
+        """Take one's own order back, the latest or one by its line.
 
         Raises:
             UsageError: it does not hold, or is another's.
         """
-        rows = self._store.held().orders.values()
-        found = next((row[who] for row in rows if who in row and row[who].id == line), None)
+        held = self._store.held()
+        mine = (row[who] for row in held.orders.values() if who in row)
+        found = held.latest_order.get(who) if line is None else next((each for each in mine if each.id == line), None)
         if found is None:
             raise UsageError("there is nothing to take back")
-        self._store.append(Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=line))
+        self._store.append(
+            Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
+        )
         return self.upcoming(who)
 
     def _item(self, each: str) -> Item:

@@ -99,9 +99,9 @@ class SettleRequest(DifferencesRequest):
 
 
 class UnsettleRequest(DifferencesRequest):
-    """Take a decision back."""
+    """Take a decision back: a line, or the latest."""
 
-    line: str = Field(max_length=40)
+    line: str | None = Field(None, max_length=40)
 
 
 class ModelRequest(Who):
@@ -128,9 +128,9 @@ class OrderRequest(Who):
 
 
 class ReopenRequest(Who):
-    """Take an order back."""
+    """Take an order back: a line, or the latest."""
 
-    line: str = Field(max_length=40)
+    line: str | None = Field(None, max_length=40)
 
 
 class UndoRequest(Who):

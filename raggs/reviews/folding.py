@@ -46,6 +46,7 @@ class Reviewed:
         grades: by item, each reviewer's word on it.
         blind: by item, what each said before they had seen a machine's grade; also where they changed it afterwards.
         orders: each reviewer's orders, by question and the passages that were shown.
+        latest_order: of each reviewer who gave orders, the latest.
         settling: by item, the decision between differing words.
         unmatched: ids that withdrawals and replacements name, of lines that there are not.
     """
@@ -53,6 +54,7 @@ class Reviewed:
     grades: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
     blind: dict[Key, dict[str, GradeReview]] = field(default_factory=dict)
     orders: dict[tuple[str, frozenset[str]], dict[str, OrderReview]] = field(default_factory=dict)
+    latest_order: dict[str, OrderReview] = field(default_factory=dict)
     settling: dict[Key, GradeReview] = field(default_factory=dict)
     unmatched: list[str] = field(default_factory=list)
 
@@ -106,6 +108,7 @@ def fold(reviews: Iterable[Review]) -> Reviewed:
             _note_grade(found, review)
         elif isinstance(review, OrderReview):
             found.orders.setdefault((review.query, frozenset(review.passages)), {})[review.who] = review
+            found.latest_order[review.who] = review
     return found
 
 
@@ -135,6 +138,7 @@ def _standing(lines: Sequence[tuple[str, Review]], unmatched: list[str]) -> Iter
 
 def _note_grade(found: Reviewed, review: GradeReview) -> None:
     if review.settles:
+        found.settling.pop(review.key, None)  # so that the latest decision stands last
         found.settling[review.key] = review
     else:
         _note_word(found.grades, review)

@@ -80,6 +80,9 @@ def test_the_farthest_apart_come_first_and_a_decision_closes_one(tmp_path: Path)
         at.deciding.settle("dan", at.items[1], 2, "")
     with pytest.raises(UsageError, match="nothing to take back"):
         at.deciding.reopen("ada", line)
+    second = at.deciding.settle("cy", at.items[0], 3, "") if at.first() else ""
+    assert at.deciding.reopen("cy") == at.session.pool.items[0].key, "the latest"
+    assert second != line
     assert at.deciding.reopen("cy", line) == at.session.pool.items[1].key
     assert at.upcoming().people == 2
 

@@ -36,6 +36,9 @@ def test_batch_after_batch_with_equals(tmp_path: Path) -> None:
     assert at.upcoming("bo").left == 4, "another has orders of their own"
     assert found.line is not None
     assert at.undo("ada", found.line).left == 1
+    assert at.undo("ada").left == 2, "the latest of those that hold"
+    with pytest.raises(UsageError, match="nothing to take back"):
+        at.undo("bo")
 
 
 def test_an_order_that_is_sent_twice_is_noted_once(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ export async function decide(at) {
   }
 
   function tools() {
-    return el("p", { className: "tools" }, keyed(said.undo, reopen, "u", !decided.length), keyed(said.skip, skip, "s", !found.first));
+    return el("p", { className: "tools" }, keyed(said.undo, reopen, "u"), keyed(said.skip, skip, "s", !found.first));
   }
 
   // Asks the server, one step at a time; `after` is told when it has answered.
@@ -98,7 +98,7 @@ export async function decide(at) {
   }
 
   function reopen() {
-    if (decided.length) step("/api/reopen", { line: decided[decided.length - 1] }, () => decided.pop());
+    step("/api/reopen", { line: decided.at(-1) ?? null }, () => decided.pop()); // after a reload: the latest
   }
 
   shown();

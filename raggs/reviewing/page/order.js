@@ -159,7 +159,7 @@ export async function order(at) {
   function buttons() {
     const tie = keyed(said.equal, tying, "=", !count() || !found.views.length);
     tie.setAttribute("aria-pressed", String(equal));
-    return el("p", { className: "tools" }, tie, keyed(said.takeBack, back, "u", !past.length && !sent.length),
+    return el("p", { className: "tools" }, tie, keyed(said.takeBack, back, "u"),
       keyed(said.send, send, "Enter", !found.views.length || count() < found.views.length));
   }
 
@@ -186,7 +186,7 @@ export async function order(at) {
     if (past.length) {
       ({ placed, equal } = past.pop());
       shown();
-    } else if (sent.length) step("/api/order/undo", { line: sent[sent.length - 1] }, () => sent.pop());
+    } else step("/api/order/undo", { line: sent.at(-1) ?? null }, () => sent.pop()); // after a reload: the latest
   }
 
   function send() {
