@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Record)
 LISTED = 20  # ids that an error lists
-READ = ("embed", "retrieve", "merge", "judge", "prune", "rank", "rank.queries")
 RANKED = ("rank", "rank.queries")  # what an earlier, other ranking may have left
 
 
@@ -156,8 +155,9 @@ class _OfRun:
 
     def __init__(self, golden: RunGolden, depth: int | None) -> None:
         self._run, self._depth = golden.run, depth
-        self._unranked = () if golden.top else RANKED
+        self._unread = (*(() if golden.top else RANKED), *(("retrieve",) if depth == 0 else ()))
         self._questions = ByQuery(self._run, "queries")
+        self._files = dict[str, ByQuery]()
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
@@ -169,12 +169,12 @@ class _OfRun:
         """The same, to look one up."""
         return frozenset(self.ids)
 
-    @cached_property
-    def _files(self) -> dict[str, ByQuery]:
-        return {name: ByQuery(self._run, name) for name in READ if name not in self._unranked}
-
-    def _of(self, artifact: str, model: type[R], qid: str) -> tuple[R, ...]:
-        return () if artifact in self._unranked else self._files[artifact].of(qid, model)
+    def _of(self, artifact: str, model: type[R], qid: str, depth: int | None = None) -> tuple[R, ...]:
+        if artifact in self._unread:
+            return ()
+        if artifact not in self._files:
+            self._files[artifact] = ByQuery(self._run, artifact)
+        return self._files[artifact].of(qid, model, depth)
 
     def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
         """The question, with all that its lines say."""
@@ -219,7 +219,7 @@ class _OfRun:
             )
 
     def _embedded(self, found: QuestionView) -> QuestionView:
-        record = next(iter(self._files["embed"].of(found.qid, EmbedRecord)), None)
+        record = next(iter(self._of("embed", EmbedRecord, found.qid)), None)
         if record is None:
             return found
         rewrite = "" if record.rewrite == record.text else record.rewrite
@@ -232,7 +232,7 @@ class _OfRun:
 
     def _systems(self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]) -> Iterator[Returned]:
         lists: dict[str, list[Hit]] = {}
-        for record in self._files["retrieve"].of(qid, RetrieveRecord, self._depth):
+        for record in self._of("retrieve", RetrieveRecord, qid, self._depth):
             hit = Hit(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
             lists.setdefault(record.retriever, []).append(hit)
         if len(lists) > 1 and FUSED not in lists:

@@ -14,6 +14,7 @@ from pydantic import JsonValue, TypeAdapter
 
 from raggs.golden.views import PassageView, QuestionView, Returned
 from raggs.health import source_of
+from raggs.manifests.words import STOPS
 from raggs.text import shorten
 
 MOST_FACT = 400  # characters of what else an author wrote
@@ -45,6 +46,7 @@ class Row:
         rank, low, high: in the golden order, and the ranks that are plausible at 95 %; None where it was not ranked.
         sure: probability that it stands above the next one; None at the end.
         locked: whether that is beyond doubt.
+        below: all that it stands above beyond doubt.
         score, sigma: of the ranking.
         pooled: its fused rank in the pool.
         sources: by retriever, its rank there.
@@ -66,6 +68,7 @@ class Row:
     high: int | None = None
     sure: float | None = None
     locked: bool = False
+    below: tuple[str, ...] = ()
     score: float | None = None
     sigma: float | None = None
     pooled: int | None = None
@@ -146,7 +149,7 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
         facts=tuple(_facts(view)),
         top=top if order else 0,
         doubt=None if view.course is None else round(view.course.inversions, 2),
-        stopped="" if view.course is None else view.course.stopped,
+        stopped="" if view.course is None else STOPS.get(view.course.stopped, view.course.stopped),
         rows=tuple(_row(passage, after.get(passage.doc_id), most) for passage in passages),
         pool=len(view.passages),
         lists=tuple(_list(returned, numbers, depth) for returned in view.systems),
@@ -193,6 +196,7 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> Row:
         high=None if place is None else place.high,
         sure=None if place is None or after is None else round(place.confidence, SCORE_DIGITS),
         locked=place is not None and after in place.below,
+        below=() if place is None else place.below,
         score=None if place is None else round(place.score, SCORE_DIGITS),
         sigma=None if place is None else round(place.sigma, SCORE_DIGITS),
         pooled=passage.pooled,

@@ -8,7 +8,7 @@ when the question is opened.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from raggs.golden.sheets import Row, Sheet
 from raggs.text import COMMANDS, visible
@@ -70,18 +70,20 @@ class Packing:
     def pack(self, sheet: Sheet) -> str:
         """The sheet as `questions.js` unpacks it."""
         head: Packed = [sheet.rewrite, sheet.answer, sheet.facts, sheet.top, sheet.stopped, sheet.pool]
-        rows = [_trimmed(self._row(row)) for row in sheet.rows]
+        places = {row.id: place for place, row in enumerate(sheet.rows)}
+        rows = [_trimmed(self._row(row, places)) for row in sheet.rows]
         lists = [[self._name(each.system), each.found or 0, [*map(self._hit, each.hits)]] for each in sheet.lists]
         return written([*head, rows, lists])
 
-    def _row(self, row: Row) -> Packed:
+    def _row(self, row: Row, places: Mapping[str, int]) -> Packed:
         said = row.said[:MOST_SAID] if self._texts else ""
         words = [[word.who, word.grade or 0, word.note if self._texts else "", int(word.decided)] for word in row.words]
         twin = 0 if row.twin is None else self._number(Row(row.twin)) + 1
         sure = -1 if row.sure is None else row.sure
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), row.score or 0, row.sigma or 0]
         of_rank: Packed = [*place] if row.rank else [0] * len(place)
-        return [self._number(row), row.grade or 0, self._name(row.by), *of_rank, twin, said, row.cut, words]
+        below = [places[doc_id] for doc_id in row.below if doc_id in places]
+        return [self._number(row), row.grade or 0, self._name(row.by), *of_rank, twin, said, row.cut, words, below]
 
     def _hit(self, hit: int | str) -> int:
         """A row by its number; a passage that has none by -1 less its number."""

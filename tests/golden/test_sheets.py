@@ -6,6 +6,7 @@ from raggs.artifacts import Placement, Span
 from raggs.golden.base import Graded
 from raggs.golden.sheets import SHEETS, kind_of, sheet_of, slim
 from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
+from raggs.manifests.words import STOPS
 
 
 def place(rank: int, *below: str) -> Place:
@@ -42,9 +43,10 @@ def test_the_order_stands_first_and_lists_point_to_rows() -> None:
     assert [(each.system, each.found, each.hits) for each in sheet.lists] == [("bm25", 3, (3, "far", 4))]
     best, second, third, worst, last = sheet.rows
     assert (best.locked, best.sure, best.by, best.said, best.where) == (True, 0.912, "human", "so", "a.md 3–9")
+    assert best.below == ("second", "third")
     assert (second.locked, second.sure, third.sure) == (False, 0.912, None)
     assert (third.twin, worst.cut, worst.rank, last.grade, last.said) == ("second", "grade 1", None, None, "no answer")
-    assert (sheet.top, sheet.doubt, sheet.stopped, sheet.kind, sheet.pool) == (2, 1.23, "cap", "fact", 5)
+    assert (sheet.top, sheet.doubt, sheet.stopped, sheet.kind, sheet.pool) == (2, 1.23, STOPS["cap"], "fact", 5)
     assert sheet.facts == (("page", "3"),)
 
 

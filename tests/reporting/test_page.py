@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 
 from selectolax.lexbor import LexborHTMLParser
 from support.hostile import ORDERS
@@ -52,3 +53,12 @@ def test_json_in_the_page_is_no_markup_and_comes_back_whole():
 
 def test_the_same_facts_give_the_same_bytes():
     assert report_page(facts()) == report_page(facts())
+
+
+def test_no_two_sections_style_the_same_class():
+    """Styles of all sections stand in one page: a class of one must not dress another's by chance."""
+    owners: dict[str, set[str]] = {}
+    for name in REGISTRY:
+        for found in re.findall(r"(?:^|[},])\s*\.([\w-]+)", REGISTRY.load(name).resource("css")):
+            owners.setdefault(found, set()).add(name)
+    assert {each: names for each, names in owners.items() if len(names) > 1} == {}

@@ -18,7 +18,23 @@ from raggs.reporting.base import Facts
 from raggs.reporting.sections.questions import DEEP, QuestionsSection
 from raggs.reporting.sheets import LONGEST, MOST_TEXT, Packing
 
-FIELDS = ("p", "grade", "by", "rank", "low", "high", "sure", "locked", "score", "sigma", "twin", "said", "cut", "words")
+FIELDS = (
+    "p",
+    "grade",
+    "by",
+    "rank",
+    "low",
+    "high",
+    "sure",
+    "locked",
+    "score",
+    "sigma",
+    "twin",
+    "said",
+    "cut",
+    "words",
+    "below",
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +79,8 @@ def test_a_packed_sheet_holds_what_the_question_has(given: Facts) -> None:
             told = dict(zip(FIELDS, values, strict=False))
             assert part.passages[told["p"]][:2] == (row.id, row.title)
             assert (told.get("grade"), part.names[told["by"]]) == (row.grade, row.by)
+            here = [each.id for each in sheet.rows]
+            assert [here[place] for place in told.get("below", [])] == [each for each in row.below if each in here]
             assert (told.get("rank", 0), told.get("sure", 0)) == (
                 row.rank or 0,
                 0 if row.rank is None else -1 if row.sure is None else row.sure,

@@ -8,7 +8,7 @@ const sheets = (() => {
     legend: 'The line spans the ranks that are plausible at 95 %. “Above next” says how surely a passage stands above the one below it; “locked” is beyond doubt. Numbers in boxes are grades.',
     doubt: (n, top) => `${n} wrongly ordered pairs expected in the top ${top}`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing of it is ranked; passages stand by their fused rank.', empty: 'No retriever found a passage.',
     rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the top ${top}`, first: (n) => `its first ${n}`,
-    more: (n) => `… ${n} characters more`, by: 'graded by', why: 'why', cut: 'not ranked', twin: 'near-duplicate of', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',
+    more: (n) => `… ${n} characters more`, by: 'graded by', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'locked above', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',
   };
 
   function make(tag, properties, ...children) {
@@ -31,7 +31,7 @@ const sheets = (() => {
   const soft = (text) => make('p', { className: 'sheet-soft', textContent: text });
   const isolated = (text) => make('bdi', { textContent: text });
   const sign = (grade) => (grade === undefined || grade === null ? '·' : String(grade));
-  const chip = (grade) => make('span', { className: `sheet-grade g${grade ?? 0}`, textContent: sign(grade) });
+  const chip = (grade) => make('span', { className: `sheet-grade sheet-g${grade ?? 0}`, textContent: sign(grade) });
   const unseen = (text) => make('span', { className: 'unseen', textContent: text });
 
   // From the best to the worst plausible rank, with the place that the passage has.
@@ -45,8 +45,8 @@ const sheets = (() => {
   }
 
   function head(row, last, said, ranked) {
-    const name = make('span', { className: 'sheet-name' }, isolated(row.title || row.id), row.title ? make('small', {}, isolated(row.id)) : null);
-    const grade = make('span', { className: 'sheet-cell' }, unseen(`${said.grade} `), row.grade ? chip(row.grade) : make('span', { className: 'sheet-grade g0' }, make('span', { textContent: '·', attributes: { 'aria-hidden': 'true' } }), unseen(said.missing)));
+    const name = make('span', { className: 'sheet-name' }, isolated(row.title || row.id), row.title ? make('small', {}, isolated(row.id)) : null, row.twin ? make('span', { className: 'sheet-twin', textContent: `= ${said.near}` }) : null);
+    const grade = make('span', { className: 'sheet-cell' }, unseen(`${said.grade} `), row.grade ? chip(row.grade) : make('span', { className: 'sheet-grade sheet-g0' }, make('span', { textContent: '·', attributes: { 'aria-hidden': 'true' } }), unseen(said.missing)));
     if (!ranked) return make('summary', { className: 'sheet-row plain' }, make('span', { className: 'sheet-rank', textContent: row.pooled ? String(row.pooled) : '' }), grade, name);
     const sure = row.locked ? said.locked : row.sure === undefined || row.sure === null ? '' : said.above(Math.round(100 * row.sure));
     return make('summary', { className: 'sheet-row' },
@@ -63,6 +63,7 @@ const sheets = (() => {
     if (row.said) fact(said.why, isolated(row.said));
     if (row.words?.length) fact(said.words, ...row.words.flatMap((word, place) => [place ? '; ' : null, make('strong', {}, isolated(word.who)), word.decided ? ` (${said.decided})` : null, `: ${word.grade ? `${said.grade} ${word.grade}` : said.cannot}`, word.note ? ', ' : null, word.note ? isolated(word.note) : null]));
     if (row.twin) fact(said.twin, link(row.twin, go));
+    if (row.below?.length) fact(said.below, ...row.below.flatMap((id, place) => [place ? ', ' : null, link(id, go)]));
     if (row.cut) fact(said.cut, isolated(row.cut));
     if (row.score !== undefined && row.score !== null) fact(said.score, `${row.score.toFixed(2)} ± ${(row.sigma || 0).toFixed(2)}`);
     if (row.sources?.length) fact(said.sources, row.sources.map(([name, rank]) => `${name} ${rank}`).join(', '));
