@@ -14,6 +14,7 @@ from raggs.exporters.folders import claimed
 from raggs.exporters.jsonl import JsonlExporter
 from raggs.golden.parts import PARTS, Part, Stock, contents_of
 from raggs.golden.scales import stated_labels, stated_name
+from raggs.manifests.store import RunStore
 
 Came = Literal["whole", "changed", "partly", "lost", "read"]
 
@@ -72,7 +73,7 @@ def import_set(path: Path, format_: str | None, folder: Path, *, split: str = TE
     """
     if not path.exists():
         raise NotFoundError("no such file or folder", where=path, remedy="check the path")
-    name = format_ or _stated_format(path)
+    name = _format(path, format_)
     golden = importers.REGISTRY.load(name)(split).read(path)
     contents = contents_of(golden)
     if not contents["grades"].count:
@@ -86,13 +87,20 @@ def import_set(path: Path, format_: str | None, folder: Path, *, split: str = TE
     return Imported(name, tuple(files), through)
 
 
-def _stated_format(path: Path) -> str:
-    labels = (stated_labels(path) or path) if path.is_dir() else path
-    found = stated_name(labels)
-    if not found:
-        known = ", ".join(importers.REGISTRY)
-        raise UsageError(f"{path} does not say of which format it is", remedy=f"name it by --format: {known}")
-    return found
+def _format(path: Path, asked: str | None) -> str:
+    """The format that is asked for, or that of the export; they are the same where both are known."""
+    found = stated_name((stated_labels(path) or path) if path.is_dir() else path)
+    if asked is not None:
+        if found in importers.REGISTRY and asked in importers.REGISTRY and found != asked:
+            remedy = f"--format {found}, or leave it out"
+            raise UsageError(f"{path} is an export to {found}, not to {asked}", remedy=remedy)
+        return asked
+    if found:
+        return found
+    if RunStore(path).exists:
+        raise UsageError(f"{path} is a run of raggs", remedy=f"raggs export {path} writes its set for other tools")
+    known = ", ".join(importers.REGISTRY)
+    raise UsageError(f"{path} does not say of which format it is", remedy=f"name it by --format: {known}")
 
 
 def _through(contents: Mapping[Part, Stock], stated: Mapping[Part, Stock]) -> tuple[Through, ...]:

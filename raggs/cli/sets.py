@@ -43,7 +43,7 @@ def import_(
     It is written as JSON lines, which `raggs eval -g DIR` reads. Of an export of raggs it is said, part by part, what
     came through as it was in the run.
 
-    \\b
+    \b
     Examples:
       raggs import golden-beir --format beir --out golden
       raggs import qrels.txt --format trec --out golden

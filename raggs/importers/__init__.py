@@ -19,6 +19,7 @@ REGISTRY: Registry[Importer] = Registry(
     {
         "beir": "raggs.importers.beir:BeirImporter",
         "hf": "raggs.importers.hf:HfImporter",
+        "ir_datasets": "raggs.importers.irdatasets:IrDatasetsImporter",
         "jsonl": "raggs.importers.jsonl:JsonlImporter",
         "ranx": "raggs.importers.ranx:RanxImporter",
         "trec": "raggs.importers.trec:TrecImporter",

@@ -14,6 +14,7 @@ from raggs import exporters, importers, load_config, open_golden
 from raggs import run as run_config
 from raggs.app.importset import import_set
 from raggs.cli.app import app
+from raggs.errors import UsageError
 from raggs.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
 from raggs.golden.scales import GradeScale
@@ -45,6 +46,14 @@ def test_what_does_not_come_back_is_what_was_said_to_be_lost(name: str, tmp_path
     assert open_golden(tmp_path / "back").judgments().digest == golden.judgments().digest
 
 
+def test_an_export_is_read_as_what_it_is(tmp_path: Path) -> None:
+    exporters.REGISTRY.load("ranx")().write(rich_golden(), tmp_path / "out")
+    for place in (tmp_path / "out", tmp_path / "out" / "qrels.json"):
+        with pytest.raises(UsageError, match=r"is an export to ranx, not to trec.*--format ranx"):
+            import_set(place, "trec", tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
 def test_binary_labels_come_back_as_labels_and_not_as_grades(tmp_path: Path) -> None:
     exporters.REGISTRY.load("trec")(ExportOptions(GradeScale("binary"))).write(rich_golden(), tmp_path / "out")
     done = import_set(tmp_path / "out", "trec", tmp_path / "back")
@@ -66,6 +75,8 @@ def test_a_run_is_evaluated_as_before(name: str, tmp_path: Path) -> None:
     through = {each["part"]: each for each in json.loads(found.stdout)["through"]}
     assert through["grades"]["came"] == "whole" and through["grades"]["count"] == through["grades"]["before"] > 0
     assert "changed" not in {each["came"] for each in through.values()}
+    refused = call(app, ["import", str(run), "-o", str(tmp_path / "never")])
+    assert refused.exit_code == 2 and "is a run of raggs" in refused.output
     scores = []
     for golden in (run, tmp_path / "back"):
         told = call(app, ["eval", "-g", str(golden), "-r", str(run), "-m", "nDCG@10,P@5", "--json"])
