@@ -60,7 +60,7 @@ def _folded(bias: Estimate) -> tuple[float, float]:
 def _told(checked: Checked, use: str, rule: str, held: list[tuple[Estimate, float]]) -> Trust:
     if checked.few:
         least = f"{rule}, by {FEWEST_CASES} grades of {FEWEST_CLUSTERS} questions or more"
-        return Trust(use, "not yet", least, max(FEWEST_CASES - checked.cases, 1))
+        return Trust(use, "not yet", least, max(FEWEST_CASES - checked.cases, FEWEST_CLUSTERS - checked.clusters, 1))
     if any(math.isnan(figure.low) for figure, _ in held):
         return Trust(use, "not yet", rule, None)
     if all(figure.low >= least for figure, least in held):

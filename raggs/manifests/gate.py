@@ -15,6 +15,8 @@ from raggs.judges.exactness import is_exact
 from raggs.manifests.models import RunManifest
 from raggs.text import plural
 
+OWN = "where people decide it is not asked: keep words apart for it by judge.gate.reviews"
+
 
 def fallen(manifest: RunManifest) -> tuple[str, ...]:
     """A clause for each figure of the judge that is beyond its limit; none of stages that have not run."""
@@ -50,7 +52,7 @@ def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]
         yield "its grades were not held against people's yet"
     elif found.grades < FEWEST_CASES or found.questions < FEWEST_CLUSTERS:
         compared = f"{plural(found.grades, 'grade')} of {plural(found.questions, 'question')}"
-        own = ", where people decided it was not asked" if found.by_people and not found.grades else ""
+        own = f" ({OWN})" if found.by_people and not found.grades else ""
         yield (
             f"only {compared} can be held against people's{own}: kappa is believed from {FEWEST_CASES} of "
             f"{FEWEST_CLUSTERS} questions on"

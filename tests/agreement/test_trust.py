@@ -55,3 +55,8 @@ def test_too_few_grades() -> None:
 def test_what_is_not_defined_is_not_yet_known() -> None:
     alike = check_labels([5] * 30, [5] * 30, [str(number) for number in range(30)], seed=1)
     assert [each.answer for each in trust(alike)] == ["not yet", "not yet"]
+
+
+def test_many_grades_of_few_questions_need_other_questions() -> None:
+    few = check_labels([1, 2, 3] * 10, [1, 2, 3] * 10, ["a", "b", "c"] * 10, seed=1)
+    assert [(each.answer, each.more) for each in trust(few)] == [("not yet", 2), ("not yet", 2)]
