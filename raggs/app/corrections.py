@@ -103,6 +103,11 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
         for each in (unread, open_)
         if each
     ]
+    if by_passage and 0 < by_passage.among < len(pool.asked):
+        new = plural(len(pool.asked) - by_passage.among, "passage")
+        notes.append(
+            f"{new} came into the pools after the draw, and had no chance in it: raggs review plan goes on with it"
+        )
     return DrawnLabels(labels, whole, (*notes, *found.notes))
 
 

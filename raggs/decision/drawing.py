@@ -47,6 +47,8 @@ def draw(stratum: Ints, lot: Floats, count: int, held: Flags | None = None) -> D
             count, for the chances would not be what they say.
     """
     _, inside, sizes = np.unique(stratum, return_inverse=True, return_counts=True)
+    if count < len(sizes):  # a stratum of which none is drawn would have no chance
+        inside, sizes = np.zeros(len(stratum), dtype=np.int64), np.array([len(stratum)])
     by_stratum = np.lexsort((lot, inside))
     place = np.empty(len(stratum), dtype=np.int64)
     place[by_stratum] = np.arange(len(stratum)) - (np.cumsum(sizes) - sizes)[inside[by_stratum]]
@@ -68,7 +70,7 @@ def _before(inside: Ints, place: Ints, strata: int) -> Ints:
 
 
 def _shared_out(sizes: Ints, count: int) -> Ints:
-    """How many of each stratum: by roots of sizes, none above its size, `count` in all."""
+    """How many of each stratum: by roots of sizes, one at least, none above its size, `count` in all."""
     given = np.zeros(len(sizes), dtype=np.int64)
     while (rest := count - int(given.sum())) > 0:
         room = given < sizes
@@ -79,4 +81,7 @@ def _shared_out(sizes: Ints, count: int) -> Ints:
             best = np.argsort(-ideal, kind="stable")[:rest]
             more[best] = np.minimum(1, sizes - given)[best]
         given += more
+    while count >= len(sizes) and not given.all():
+        given[np.argmax(given)] -= 1
+        given[np.argmin(given)] += 1
     return given

@@ -57,10 +57,12 @@ class Finished:
     Attributes:
         chance: by item.
         unread: how many items of the draw nobody has read; what was begun after the first of them does not count.
+        among: how many items it was drawn from; each that was drawn stands for one over its chance.
     """
 
     chance: dict[Key, float]
     unread: int
+    among: int = 0
 
 
 def read_draws(folder: Path) -> list[Draw]:
@@ -103,7 +105,8 @@ def finished(draw: Draw, present: Collection[Key], read: Collection[Key]) -> Fin
     items = [item for item in draw.items if item.key in present]
     unread = [item for item in items if item.key not in read]
     if not unread:
-        return Finished({item.key: item.chance for item in items}, 0)
+        among = round(sum(1 / item.chance for item in draw.items))
+        return Finished({item.key: item.chance for item in items}, 0, among)
     if draw.unit == "passage":
         return Finished({}, len(unread))
     order = list(dict.fromkeys(item.query for item in items))

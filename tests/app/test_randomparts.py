@@ -93,6 +93,18 @@ def test_what_was_read_for_its_worth_counts_where_chance_hits_it(made: Project, 
     assert told(made, drawn_labels(open_run(made.run), tmp_path)) == pytest.approx(drawn(items))
 
 
+def test_what_came_into_the_pools_after_the_draw_is_told(made: Project, tmp_path: Path) -> None:
+    items = begin(made, tmp_path, 20)
+    read(made, tmp_path, items)
+    before = drawn_labels(open_run(made.run), tmp_path)
+    assert before.notes == ()
+    fewer = [
+        item.model_copy(update={"chance": min(1.0, item.chance * 1.25)}) for item in read_draws(tmp_path)[-1].items
+    ]
+    note_draw(tmp_path, read_draws(tmp_path)[-1].model_copy(update={"items": tuple(fewer)}))
+    assert "came into the pools after the draw" in drawn_labels(open_run(made.run), tmp_path).notes[0]
+
+
 def test_near_duplicates_have_the_label_of_what_is_read_for_them(made: Project, tmp_path: Path) -> None:
     run = tmp_path / "run"
     run.mkdir()

@@ -26,6 +26,15 @@ def test_as_many_as_asked_for_each_once(strata: list[int], count: int, seed: int
     assert ((found.chance > 0) & (found.chance <= 1)).all()
 
 
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8, 20])
+def test_every_item_has_a_chance_however_rare_its_grade(count: int) -> None:
+    """So that what was drawn stands for all: chances over what they drew come to the number of items."""
+    strata = np.repeat([0, 1, 2, 3], [5000, 300, 10, 2])
+    found = draw(strata, random_lots(1, 5312), count)
+    assert len(found.items) == count
+    assert (1 / found.chance).sum() == pytest.approx(5312)
+
+
 def test_an_items_number_hangs_on_seed_and_name_alone() -> None:
     assert lots(1, ["a", "b"]).tolist() == lots(1, ["b", "a"]).tolist()[::-1]
     assert lots(1, ["a"]) != lots(2, ["a"])

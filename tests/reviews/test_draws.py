@@ -50,6 +50,7 @@ def test_passages_count_once_all_are_read() -> None:
     assert finished(draw, ALL, ALL[:3]).chance == {}
     assert finished(draw, ALL, ALL[:3]).unread == 1
     assert finished(draw, ALL, ALL).chance == dict.fromkeys(ALL[:4], 0.5)
+    assert finished(draw, ALL, ALL).among == 8
     assert finished(draw, ALL[1:], ALL[1:]).chance == dict.fromkeys(ALL[1:4], 0.5), "what has gone is not waited for"
 
 
