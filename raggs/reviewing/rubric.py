@@ -15,10 +15,11 @@ from raggs.errors import RaggsError
 from raggs.manifests.opened import OpenedRun
 from raggs.prompts import Prompt, load_prompt
 
-# "- 5: ...", "5 = ...", "**5** - ...", "Grade 5: ...", "* 5) ..."
-HEAD = r"[ \t]*(?:[-*+•][ \t]+)?(?:[^\W\d_]+[ \t]+)?[*`]*([1-5])[*`]*[ \t]*(?:[:=.)–—]|-(?=[ \t]))[*`]*[ \t]*"
+# "- 5: ...", "5 = ...", "**5** - ...", "Grade 5: ...", "* 5) ...", "| 5 | ... |"
+BULLET, MARK = r"[ \t]*(?:[-*+•|][ \t]*)?(?:[^\W\d_]+[ \t]+)?[*`]*", r"[:=.)|–—]|-(?=[ \t])"
+HEAD = rf"{BULLET}[1-5][*`]*[ \t]*(?:{MARK})"
 LINE = re.compile(
-    rf"^{HEAD}(\S.*(?:\n(?!{HEAD.replace('([1-5])', '[1-5]')}|[ \t]*[-*+•][ \t]|[ \t]*\n).+)*)", re.MULTILINE
+    rf"^{BULLET}([1-5])[*`]*[ \t]*({MARK})[*`]*[ \t]*(\S.*(?:\n(?!{HEAD}|[ \t]*[-*+•][ \t]|[ \t]*\n).+)*)", re.MULTILINE
 )
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 USUAL = "grade@1"
@@ -93,5 +94,8 @@ def _prompts_in(causes: object) -> Iterator[str]:
 
 def _lines(text: str) -> dict[int, str]:
     found = LINE.findall(text)
-    lines = {int(grade): " ".join(words.split()) for grade, words in found}
-    return lines if len(found) == len(GRADES) and set(lines) == set(GRADES) else {}
+    lines = {int(grade): " ".join(words.split()).rstrip("| ") for grade, _, words in found}
+    if len(found) != len(GRADES) or set(lines) != set(GRADES):
+        return {}
+    steps = all(mark in (".", ")") for _, mark, _ in found) and list(lines) == [*GRADES]  # 1. do this 2. do that
+    return {} if steps else lines

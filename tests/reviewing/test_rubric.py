@@ -70,7 +70,23 @@ def test_a_prompt_of_ones_own_is_shown_grade_by_grade(tmp_path: Path, prompt: Pa
     assert (found.name, found.texts, found.notes) == (f"nurse#{sent[:8]}", {}, ())
 
 
+@pytest.mark.parametrize(
+    "form", ["- {}: {}", "{} = {}", "**{}** - {}", "Note {} : {}", "{}) {}", "| {} | {} |", "*{}*. {}", "- **{}**: {}"]
+)
+def test_lines_as_people_write_them(tmp_path: Path, prompt: Path, form: str) -> None:
+    lines = "\n".join(form.format(grade, f"it is {grade} - so") for grade in (5, 4, 3, 2, 1))
+    prompt.write_text(
+        f"# system\n\nFrom 1 to 5.\n\n{lines}\n\nOf 2 grades the lower.\n\n# user\n\n{{{{query}}}} {{{{passage}}}}\n"
+    )
+    found = rubric_of_runs([judged(tmp_path / "run", str(prompt))]).meanings["en"]
+    assert found == {grade: f"it is {grade} - so" for grade in (5, 4, 3, 2, 1)}
+
+
 def test_a_prompt_without_five_lines_is_shown_as_it_is(tmp_path: Path, prompt: Path) -> None:
+    prompt.write_text(
+        "# system\n\n" + "".join(f"{step}. Do this.\n" for step in range(1, 6)) + "\n# user\n{{query}} {{passage}}"
+    )
+    assert rubric_of_runs([judged(tmp_path / "steps", str(prompt))]).meanings == {}, "steps are no grades"
     prompt.write_text(MINE.replace("3 = Tells of the illness.\n", ""))
     found = rubric_of_runs([judged(tmp_path / "run", str(prompt), {"prompt": "f" * 64})])
     assert found.meanings == {}
