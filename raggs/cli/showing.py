@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from raggs.app.show import Hit, PassageView, QuestionView, Shown, ShowRequest
 
-MOST_HITS = 20  # of a system, in its table
+MOST_ROWS = 20  # of a table, unless all are asked for
 FIRST = 10  # hits of each system, as grades in a line
 MOST_TEXT = 2_000  # characters of a passage
 MOST_TITLE = 60
@@ -41,6 +41,7 @@ Runs = Annotated[
 Passages = Annotated[
     int, typer.Option("--passages", "-p", metavar="N", min=0, help="How many passages are printed with their text.")
 ]
+All = Annotated[bool, typer.Option("--all", "-a", help=f"Every rank and every hit, not only the first {MOST_ROWS}.")]
 NoText = Annotated[bool, typer.Option("--no-text", help="Leave out what passages say, and what was said of them.")]
 
 
@@ -50,6 +51,7 @@ def show(
     system: System = None,
     runs: Runs = None,
     passages: Passages = 3,
+    every: All = False,
     no_text: NoText = False,
     reviews: ReviewsFolder = None,
     as_json: Json = False,
@@ -75,7 +77,7 @@ def show(
     if as_json:
         say_json(found.json)
     else:
-        _one(golden, found, system, 0 if no_text else passages)
+        _one(golden, found, _Wanted(system, 0 if no_text else passages, None if every else MOST_ROWS))
 
 
 def _all(request: ShowRequest, as_json: bool) -> None:
@@ -99,24 +101,37 @@ def _all(request: ShowRequest, as_json: bool) -> None:
     console.print(said, soft_wrap=not console.is_terminal)
 
 
-def _one(golden: Path, shown: Shown, system: str | None, passages: int) -> None:
+class _Wanted(NamedTuple):
+    """What is printed of a question: one system's list, or the order; how many texts, and rows of a table."""
+
+    system: str | None
+    passages: int
+    rows: int | None
+
+    def more(self, length: int) -> str:
+        """What is left out, as a clause."""
+        left = 0 if self.rows is None else max(0, length - self.rows)
+        return f"; {left} more with --all" if left else ""
+
+
+def _one(golden: Path, shown: Shown, wanted: _Wanted) -> None:
     from raggs.cli.screen import open_console
 
     console, found = open_console(), shown.question
     for line in _asked(found, console):
         say(line)
     listed = found.order or found.passages
-    if system is None:
-        _order(console, shown)
+    if wanted.system is None:
+        _order(console, shown, wanted)
         _systems(console, shown)
     else:
-        _hits(console, found)
+        _hits(console, found, wanted)
         known = {passage.doc_id: passage for passage in found.passages}
         listed = tuple(known[hit.doc_id] for hit in found.systems[0].hits if hit.doc_id in known)
-    for passage in listed[:passages]:
+    for passage in listed[: wanted.passages]:
         for line in _passage(passage, console):
             say(line)
-    if found.order and system is None:
+    if found.order and wanted.system is None:
         say(f"\nraggs why {golden} --query {found.qid} tells what the places rest on")
 
 
@@ -132,7 +147,7 @@ def _asked(found: QuestionView, console: Console) -> Iterator[str]:
             yield hanging(f"{name}: ", shorten(str(value), MOST_FACT), console)
 
 
-def _order(console: Console, shown: Shown) -> None:
+def _order(console: Console, shown: Shown, wanted: _Wanted) -> None:
     """The golden order; where nothing is ranked, the pool."""
     from raggs.app.show import said_by
     from raggs.cli.screen import table
@@ -145,20 +160,22 @@ def _order(console: Console, shown: Shown) -> None:
     by = ("by",) if len({said_by(passage) for passage in found.passages}) > 1 else ()
     if not found.order:
         rows = table("#", "grade", *by, "passage")
-        for passage in sorted(found.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0))):
+        for passage in sorted(found.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0)))[: wanted.rows]:
             cells = [said_by(passage)] if by else []
             rows.add_row(str(passage.pooled or ""), _grade(passage), *cells, _named(passage))
         console.print(rows)
+        if more := wanted.more(len(found.passages)):
+            say(more.removeprefix("; "))
         return
     rows = table("#", "95 %", "grade", "conf.", *by, "passage")
-    for passage, sure in zip(found.order, _confidences(found.order), strict=True):
+    for passage, sure in list(zip(found.order, _confidences(found.order), strict=True))[: wanted.rows]:
         place = passage.place
         if place is not None:
             cells = [said_by(passage)] if by else []
             span = f"{place.low}-{place.high}"
             rows.add_row(str(place.rank), span, _grade(passage), sure, *cells, _named(passage))
     console.print(rows)
-    for line in (LEGEND, *_below(found, shown.top)):
+    for line in (LEGEND + wanted.more(len(found.order)), *_below(found, shown.top)):
         console.print(line, soft_wrap=not console.is_terminal)
 
 
@@ -205,7 +222,7 @@ def _systems(console: Console, shown: Shown) -> None:
         say("·: not judged")
 
 
-def _hits(console: Console, found: QuestionView) -> None:
+def _hits(console: Console, found: QuestionView, wanted: _Wanted) -> None:
     """What one system returned, passage by passage."""
     from raggs.cli.screen import table
 
@@ -213,15 +230,16 @@ def _hits(console: Console, found: QuestionView) -> None:
     console.print()
     rows = _numbers(table("#", "grade", "place", "passage"), 2)
     known = {passage.doc_id: passage for passage in found.passages}
-    for hit in returned.hits[:MOST_HITS]:
+    for hit in returned.hits[: wanted.rows]:
         passage = known.get(hit.doc_id)
         place = "" if passage is None or passage.place is None else str(passage.place.rank)
         named = hit.doc_id if passage is None else _named(passage)
         rows.add_row(str(hit.rank), _judged(hit, passage), place, named)
     console.print(rows)
-    more = len(returned.hits) - MOST_HITS
-    said = f"; {more} more with --json" if more > 0 else ""
-    console.print(f"{returned.system}; place: in the golden order{said}", soft_wrap=not console.is_terminal)
+    console.print(
+        f"{returned.system}; place: in the golden order{wanted.more(len(returned.hits))}",
+        soft_wrap=not console.is_terminal,
+    )
 
 
 def _numbers(rows: Table, *columns: int) -> Table:

@@ -81,7 +81,9 @@ class Packing:
         twin = 0 if row.twin is None else self._number(Row(row.twin)) + 1
         sure = -1 if row.sure is None else row.sure
         place = [row.rank or 0, row.low or 0, row.high or 0, sure, int(row.locked), row.score or 0, row.sigma or 0]
-        of_rank: Packed = [*place] if row.rank else [0] * len(place)
+        of_rank: Packed = (
+            [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
+        )  # the fused rank, of what has none
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
         return [self._number(row), row.grade or 0, self._name(row.by), *of_rank, twin, said, row.cut, words, below]
 

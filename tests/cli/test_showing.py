@@ -13,8 +13,8 @@ from support.project import make_project
 from typer.testing import CliRunner
 
 from raggs import load_config, run
-from raggs.artifacts import JudgeRecord, MergeRecord, RankRecord
-from raggs.cli import screen
+from raggs.artifacts import JudgeRecord, MergeRecord, RankRecord, RetrieveRecord
+from raggs.cli import screen, showing
 from raggs.cli.app import app
 from raggs.jsonl import read_records
 
@@ -61,6 +61,18 @@ def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
     assert "did you mean 'mine'" in call(made, "q01", "--run", path, "--system", "min", code=4)
     shutil.copy(path, tmp_path / "bm25.trec")
     assert "two systems are called bm25" in call(made, "q01", "--run", tmp_path / "bm25.trec", code=2)
+
+
+def test_long_tables_are_cut_unless_all_is_asked_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = of(made, "rank", RankRecord)
+    monkeypatch.setattr(showing, "MOST_ROWS", 2)
+    short, whole = call(made, "q01", "-p", 0), call(made, "q01", "-p", 0, "--all")
+    assert f"{len(ranked) - 2} more with --all" in short
+    third = f" {ranked[2].doc_id} "
+    assert third not in short
+    assert third in whole and "--all" not in whole
+    found = [hit for hit in of(made, "retrieve", RetrieveRecord) if hit.retriever == "bm25"]
+    assert f"{len(found) - 2} more with --all" in call(made, "q01", "-s", "bm25", "-p", 0)
 
 
 def test_all_questions_in_a_table_and_an_unknown_one(made: Path) -> None:

@@ -6,7 +6,7 @@ const sheets = (() => {
     rank: (n) => `rank ${n}`, plausible: (low, high) => `plausible ranks ${low} to ${high}`, above: (share) => `${share} %`, locked: 'locked',
     columns: ['rank', 'plausible ranks', 'grade', 'above next', 'passage'],
     legend: 'The line spans the ranks that are plausible at 95 %. “Above next” says how surely a passage stands above the one below it; “locked” is beyond doubt. Numbers in boxes are grades.',
-    doubt: (n, top) => `${n} wrongly ordered pairs expected in the top ${top}`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing of it is ranked; passages stand by their fused rank.', empty: 'No retriever found a passage.',
+    doubt: (n, top) => `${n} wrongly ordered pairs expected in the top ${top}`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages of the pool are not shown here.`, empty: 'No retriever found a passage.',
     rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the top ${top}`, first: (n) => `its first ${n}`,
     more: (n) => `… ${n} characters more`, by: 'graded by', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'locked above', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',
   };
@@ -141,9 +141,10 @@ const sheets = (() => {
       const later = ranked.slice(split);
       parts.push(heading(said.order), titles, ...drawn(ranked.slice(0, split), true), later.length ? make('details', { className: 'sheet-rest' }, make('summary', { textContent: said.later(later.length) }), ...drawn(later, true)) : null, soft(`${said.legend}${doubt ? ` ${doubt.charAt(0).toUpperCase()}${doubt.slice(1)}.` : ''}`));
     }
-    if (rest.length && !ranked.length) parts.push(soft(said.unranked), ...drawn(rest, false));
+    if (rest.length && !ranked.length) parts.push(soft(rest.some((row) => row.pooled) ? said.unranked : said.labels), ...drawn(rest, false));
     if (sheet.lists?.length) parts.push(heading(said.systems), ...sheet.lists.map((each) => list({ hits: [], ...each }, { ...sheet, rows }, said, go, depth)));
     if (rest.length && ranked.length) parts.push(make('details', { className: 'sheet-pool' }, make('summary', {}, heading(`${said.pool} (${rest.length})`)), ...drawn(rest, false)));
+    if ((sheet.pool || 0) > rows.length && rows.length) parts.push(soft(said.hidden(sheet.pool - rows.length)));
     return make('div', { className: 'sheet' }, ...parts.filter(Boolean));
   }
 
