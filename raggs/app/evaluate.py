@@ -158,12 +158,13 @@ class EvalRequest:
 class EvalResult:
     """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``.
 
-    `systems`: the lists that were scored; none where samples were.
+    `systems`: the lists that were scored, `judgments`: by what; none where samples were.
     """
 
     report: Report
     gates: Gates
     systems: Sequence[System] = ()
+    judgments: Judgments | None = None
 
 
 def evaluate(request: EvalRequest) -> EvalResult:
@@ -199,7 +200,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles, gates: Gates) -> Eval
     report = make_report(judgments, systems, scoring, analyses)
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
     told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
-    return EvalResult(told, gates, systems)
+    return EvalResult(told, gates, systems, meant)
 
 
 def _corrections(subject: JudgedFiles, asked: AnalysisRequest) -> Corrections:

@@ -18,6 +18,7 @@ from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
 from raggs.golden.base import GoldenSet
+from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
 from raggs.golden.systems import System, open_systems
 from raggs.manifests.opened import OpenedRun, open_run
@@ -67,6 +68,7 @@ class _Scored:
     report: Report | None = None
     missing: str = ""
     systems: tuple[System, ...] | None = None
+    judgments: Judgments | None = None
 
 
 def report(request: ReportRequest) -> str:
@@ -114,6 +116,7 @@ def gather(request: ReportRequest) -> Facts:
         texts=request.texts,
         command=shlex.join(_command(request)),
         systems=scored.systems,
+        judged=scored.judgments,
         reviews=_reviews(run, request.reviews),
     )
 
@@ -148,7 +151,7 @@ def _scored(request: ReportRequest, golden: GoldenSet, run: OpenedRun | None) ->
         analyses=AnalysisRequest(ANALYSES, request.baseline, against_first=True),
     )
     scored = evaluate(asked)
-    return _Scored(scored.report, systems=tuple(scored.systems))
+    return _Scored(scored.report, systems=tuple(scored.systems), judgments=scored.judgments)
 
 
 def _read(path: Path, golden: GoldenSet) -> Report:

@@ -9,9 +9,11 @@ from importlib.resources import files
 from typing import ClassVar
 
 from raggs.agreement import Trust
+from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document
 from raggs.evaluation.models import Part, Report
 from raggs.golden.base import GoldenSet
+from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.manifests.costs import Costs, costs
 from raggs.manifests.opened import OpenedRun
@@ -52,6 +54,7 @@ class Facts:
         command: what makes this report again.
         systems: what each system returned; None: the run's own retrievers and their fusion.
         reviews: people's words, where there are any.
+        judged: the grades as columns, where the evaluation has read them already.
     """
 
     place: str
@@ -65,6 +68,16 @@ class Facts:
     command: str
     systems: tuple[System, ...] | None = None
     reviews: Reviewed | None = None
+    judged: Judgments | None = None
+
+    @cached_property
+    def judgments(self) -> Judgments | None:
+        """All grades; None where there are none yet, which the decision says."""
+        try:
+            found = self.judged or self.golden.judgments()
+        except NotFoundError:
+            return None
+        return found if found.qrels.qids else None
 
     @cached_property
     def costs(self) -> Costs:

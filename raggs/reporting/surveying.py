@@ -121,11 +121,15 @@ class _Tally:
     def see(self, record: MergeRecord, relevant: bool) -> None:
         self.depth[record.qid] += 1
         self.duplicates += record.duplicate_of not in (None, record.doc_id)
-        self.texts.setdefault(record.doc_id, record.passage.content)
+        if record.doc_id not in self.texts:
+            self.texts[record.doc_id] = record.passage.content
         names = sorted(record.sources)
-        self.brought.update((name, relevant) for name in names)
-        self.alone.update((name, relevant) for name in names if len(names) == 1)
-        self.both.update(combinations(names, 2))
+        for name in names:
+            self.brought[name, relevant] += 1
+        if len(names) == 1:
+            self.alone[names[0], relevant] += 1
+        for pair in combinations(names, 2):
+            self.both[pair] += 1
 
 
 def pools_of(run: OpenedRun, judgments: Judgments | None) -> Pools | None:

@@ -27,6 +27,7 @@ Method = Literal["bca", "percentile"]
 
 DRAWS = 2_000
 CELLS = 2_000_000  # of the matrix of counts at a time: 16 MB
+KEPT = 6  # such matrices, for measures that are defined on different numbers of queries
 FUZZ = 1e-12  # relative: below it, two means differ by rounding only
 
 
@@ -132,7 +133,7 @@ def _shared(size: int, draws: int, seed: int, cells: int) -> Iterable[tuple[slic
     return _held(size, draws, seed) if size * draws <= cells else _resamples(size, draws, seed, cells)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=KEPT)
 def _held(size: int, draws: int, seed: int) -> tuple[tuple[slice, Floats], ...]:
     return tuple(_resamples(size, draws, seed, size * draws))
 

@@ -36,7 +36,7 @@ const raggs = {
   /* A table that sorts by its titles and draws rows as they come into view. Columns: {title, value(row), draw(row)},
      where draw gives a text or an element, and value what is sorted by; `figure`: numbers. Gives {show(rows)}. */
   table(host, { label, columns, rows, sort = 0, down = true }) {
-    const CHUNK = 100;
+    const CHUNK = 60;
     const body = raggs.make('tbody');
     const end = raggs.make('div', { className: 'end' });
     const heads = columns.map((column, place) => {

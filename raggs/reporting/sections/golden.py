@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
-from raggs.errors import NotFoundError
 from raggs.evaluation.document import Cell, Row, Section, Table
 from raggs.evaluation.models import Part
-from raggs.golden.judgments import Judgments
 from raggs.manifests.costs import Costs, LedgerSum
 from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
@@ -35,7 +33,7 @@ class Golden(ReportSection):
 
     def data(self, facts: Facts) -> GoldenPart | None:
         """None where nothing is known but questions."""
-        judgments = _judgments(facts)
+        judgments = facts.judgments
         labels = None if judgments is None else labels_of(judgments)
         parts = [_labels(labels)] if labels else []
         if facts.run is not None:
@@ -49,14 +47,6 @@ class Golden(ReportSection):
         if not found:
             return None
         return GoldenPart(mix=mix, shades={each.kind: f"g{at}" for at, each in enumerate(mix)}, sections=found)
-
-
-def _judgments(facts: Facts) -> Judgments | None:
-    try:
-        found = facts.golden.judgments()
-    except NotFoundError:  # the judge has not worked yet, which the decision says
-        return None
-    return found if found.qrels.qids else None
 
 
 def _mix(labels: Labels) -> tuple[Piece, ...]:

@@ -7,9 +7,7 @@ from raggs.evaluation.models import Part
 from raggs.evaluation.svg import inlined
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.figures import Figure
-from raggs.sweeps.layout import lay_out
 from raggs.sweeps.models import SweepReport
-from raggs.sweeps.plots import plots
 
 
 class SweepPart(Part):
@@ -37,5 +35,8 @@ class Sweeps(ReportSection):
 
 
 def _sweep(report: SweepReport) -> SweepPart:
+    from raggs.sweeps.layout import lay_out  # late: most reports are of no sweep
+    from raggs.sweeps.plots import plots
+
     drawn = tuple(Figure(words=words, svg=inlined(svg)) for words, svg in plots(report).values())
     return SweepPart(document=lay_out(report, full=True), figures=drawn)
