@@ -127,6 +127,7 @@ class Exporter(ABC):
             "format": self.FORMAT,
             "labels": self.labels,
             "files": files,
+            "top": golden.top,
             **facts,
             **self.options.facts,
             **({"lacks": golden.lacks} if golden.lacks else {}),

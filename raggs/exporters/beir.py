@@ -10,9 +10,10 @@ from typing import ClassVar
 
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.lists import write_lists
 from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenSet
-from raggs.golden.parts import Part
+from raggs.golden.parts import ASKED_AND_READ, Part
 from raggs.golden.scales import GradeScale
 from raggs.queries.writing import query_object
 
@@ -27,7 +28,7 @@ class BeirExporter(Exporter):
 
     FORMAT: ClassVar[str] = "beir"
     LABELS: ClassVar[str] = "qrels/{split}.tsv"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "questions", "facts", "texts", "places", "metadata"})
+    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
     WHOLE_CORPUS: ClassVar[bool] = True
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
@@ -42,7 +43,8 @@ class BeirExporter(Exporter):
             queries.name: write_objects(queries, map(query_object, golden.queries())),
             self.labels: write_lines(folder / self.labels, table_lines(golden, self.options.scale)) - 1,
         }
-        files = {name: {"rows": count} for name, count in rows.items()}
+        lists = write_lists(golden, folder, folder / self.labels)
+        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         held = "pool" if whole is None else "all"
         return [*(folder / name for name in files), self.write_sidecar(golden, folder, files, corpus=held)]
 

@@ -12,10 +12,11 @@ from raggs.artifacts import Passage, Query
 from raggs.atomic import disk
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.lists import write_lists
 from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenSet
 from raggs.golden.packed import PACKED, packed
-from raggs.golden.parts import Part
+from raggs.golden.parts import ASKED_AND_READ, Part
 from raggs.golden.scales import GradeScale
 from raggs.hashing import hash_file
 from raggs.text import one_line
@@ -35,7 +36,7 @@ class HfExporter(Exporter):
 
     FORMAT: ClassVar[str] = "hf"
     LABELS: ClassVar[str] = "qrels/{split}.jsonl"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "questions", "facts", "texts", "places", "metadata"})
+    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
     WHOLE_CORPUS: ClassVar[bool] = True
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
@@ -50,9 +51,10 @@ class HfExporter(Exporter):
             queries.name: write_objects(queries, map(_query, golden.queries())),
             self.labels: write_objects(folder / self.labels, _labels(golden, self.options.scale)),
         }
-        files = {name: {"rows": count} for name, count in rows.items()}
+        lists = write_lists(golden, folder, folder / self.labels)
+        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         with disk(folder, "export to another folder", "cannot be read again"):
-            content = {name: hash_file(folder / name) for name in files}
+            content = {name: hash_file(folder / name) for name in rows}
         write_lines(folder / CARD, self._card(golden, content))
         held = "pool" if whole is None else "all"
         sidecar = self.write_sidecar(golden, folder, files, corpus=held)

@@ -9,10 +9,11 @@ from typing import ClassVar
 
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.lists import write_lists
 from raggs.exporters.passages import write_passages
 from raggs.exporters.trec import write_qrels
 from raggs.golden.base import GoldenSet
-from raggs.golden.parts import Part
+from raggs.golden.parts import ASKED_AND_READ, Part
 from raggs.queries.writing import query_object
 
 MEANING = ("not relevant", "weakly relevant", "partially relevant", "highly relevant", "answers the question")
@@ -74,7 +75,7 @@ class IrDatasetsExporter(Exporter):
 
     FORMAT: ClassVar[str] = "ir_datasets"
     LABELS: ClassVar[str] = "qrels.txt"
-    HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "questions", "facts", "texts", "places", "metadata"})
+    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
     WHOLE_CORPUS: ClassVar[bool] = True
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
@@ -89,7 +90,8 @@ class IrDatasetsExporter(Exporter):
             queries.name: write_objects(queries, map(query_object, golden.queries())),
             self.labels: write_qrels(golden, folder / self.labels, self.options.scale),
         }
-        files = {name: {"rows": count} for name, count in rows.items()}
+        lists = write_lists(golden, folder, folder / self.labels)
+        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         plain = re.sub(r"[^a-z0-9]+", "_", golden.name.lower()).strip("_") or "set"
         module = folder / f"golden_{plain}.py"
         write_lines(module, [MODULE.format(name=json.dumps(f"raggs/{plain}"), labels=self._meaning())])

@@ -66,7 +66,7 @@ class JsonlExporter(Exporter):
         files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         return [
             *(folder / name for name in files),
-            self.write_sidecar(golden, folder, files, top=golden.top),
+            self.write_sidecar(golden, folder, files),
         ]
 
 

@@ -26,6 +26,15 @@ TOP = "run.trec"
 Files = Mapping[str, Mapping[str, object]]  # by path in the folder, what a sidecar says of each
 
 
+def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
+    """The ranked top, and what the systems returned: see `write_top` and `write_systems`.
+
+    Raises:
+        ProviderError: the folder cannot be written.
+    """
+    return {**write_top(golden, folder), **write_systems(golden, folder, labels)}
+
+
 def write_top(golden: GoldenSet, folder: Path) -> Files:
     """The ranked top as a run, with falling scores that say nothing but the order.
 

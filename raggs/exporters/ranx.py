@@ -38,7 +38,7 @@ class RanxExporter(Exporter):
         remove_old(folder, qrels, lists)
         counts |= lists
         files = {path.relative_to(folder).as_posix(): {"rows": rows} for path, rows in counts.items()}
-        return [*counts, self.write_sidecar(golden, folder, files, top=golden.top)]
+        return [*counts, self.write_sidecar(golden, folder, files)]
 
     def _qrels(self, golden: GoldenSet, path: Path) -> Iterator[Row]:
         scale = self.options.scale

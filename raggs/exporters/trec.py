@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines
-from raggs.exporters.lists import write_systems, write_top
+from raggs.exporters.lists import write_lists
 from raggs.golden.base import GoldenSet
 from raggs.golden.parts import Part
 from raggs.golden.scales import GradeScale
@@ -37,8 +37,8 @@ class TrecExporter(Exporter):
         """
         qrels, scale = folder / self.labels, self.options.scale
         judged = {self.labels: {"columns": f"qid 0 docid {scale.form}", "rows": write_qrels(golden, qrels, scale)}}
-        files = {**judged, **write_top(golden, folder), **write_systems(golden, folder, qrels)}
-        sidecar = self.write_sidecar(golden, folder, files, top=golden.top)
+        files = {**judged, **write_lists(golden, folder, qrels)}
+        sidecar = self.write_sidecar(golden, folder, files)
         return [*(folder / name for name in files), sidecar]
 
 

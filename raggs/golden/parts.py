@@ -51,6 +51,7 @@ PARTS: Mapping[Part, str] = {
     "places": "where judged passages stand in their documents",
     "metadata": "the metadata of judged passages",
 }
+ASKED_AND_READ: frozenset[Part] = frozenset({"questions", "facts", "texts", "places", "metadata"})
 SIZE = 16  # bytes of an item's hash
 SURE = {"score", "sigma", "confidence", "rank_low", "rank_high", "membership", "exposures"}  # of a ranked passage
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing
+from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
 
 
 class BeirImporter(Importer):
@@ -26,4 +26,6 @@ class BeirImporter(Importer):
             wanted = f"qrels/{self.split}.tsv" + (f"; --split names one of {there}" if there else "")
             raise missing(path, self.FORMAT, wanted)
         questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
-        return Pieces(labels, grades_of(labels), questions=questions, corpus=corpus).put_together()
+        grades = grades_of(labels)
+        orders, lists = runs_beside(path, labels, grades)
+        return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()

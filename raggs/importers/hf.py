@@ -12,7 +12,7 @@ from raggs.atomic import disk
 from raggs.errors import DataError, PrerequisiteError, RaggsError
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, grades_of, missing
+from raggs.importers.pieces import Pieces, grades_of, missing, runs_beside
 from raggs.inputs import read_whole, table_rows
 from raggs.jsonl import read_objects
 from raggs.jsontypes import as_list, as_object
@@ -52,7 +52,9 @@ class HfImporter(Importer):
         made = {name: _lines(found, Path(kept.name) / f"{name}.jsonl") for name, found in files.items() if found}
         file = labels or made["default"]
         questions, corpus = made.get("queries"), made.get("corpus")
-        return Pieces(file, grades_of(file), questions=questions, corpus=corpus, kept=kept).put_together()
+        grades = grades_of(file)
+        orders, lists = runs_beside(path, file, grades) if labels else ({}, [])
+        return Pieces(file, grades, orders, False, questions, corpus, lists, kept).put_together()
 
     def _files(self, folder: Path, config: str) -> list[Path]:
         """The files of a configuration."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing
+from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
 
 
 class IrDatasetsImporter(Importer):
@@ -22,4 +22,6 @@ class IrDatasetsImporter(Importer):
         if labels is None:
             raise missing(path, self.FORMAT, "qrels.txt")
         questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
-        return Pieces(labels, grades_of(labels), questions=questions, corpus=corpus).put_together()
+        grades = grades_of(labels)
+        orders, lists = runs_beside(path, labels, grades)
+        return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query, RankRecord, RetrieveRecord
 from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.errors import NotFoundError
-from raggs.golden.base import GoldenQuery, Graded
+from raggs.golden.base import RUNS, GoldenQuery, Graded
 from raggs.golden.origin import stated_lacks
 from raggs.golden.packed import unpacked_passage, unpacked_query
 from raggs.golden.scales import AS_GRADED, GradeScale, sidecar, stated_scale
@@ -19,6 +19,8 @@ from raggs.importers.base import ImportedSet, stated_contents, stated_provenance
 from raggs.jsontypes import as_object
 from raggs.queries.jsonl import JsonlQueries, JsonlQueriesConfig
 from raggs.queries.load import load_queries
+
+TOP = "run.trec"  # the ranked top in exports that have it
 
 Grades = Mapping[str, Sequence[Graded]]  # by query
 Orders = Mapping[str, Sequence[RankRecord]]
@@ -135,6 +137,18 @@ def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRe
         if grade is not None:
             orders.setdefault(hit.qid, []).append(_place(hit, grade))
     return orders
+
+
+def runs_beside(folder: Path, labels: Path, grades: Grades) -> tuple[dict[str, list[RankRecord]], list[Path]]:
+    """The order that an export wrote as a TREC run, and the files of what systems returned, there and in runs/.
+
+    Raises:
+        NotFoundError, DataError: as `read_run`.
+    """
+    top, places = folder / TOP, (folder, folder / RUNS)
+    found = [each for place in places for pattern in ("*.trec", "*.run") for each in place.glob(pattern)]
+    lists = [each for each in found if each.stat().st_size and not (each == top and is_ours(labels, top))]
+    return orders_of(labels, top, grades), sorted(lists)
 
 
 def is_ours(labels: Path, path: Path) -> bool:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raggs.golden.base import RUNS
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, is_ours, missing, orders_of
-
-TOP = "run.trec"
+from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
 
 
 class TrecImporter(Importer):
@@ -29,12 +26,5 @@ class TrecImporter(Importer):
         if labels is None:
             raise missing(path, self.FORMAT, "qrels.txt, or one file *.qrels")
         grades = grades_of(labels)
-        orders = orders_of(labels, path / TOP, grades)
-        lists = [each for each in _runs(path) if each.name != TOP or not is_ours(labels, each)]
+        orders, lists = runs_beside(path, labels, grades)
         return Pieces(labels, grades, orders, lists=lists).put_together()
-
-
-def _runs(folder: Path) -> list[Path]:
-    places = (folder, folder / RUNS)
-    found = [each for place in places for pattern in ("*.trec", "*.run") for each in place.glob(pattern)]
-    return sorted(each for each in found if each.stat().st_size)

@@ -71,10 +71,10 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     asked = ["export", str(run), "--format", "beir", "--out", str(tmp_path / "out"), "--split", "dev"]
     found = CliRunner().invoke(app, asked)
     assert found.exit_code == 0, found.output
-    assert "not held by beir: " in found.stderr and "the order of the ranked top (12)" in found.stderr
+    assert "not held by beir: " in found.stderr and "how sure a place in the order is (32)" in found.stderr
     assert (tmp_path / "out" / "qrels" / "dev.tsv").is_file()
     told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
-    assert {"part": "order", "what": PARTS["order"], "count": 12} in told["lost"]
+    assert {"part": "confidence", "what": PARTS["confidence"], "count": 32} in told["lost"]
     assert sidecar(tmp_path / "out")["lost"] == told["lost"]
     asked = ["export", str(run), "--format", "trec", "--out", str(tmp_path / "trec"), "--split", "dev"]
     assert "trec has no parts: the split dev is not written" in CliRunner().invoke(app, asked).stderr
