@@ -158,7 +158,7 @@ def plan_reading(run: OpenedRun, request: PlanRequest, folder: Path | None = Non
         learned=len(pool.learned[0]),
         read=len(pool.entries) - len(open_),
         open=len(open_),
-        notes=(*_notes(found, hits, seconds, chosen, request), *_of_questions(part, pool, request)),
+        notes=(*_notes(found, hits, seconds, chosen, request), *_of_questions(part, pool, seconds, request)),
     )
 
 
@@ -207,9 +207,8 @@ def _impact(pool: Pool, hits: Sequence[Hits], measures: Sequence[Named], open_: 
 
 def _part(pool: Pool, before: Sequence[Draw], seconds: Floats, request: PlanRequest) -> RandomPart:
     """What is drawn in the time that is meant for it."""
-    budget, usual = request.share * request.minutes * 60, float(seconds.mean())
-    if request.whole:
-        usual *= len(seconds) / len({entry.key[0] for entry in pool.entries if entry.open})
+    budget = request.share * request.minutes * 60
+    usual = _whole(pool, seconds) if request.whole else float(seconds.mean())
     return draw_part(
         pool, before if request.share else (), round(budget / usual), whole=request.whole, seed=request.seed
     )
@@ -252,11 +251,23 @@ def _notes(
     return notes
 
 
-def _of_questions(part: RandomPart, pool: Pool, request: PlanRequest) -> Iterator[str]:
+def _of_questions(part: RandomPart, pool: Pool, seconds: Floats, request: PlanRequest) -> Iterator[str]:
     """How far whole questions reach."""
-    drawn = len({pool.entries[number].key[0] for number in part.chance})
-    if request.whole and request.share:
-        few = drawn < FEWEST_WHOLE
-        yield (
-            f"{plural(drawn, 'whole question')} drawn" + few * f"; to correct scores by them, {FEWEST_WHOLE} are needed"
-        )
+    if not (request.whole and request.share):
+        return
+    drawn, there = (
+        len({entry.key[0] for entry in entries})
+        for entries in ([pool.entries[number] for number in part.chance], pool.entries)
+    )
+    said, lacking = f"{drawn} of {plural(there, 'question')} drawn whole", FEWEST_WHOLE - drawn
+    if there < FEWEST_WHOLE:
+        said += f"; to correct scores by them, {FEWEST_WHOLE} are needed"
+    elif lacking > 0:
+        minutes = round(lacking * _whole(pool, seconds) / 60)
+        said += f"; to correct scores by them, {FEWEST_WHOLE} are needed: about {plural(minutes, 'minute')} more"
+    yield said
+
+
+def _whole(pool: Pool, seconds: Floats) -> float:
+    """How long reading a question takes on average, as far as nobody has."""
+    return float(seconds.sum()) / len({entry.key[0] for entry in pool.entries if entry.open})

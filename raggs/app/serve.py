@@ -21,7 +21,7 @@ from raggs.reviewing.ordering import Ordering, kept_of
 from raggs.reviewing.pool import open_pool
 from raggs.reviewing.rubric import rubric_of_runs
 from raggs.reviewing.session import Session, SessionSettings
-from raggs.reviews.draws import note_draw
+from raggs.reviews.draws import Draw, note_draw
 from raggs.reviews.plans import read_plan
 from raggs.reviews.store import ReviewStore
 from raggs.text import plural
@@ -143,15 +143,14 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
 
     runs = [open_run(folder) for folder in request.runs]
     pool = whole = open_pool(runs)
-    folder, drawn = reviews_of(runs[0].folder, request.folder), None
+    folder = reviews_of(runs[0].folder, request.folder)
     if request.plan is not None:
         plan = read_plan(request.plan)
-        pool, drawn = pool.planned_by(plan), draw_of_plan(plan)
+        _note(folder, draw_of_plan(plan))  # also where all of it was read before: it counts
+        pool = pool.planned_by(plan)
     elif request.sample is not None:
         pool = pool.sampled(request.sample, request.seed)
-        drawn = draw_of_sample([item.key for item in pool.items], pool.chances, request.seed)
-    if drawn is not None:
-        note_draw(folder, drawn)
+        _note(folder, draw_of_sample([item.key for item in pool.items], pool.chances, request.seed))
     rubric = rubric_of_runs(runs)
     settings = SessionSettings(
         request.seed, request.overlap, request.repeats, rubric.name, request.by, blind=not request.look
@@ -174,6 +173,11 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     questions = len({item.question for item in pool.items})
     app = make_app(session, ordering, deciding, Revealing(session, machine, request.reveal), about, token, looking)
     return app, (folder, len(pool.items), questions, notes)
+
+
+def _note(folder: Path, drawn: Draw | None) -> None:
+    if drawn is not None:
+        note_draw(folder, drawn)
 
 
 def offered(served: Served) -> str:

@@ -94,9 +94,11 @@ class Pool:
         """The items of a plan that nobody had read, in its order, with the chances that it gives.
 
         Raises:
-            UsageError: none of them is in the pools.
+            UsageError: none of them is in the pools, or all are read.
         """
         left = [item for item in plan if not item.read]
+        if plan and not left:
+            raise UsageError("people have read all of the plan", remedy="raggs review plan RUN says what is next")
         here = [(self.numbers[item.key], item.chance) for item in left if item.key in self.numbers]
         if not here:
             raise UsageError("no passage of the plan is in these runs' pools", remedy="raggs review plan RUN makes one")

@@ -16,7 +16,7 @@ from raggs.app.review import items_of
 from raggs.app.reviewplan import PlanRequest, plan_reading
 from raggs.app.serve import ServeRequest, prepare
 from raggs.artifacts import JudgeRecord
-from raggs.errors import DataError
+from raggs.errors import DataError, UsageError
 from raggs.jsonl import read_records, write_records
 from raggs.manifests.opened import open_run
 from raggs.reviews.draws import note_draw, read_draws
@@ -162,7 +162,7 @@ def test_few_whole_questions_have_no_number(made: Project, tmp_path: Path) -> No
     )
     planned = ("review", "plan", made.run, "--whole", "--random", "0.5", "--minutes", "10")
     said = raggs(*planned, "--reviews", tmp_path / "new")
-    assert "drawn; to correct scores by them, 20 are needed" in " ".join(said.stdout.split())
+    assert "drawn whole; to correct scores by them, 20 are needed" in " ".join(said.stdout.split())
 
 
 def test_a_draw_that_is_not_read_to_its_end_is_told(made: Project, tmp_path: Path) -> None:
@@ -184,3 +184,13 @@ def test_serving_a_plan_or_a_sample_notes_what_chance_chose(made: Project, tmp_p
     assert {item.key for item in planned.items} == {item.key for item in found.items if item.chance}
     assert {item.key for item in small.items} < {item.key for item in large.items}, "a larger sample holds the smaller"
     assert len(large.items) == 20
+
+
+def test_a_plan_of_which_all_was_read_before_still_counts(made: Project, tmp_path: Path) -> None:
+    found = plan_reading(open_run(made.run), PlanRequest(minutes=20.0, share=1.0), tmp_path)
+    read(made, tmp_path, found.items)
+    plan = tmp_path / "plan.jsonl"
+    write_plan(plan, [item.model_copy(update={"read": True}) for item in found.items])
+    with pytest.raises(UsageError, match="people have read all of the plan"):
+        prepare(ServeRequest((made.run,), tmp_path, plan=plan), TOKEN)
+    assert told(made, drawn_labels(open_run(made.run), tmp_path)) == pytest.approx(drawn(found.items))
