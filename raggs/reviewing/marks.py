@@ -35,7 +35,7 @@ class Person:
     Attributes:
         done: by item, whether a word of theirs holds.
         marks: that word.
-        said: by item, all that they ever said, oldest first.
+        older: by item, all that they ever said, oldest first; only where that is more than the word that holds.
         stack: ids and items of their words, oldest first; those that hold no longer too.
         lines: the item of each line.
         twice: items that they graded again without replacing what they had said.
@@ -44,11 +44,15 @@ class Person:
 
     done: NDArray[np.bool_]
     marks: dict[int, Mark] = field(default_factory=dict)
-    said: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
+    older: dict[int, tuple[Mark, ...]] = field(default_factory=dict)
     stack: list[tuple[str, int]] = field(default_factory=list)
     lines: dict[str, int] = field(default_factory=dict)
     twice: set[int] = field(default_factory=set)
     seconds: deque[float] = field(default_factory=lambda: deque(maxlen=LATEST))
+
+    def said(self, item: int) -> tuple[Mark, ...]:
+        """All that they ever said of an item, oldest first."""
+        return self.older.get(item) or ((self.marks[item],) if item in self.marks else ())
 
     def holding(self) -> list[tuple[str, int]]:
         """Their words that hold, oldest first."""
@@ -114,12 +118,12 @@ class Marks:
         person, line = self.person(review.who), review.id
         if person.done[item]:
             person.twice.add(item)
-        person.said[item] = (*person.said.get(item, ()), Mark(line, sign_of(review.grade, review.note, review.seconds)))
+        words = (*person.said(item), Mark(line, sign_of(review.grade, review.note, review.seconds)))
         person.stack.append((line, item))
         person.lines[line] = item
         if review.seconds is not None:
             person.seconds.append(review.seconds)
-        self._stand(review.who, item)
+        self._stand(review.who, item, words)
 
     def _take_back(self, by: Review, line: str) -> None:
         """Let a line hold no longer: what it had taken the place of holds again, if it is itself taken back."""
@@ -144,15 +148,17 @@ class Marks:
             item = self._decided[line][1]
             self.settled[item] = any(map(self._up, self._decisions[item]))
         elif (number := self.person(who).lines.get(line)) is not None:
-            self._stand(who, number)
+            self._stand(who, number, self.person(who).said(number))
 
     def _up(self, line: str) -> bool:
         return line not in self._gone and not self._replaced[line]
 
-    def _stand(self, who: str, item: int) -> None:
-        """Find the word of a reviewer that holds of an item."""
+    def _stand(self, who: str, item: int, words: tuple[Mark, ...]) -> None:
+        """Find the word of a reviewer that holds of an item, among all that they said."""
         person = self.person(who)
-        held = next((mark for mark in reversed(person.said[item]) if self._up(mark.line)), None)
+        held = next((mark for mark in reversed(words) if self._up(mark.line)), None)
+        if held is None or len(words) > 1:
+            person.older[item] = words
         self.words[item] += (held is not None) - int(person.done[item])
         person.done[item] = held is not None
         if held is None:
