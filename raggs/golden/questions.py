@@ -35,6 +35,7 @@ from raggs.reviews.models import key_of
 from raggs.text import did_you_mean
 
 if TYPE_CHECKING:
+    from raggs.golden.lists import Lists
     from raggs.golden.systems import System
 
 R = TypeVar("R", bound=Record)
@@ -70,7 +71,7 @@ class Questions:
     ) -> None:
         own = depth if systems is None else 0
         self._source: _Source = _OfRun(golden, own) if isinstance(golden, RunGolden) else _OfFiles(golden)
-        self._lists = None if systems is None else [_Lists(system, depth) for system in systems]
+        self._lists = None if systems is None else _lists(systems, depth)
         self.top = golden.top
         self._name, self._reviews, self._texts = golden.source, reviews, texts
 
@@ -246,29 +247,10 @@ class _OfRun:
         return hits if self._depth is None or hits < self._depth else None
 
 
-class _Lists:
-    """A system's lists by question."""
+def _lists(systems: Sequence[System], depth: int | None) -> list[Lists]:
+    from raggs.golden.lists import Lists  # late: a run's own lists need no arrays
 
-    def __init__(self, system: System, depth: int | None) -> None:
-        import numpy as np  # late: a run's own lists need none
-
-        self.name, self._run, self._depth = system.name, system.run, depth
-        order = np.argsort(self._run.query, kind="stable")
-        ends = np.cumsum(np.bincount(self._run.query, minlength=len(self._run.qids)))[:-1]
-        self._rows = dict(zip(self._run.qids, np.split(order, ends), strict=True))
-
-    def of(self, qid: str, grades: dict[str, int | None]) -> Returned | None:
-        """What it returned; None where it has no list for the question."""
-        rows = self._rows.get(qid)
-        if rows is None:
-            return None
-        docs = [doc.decode() for doc in self._run.docs.take(rows).tolist()]
-        found = sorted(zip(docs, self._run.score[rows].tolist(), strict=True), reverse=True)
-        found.sort(key=lambda pair: pair[1], reverse=True)
-        hits = (
-            Hit(rank, doc, score, grades.get(doc)) for rank, (doc, score) in enumerate(found[: self._depth], start=1)
-        )
-        return Returned(self.name, tuple(hits), len(found))
+    return [Lists(system, depth) for system in systems]
 
 
 def _asked(qid: str, query: Query | None) -> QuestionView:

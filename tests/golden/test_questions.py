@@ -111,6 +111,16 @@ def test_lists_may_be_cut_short(made, tmp_path):
     assert [hit.doc_id for hit in mine.hits] == ["d1", "d2", "d3", "d4"]
 
 
+def test_equal_scores_at_the_end_of_a_short_list_stand_as_in_the_whole(made, tmp_path):
+    path = tmp_path / "mine.trec"
+    path.write_text("".join(f"q01 Q0 d{number} 1 {number % 3} mine\n" for number in range(9)))
+    systems = [*open_systems([str(path)])]
+    (whole,) = Questions(open_golden(made), systems).view("q01").systems
+    for depth in range(1, 10):
+        (short,) = Questions(open_golden(made), systems, depth=depth).view("q01").systems
+        assert (short.hits, short.found) == (whole.hits[:depth], 9)
+
+
 def test_a_rewrite_shows_and_near_duplicates_know_each_other(copy):
     change(copy, "embed", EmbedRecord, lambda record: record.model_copy(update={"rewrite": "amber flint"}))
     first, second, *_ = (record.doc_id for record in lines(copy, "merge", MergeRecord, "q00"))

@@ -146,6 +146,9 @@ def test_a_question_opens_by_its_address_with_its_passages_as_text(browser: Any,
     assert rows.count() == 2
     rows.first.locator("a").click()
     window.told("#questions-id", rows.first.locator("a").inner_text())
+    other = found.locator("#systems-table tbody a").last
+    other.click()
+    window.told("#questions-id", other.inner_text())
     found.get_by_role("button", name="Back to the table").click()
     assert found.evaluate("document.activeElement.id") == "questions-find"
     window.look("report-question")
