@@ -261,6 +261,8 @@ def test_people_who_differ_are_settled(browser: Any, tmp_path: Path) -> None:
         }
         assert len(said) == 1, "both see the same"
         sync_api.expect(counts).to_have_text("All (3)")
+        bo.page.locator("#view summary").click()
+        sync_api.expect(bo.page.locator("#view dl")).to_contain_text("Not relevant to the question.")
         bo.press("n")
         bo.page.keyboard.type("the limit is named")
         bo.press("Escape", "4")

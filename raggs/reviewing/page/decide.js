@@ -1,5 +1,5 @@
 // Where grades differ: people among themselves, or people and a model; side by side, one at a time.
-import { el, keyed, voice } from "./el.js";
+import { el, keyed, meanings, voice } from "./el.js";
 
 export async function decide(at) {
   const said = at.words();
@@ -55,7 +55,8 @@ export async function decide(at) {
         el("ul", { className: "voices" }, ...first.words.map((word) => voice(said, word))),
         first.why ? el("p", { className: "soft", textContent: said.moves(first.why) }) : null,
         el("label", { htmlFor: "why-so", textContent: said.note }), note,
-        el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools())));
+        el("div", { className: "act" }, el("h2", { textContent: said.decision }), grades, tools()),
+        meanings(said, at.rubric, at.rules)));
   }
 
   function tools() {

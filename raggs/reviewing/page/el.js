@@ -22,3 +22,9 @@ export function keyed(text, onclick, key, disabled = false) {
   button.setAttribute("aria-keyshortcuts", key);
   return button;
 }
+
+// What the grades mean, to be opened: grade by grade, or the judge's instructions as they are.
+export const meanings = (said, rubric, rules) =>
+  el("details", {}, el("summary", { textContent: said.rubric }),
+    rules ? el("div", { className: "text rules", textContent: rules, tabIndex: 0 }) : null,
+    el("dl", {}, ...[5, 4, 3, 2, 1].filter((grade) => rubric[grade]).flatMap((grade) => [el("dt", { textContent: String(grade) }), el("dd", { textContent: rubric[grade] })])));

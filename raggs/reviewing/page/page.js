@@ -300,7 +300,7 @@ function tell(state, why) {
 
 // --- other views ----------------------------------------------------------------------------------------------------
 
-const parts = () => ({ box: $("view"), me, words, post, trouble, rubric: rubric(), tell: (text) => { $("told").textContent = text; } });
+const parts = () => ({ box: $("view"), me, words, post, trouble, rubric: rubric(), rules: inLanguage(page.about.text), tell: (text) => { $("told").textContent = text; } });
 
 async function turn(name) {
   page.view = name;
