@@ -21,6 +21,7 @@ MOST_FACT = 400  # characters of what else an author wrote
 MOST_SAID = 2_000  # of a judge's reason, of a note
 KINDS = ("kind", "type", "category")  # under which authors say what kind of question it is
 SCORE_DIGITS = 3
+UNLISTED = 50  # passages beside the order that a short sheet shows where no system is known
 FEWEST = 10  # ranks that are shown at once, as in the script
 
 
@@ -165,11 +166,16 @@ def slim(sheet: Sheet) -> JsonValue:
 def _passages(
     view: QuestionView, order: tuple[PassageView, ...], first: int, depth: int | None
 ) -> tuple[PassageView, ...]:
-    """Those that are shown: the order, then the rest by fused rank."""
+    """Those that are shown: the order, then the rest by fused rank, of labels by grade."""
+    rest = sorted(
+        (each for each in view.passages if each.place is None), key=lambda each: (each.pooled or 0, -(each.grade or 0))
+    )
+    if depth is None:
+        return (*order, *rest)
     shown = {hit.doc_id for returned in view.systems for hit in returned.hits[:depth]}
-    ranked = [each for at, each in enumerate(order) if depth is None or at < first or each.doc_id in shown]
-    rest = [each for each in view.passages if each.place is None and (depth is None or each.doc_id in shown)]
-    return (*ranked, *sorted(rest, key=lambda each: (each.pooled or 0, -(each.grade or 0))))
+    ranked = (each for at, each in enumerate(order) if at < first or each.doc_id in shown)
+    beside = [each for each in rest if each.doc_id in shown] if view.systems else rest[:UNLISTED]
+    return (*ranked, *beside)
 
 
 def _facts(view: QuestionView) -> Iterator[tuple[str, str]]:

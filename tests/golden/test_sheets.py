@@ -58,6 +58,13 @@ def test_a_short_sheet_holds_what_systems_show_at_their_top_and_the_beginnings_o
     assert (sheet.rows[1].text, sheet.rows[1].more) == ("x" * 30, 70)
 
 
+def test_where_no_system_is_known_a_short_sheet_shows_the_best_of_the_rest() -> None:
+    labels = tuple(PassageView(f"d{number}", judged=Graded(f"d{number}", number % 5 + 1)) for number in range(60))
+    sheet = sheet_of(QuestionView("q", passages=labels), 0, depth=10)
+    assert [row.grade for row in sheet.rows] == sorted((number % 5 + 1 for number in range(60)), reverse=True)[:50]
+    assert sheet.pool == 60
+
+
 def test_what_goes_without_saying_is_not_written_and_comes_back() -> None:
     sheet = sheet_of(view(), 2)
     written = slim(sheet)

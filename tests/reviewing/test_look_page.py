@@ -125,8 +125,7 @@ def test_hostile_texts_are_text(browser: Any, made: Path, tmp_path: Path) -> Non
         assert window.unharmed()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1400])
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
 def test_it_looks_well(browser: Any, address: str, width: int, scheme: str) -> None:
     size = {"width": width, "height": 844}
     window = Window(browser, deep(address, "/look"), viewport=size, color_scheme=scheme, locale="fr-FR")

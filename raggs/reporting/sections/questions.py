@@ -59,7 +59,6 @@ class QuestionsPart(Part):
     """All of the section; `sheets` are JSON texts that the script unpacks."""
 
     measure: str
-    lower: bool = Field(description="whether less is better")
     systems: tuple[str, ...]
     lines: tuple[Line, ...]
     apart: tuple[Pick, ...] = Field(exclude=True)
@@ -93,7 +92,6 @@ class QuestionsSection(ReportSection):
             sheets.append(packing.pack(sheet))
         return QuestionsPart(
             measure=scores.measure,
-            lower=scores.lower,
             systems=scores.systems,
             lines=tuple(lines),
             apart=_apart(lines),
@@ -118,7 +116,6 @@ class _Scores:
 
     def __init__(self, report: Report | None) -> None:
         self.measure = report.measures[0] if report else ""
-        self.lower = bool(report) and not report.higher_is_better[self.measure] if report else False
         self.systems: tuple[str, ...] = tuple(report.per_query) if report else ()
         self._values: Sequence[Mapping[str, Number]] = (
             [report.per_query[name].get(self.measure, {}) for name in self.systems] if report else []

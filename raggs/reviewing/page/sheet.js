@@ -135,7 +135,7 @@ const sheets = (() => {
     };
     const titles = make('div', { className: 'sheet-row sheet-titles', attributes: { 'aria-hidden': 'true' } }, ...said.columns.map((title) => make('span', { textContent: title })));
     const parts = [facts(sheet, said)];
-    if (!rows.length) parts.push(soft(said.empty));
+    if (!rows.length && !sheet.pool) parts.push(soft(said.empty));
     if (ranked.length) {
       const doubt = [sheet.doubt === undefined || sheet.doubt === null ? null : said.doubt(sheet.doubt.toFixed(1), sheet.top), sheet.stopped ? said.stopped(sheet.stopped) : null].filter(Boolean).join('; ');
       const later = ranked.slice(split);
@@ -144,7 +144,7 @@ const sheets = (() => {
     if (rest.length && !ranked.length) parts.push(soft(rest.some((row) => row.pooled) ? said.unranked : said.labels), ...drawn(rest, false));
     if (sheet.lists?.length) parts.push(heading(said.systems), ...sheet.lists.map((each) => list({ hits: [], ...each }, { ...sheet, rows }, said, go, depth)));
     if (rest.length && ranked.length) parts.push(make('details', { className: 'sheet-pool' }, make('summary', {}, heading(`${said.pool} (${rest.length})`)), ...drawn(rest, false)));
-    if ((sheet.pool || 0) > rows.length && rows.length) parts.push(soft(said.hidden(sheet.pool - rows.length)));
+    if ((sheet.pool || 0) > rows.length) parts.push(soft(said.hidden(sheet.pool - rows.length)));
     return make('div', { className: 'sheet' }, ...parts.filter(Boolean));
   }
 
