@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.folders import remove_other_split
 from raggs.exporters.lists import write_lists
 from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenSet
@@ -43,6 +44,7 @@ class BeirExporter(Exporter):
             queries.name: write_objects(queries, map(query_object, golden.queries())),
             self.labels: write_lines(folder / self.labels, table_lines(golden, self.options.scale)) - 1,
         }
+        remove_other_split(folder, type(self), self.labels)
         lists = write_lists(golden, folder, folder / self.labels)
         files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         held = "pool" if whole is None else "all"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from raggs.atomic import disk
 from raggs.errors import UsageError
 from raggs.exporters.base import Exporter
-from raggs.golden.scales import stated_format
+from raggs.golden.scales import read_sidecar, stated_format
+from raggs.inputs import read_lines
+from raggs.jsontypes import as_object, as_text
 
 MARK = ".raggs-export"  # holds the name of the format that is being written
 
@@ -45,6 +47,26 @@ def claimed(folder: Path, kind: type[Exporter], *, force: bool = False) -> Itera
                 each.rmdir()
         raise
     _unmark(mark)
+
+
+def remove_other_split(folder: Path, kind: type[Exporter], labels: str) -> None:
+    """Take away the labels of another split that the last export wrote here, or tools would find both.
+
+    Args:
+        labels: what this one writes, relative to the folder.
+
+    Raises:
+        ProviderError: they cannot be removed.
+    """
+    meta = read_sidecar(folder / kind.SIDECAR)
+    old = as_text(meta.get("labels")) or labels
+    path, rows = folder / old, as_object(as_object(meta.get("files")).get(old)).get("rows")
+    known = old != labels and PurePosixPath(old).parts[:-1] == PurePosixPath(kind.LABELS).parts[:-1]
+    if known and path.is_file() and not path.is_symlink():
+        found = sum(1 for _ in read_lines(path)) - (path.suffix == ".tsv")  # a table has a header
+        if found == rows:
+            with disk(path, "export to another folder", "cannot be removed"):
+                path.unlink()
 
 
 def _unmark(mark: Path) -> None:

@@ -12,6 +12,7 @@ from raggs.artifacts import Passage, Query
 from raggs.atomic import disk
 from raggs.exporters.base import Exporter
 from raggs.exporters.files import write_lines, write_objects
+from raggs.exporters.folders import remove_other_split
 from raggs.exporters.lists import write_lists
 from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenSet
@@ -51,6 +52,7 @@ class HfExporter(Exporter):
             queries.name: write_objects(queries, map(_query, golden.queries())),
             self.labels: write_objects(folder / self.labels, _labels(golden, self.options.scale)),
         }
+        remove_other_split(folder, type(self), self.labels)
         lists = write_lists(golden, folder, folder / self.labels)
         files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
         with disk(folder, "export to another folder", "cannot be read again"):

@@ -92,7 +92,7 @@ def stated_scale(labels: Path) -> GradeScale | None:
 def sidecar(labels: Path) -> Mapping[str, object]:
     """What an export's sidecar says of a file of labels; empty where none speaks of it."""
     for path in _sidecars(labels):
-        meta = _read(path)
+        meta = read_sidecar(path)
         if labels.relative_to(path.parent).as_posix() in as_object(meta.get("files")):
             return meta
     return {}
@@ -101,7 +101,7 @@ def sidecar(labels: Path) -> Mapping[str, object]:
 def stated_labels(folder: Path) -> Path | None:
     """The file of labels that the sidecar of an export names in its folder; None where none does."""
     for path in sorted(folder.glob("*meta.json")):
-        name = as_text(_read(path).get("labels"))
+        name = as_text(read_sidecar(path).get("labels"))
         parts = PurePosixPath(name or "..").parts
         if ".." not in parts and not PurePosixPath(*parts).is_absolute() and (folder / Path(*parts)).is_file():
             return folder / Path(*parts)
@@ -115,12 +115,12 @@ def stated_name(labels: Path) -> str | None:
 
 def stated_format(path: Path) -> str | None:
     """The format of the export that a sidecar is of, empty where it does not say; None where it is no sidecar."""
-    meta = _read(path)
+    meta = read_sidecar(path)
     return (as_text(meta.get("format")) or "") if as_object(meta.get("files")) else None
 
 
-def _read(path: Path) -> Mapping[str, object]:
-    """A sidecar; empty where it is missing, or another tool's."""
+def read_sidecar(path: Path) -> Mapping[str, object]:
+    """What a sidecar says; nothing where it is missing, or no object of JSON."""
     try:
         return as_object(json.loads(read_whole(path)))
     except (RaggsError, ValueError, RecursionError):

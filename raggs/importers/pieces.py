@@ -128,7 +128,7 @@ def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRe
 
     Its scores say the order and nothing else, so what records say of how sure they are means nothing.
     """
-    if not is_ours(labels, path):
+    if not is_ours(labels, path) or as_object(as_object(sidecar(labels).get("files")).get(path.name)).get("rows") == 0:
         return {}
     known = {(qid, graded.doc_id): graded.grade for qid, found in grades.items() for graded in found}
     orders: dict[str, list[RankRecord]] = {}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.golden import GivenGolden
@@ -15,6 +16,9 @@ from raggs import load_config
 from raggs import run as run_config
 from raggs.app.export import export_run
 from raggs.artifacts import RetrieveRecord
+from raggs.exporters.base import Exporter, ExportOptions
+from raggs.exporters.beir import BeirExporter
+from raggs.exporters.hf import HfExporter
 from raggs.exporters.trec import TrecExporter
 from raggs.manifests.opened import open_run
 from raggs.progress import Notice
@@ -75,6 +79,19 @@ def test_without_a_sidecar_that_says_so_nothing_goes(tmp_path: Path, content: st
     export(tmp_path, "bm25")
     (tmp_path / "qrels.txt.meta.json").write_text(content)
     assert export(tmp_path, "dense") == {"bm25.trec", "dense.trec"}
+
+
+@pytest.mark.parametrize("kind", [BeirExporter, HfExporter])
+def test_another_split_takes_the_place_of_the_last_one(kind: type[Exporter], golden: Any, tmp_path: Path) -> None:
+    def export(split: str) -> set[str]:
+        kind(ExportOptions(split=split)).write(golden(), tmp_path)
+        return {path.stem for path in (tmp_path / "qrels").iterdir()}
+
+    assert export("test") == {"test"}
+    assert export("dev") == {"dev"}
+    (dev,) = (tmp_path / "qrels").iterdir()
+    dev.write_text(dev.read_text() + "mine\n")
+    assert export("test") == {"dev", "test"}, "it is no longer what raggs wrote"
 
 
 def test_lists_that_stay_are_named(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,16 @@ def test_an_export_is_read_as_what_it_is(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"is an export to ranx, not to trec.*--format ranx"):
             import_set(place, "trec", tmp_path / "back")
     assert not (tmp_path / "back").exists()
+
+
+@pytest.mark.parametrize("name", BOTH)
+def test_grades_without_an_order_come_back(name: str, tmp_path: Path) -> None:
+    golden = rich_golden()
+    exporters.REGISTRY.load(name)().write(golden, tmp_path / "out")
+    golden.given, golden.top = [replace(query, order=()) for query in golden.given], 0
+    exporters.REGISTRY.load(name)().write(golden, tmp_path / "out")
+    came = {each.part: each.came for each in import_set(tmp_path / "out", None, tmp_path / "back").through}
+    assert came["grades"] == "whole" and not {"order", "below", "confidence"} & came.keys()
 
 
 def test_binary_labels_come_back_as_labels_and_not_as_grades(tmp_path: Path) -> None:
