@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import uvicorn
-
 from raggs.app.serve import ServeRequest, prepare
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
 from raggs.jsonl import read_records, write_records
@@ -126,6 +124,8 @@ def serving(run: Path, *options: object) -> Iterator[tuple[str, subprocess.Popen
 @contextmanager
 def served(run: Path, port: int = 0, **asked: Any) -> Iterator[str]:
     """The address of the page, served by a thread of this process: what needs no kill starts at once."""
+    import uvicorn  # late: what needs no page needs no server
+
     app, _ = prepare(ServeRequest([run], **asked), TOKEN)
     settings = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1)
     with socket.create_server(("127.0.0.1", port)) as listener:
