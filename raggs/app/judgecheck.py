@@ -24,6 +24,7 @@ from raggs.artifacts import EmbedRecord, JudgeRecord, MergeRecord
 from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
 from raggs.manifests.opened import OpenedRun
+from raggs.reviews.draws import ever_drawn, read_draws
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Key
 from raggs.reviews.store import ReviewStore
@@ -127,9 +128,11 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
     both = [(item, graded[item]) for item, key in present.items() if key in settled and item in graded]
     machine = [(item, record) for item, record in both if not by_people(record)]
     facts = _facts(run, {item for item, _ in machine}, graded)
+    drawn = ever_drawn(read_draws(store.folder), set(present.values()), said.grades)
+    drawn |= {key for key in held.grades if _drawn(held, key)}
     by_item = {item: settled[key].grade for item, key in present.items() if key in settled}
     cases = [
-        Case(record.grade, by_item[item], item[0], answers_of(record), facts[item], _drawn(held, present[item]))
+        Case(record.grade, by_item[item], item[0], answers_of(record), facts[item], present[item] in drawn)
         for item, record in machine
         if record.grade is not None
     ]

@@ -19,6 +19,7 @@ from raggs.decision.beliefs import Heard
 from raggs.errors import DataError
 from raggs.manifests.opened import OpenedRun
 from raggs.metrics.columns import Qrels, Scale
+from raggs.reviews.draws import ever_drawn, read_draws
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.models import Key, passage_digest, question_digest
 from raggs.reviews.store import ReviewStore
@@ -83,7 +84,8 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
     judged = {(record.qid, record.doc_id): record for record in run.typed("judge", JudgeRecord)}
     if not any(record.grade for record in judged.values()):
         raise DataError("holds no grades", where=run.folder, remedy="raggs run --config CONFIG")
-    held = fold(ReviewStore(reviews_of(run.folder, folder)).read())
+    reviewed = reviews_of(run.folder, folder)
+    held = fold(ReviewStore(reviewed).read())
     entries, rows = _entries(run, judged, held)
     machine = [-1 if entry.grade is None else entry.grade - MIN_GRADE for entry in entries]
     voices = np.zeros((len(entries), GRADES), dtype=np.int64)
@@ -91,7 +93,8 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
         np.add.at(voices[number], np.array(entry.voices, dtype=np.int64) - MIN_GRADE, 1)
     heard = Heard(np.array(machine), voices, _sigma(run, entries))
     qrels, entry_of = _columns(entries, rows, held)
-    return Pool(entries, qrels, entry_of, heard, _learned(entries, held), tuple(_timed(entries, held)))
+    drawn = ever_drawn(read_draws(reviewed), {entry.key for entry in entries}, held.grades)
+    return Pool(entries, qrels, entry_of, heard, _learned(entries, held, drawn), tuple(_timed(entries, held)))
 
 
 def _entries(
@@ -153,14 +156,14 @@ def _columns(entries: tuple[Entry, ...], rows: Mapping[tuple[str, str], int], he
     return qrels, np.array([rows[qid, doc_id] for qid in qrels.qids for doc_id in labels[qid]])
 
 
-def _learned(entries: tuple[Entry, ...], held: Reviewed) -> tuple[Ints, Ints]:
-    """Entries that somebody read because chance had it so, and what people say of them."""
+def _learned(entries: tuple[Entry, ...], held: Reviewed, drawn: set[Key]) -> tuple[Ints, Ints]:
+    """Entries that chance hit and somebody read, whatever for, and what people say of them."""
     found = []
     blind = replace(held, grades=held.blind)
     for number, entry in enumerate(entries):
         said = blind.settled(entry.key)
-        drawn = any(word.chance is not None for word in blind.grades.get(entry.key, {}).values())
-        if said is not None and drawn:
+        told = any(word.chance is not None for word in blind.grades.get(entry.key, {}).values())
+        if said is not None and (told or entry.key in drawn):
             found.append((number, said.grade - MIN_GRADE))
     pairs = np.array(found, dtype=np.int64).reshape(-1, 2)
     return pairs[:, 0], pairs[:, 1]

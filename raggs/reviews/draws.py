@@ -129,3 +129,8 @@ def latest(
     counting = [each for each in found if each.chance]
     best = max(counting, key=lambda each: len(each.chance) if unit == "question" else 0, default=None)
     return best, found[0].unread if found else 0
+
+
+def ever_drawn(draws: Sequence[Draw], present: Collection[Key], read: Collection[Key]) -> set[Key]:
+    """Every item of draws that were read to their end; of one that was not, what was read before would be too many."""
+    return {key for draw in draws for key in finished(draw, present, read).chance}

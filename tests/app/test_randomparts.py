@@ -11,6 +11,7 @@ from support.project import Project, make_project, raggs
 from support.reviewing import speak
 
 from raggs.app.corrections import DrawnLabels, drawn_labels
+from raggs.app.judgecheck import check_judge
 from raggs.app.randomparts import draw_of_plan
 from raggs.app.review import items_of
 from raggs.app.reviewplan import PlanRequest, plan_reading
@@ -91,6 +92,10 @@ def test_what_was_read_for_its_worth_counts_where_chance_hits_it(made: Project, 
     assert all(item.chance for item in before)
     read(made, tmp_path, items)
     assert told(made, drawn_labels(open_run(made.run), tmp_path)) == pytest.approx(drawn(items))
+    checked = check_judge(open_run(made.run), tmp_path)
+    assert len(drawn(items)) <= checked.drawn < checked.whole.cases
+    again = plan_reading(open_run(made.run), PlanRequest((), MEASURES, 5), tmp_path)
+    assert again.learned == sum(key in drawn(items) for key in items_of(open_run(made.run)).values())
 
 
 def test_what_came_into_the_pools_after_the_draw_is_told(made: Project, tmp_path: Path) -> None:
