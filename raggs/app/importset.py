@@ -37,9 +37,10 @@ class Through:
     count: int
     before: int | None
 
-    def __str__(self) -> str:
-        of = f" of {self.before:,}" if self.came in ("partly", "lost") and self.before is not None else ""
-        return f"{self.what} ({self.count:,}{of})"
+    @property
+    def counted(self) -> str:
+        """How much came; of how much, where it is not the same."""
+        return f"{self.count:,}" if self.before in (None, self.count) else f"{self.count:,} of {self.before:,}"
 
 
 @dataclass(frozen=True)

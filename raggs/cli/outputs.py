@@ -85,7 +85,10 @@ def export(
     for note in notes:
         say(f"note: {note}", err=True)
     if done.lost:
-        say(f"not held by {format_}: {'; '.join(map(str, done.lost))}", err=True)
+        width = max(len(f"{loss.count:,}") for loss in done.lost)
+        say(f"{format_} does not hold:", err=True)
+        for loss in done.lost:
+            say(f"  {loss.count:>{width},}  {loss.what}", err=True)
     if as_json:
         lost = [asdict(loss) for loss in done.lost]
         say_json(dump_json({"files": [str(file) for file in done.files], "notes": notes, "lost": lost}))

@@ -62,7 +62,8 @@ def import_(
 
 
 def _lines(done: Imported) -> Iterator[str]:
+    width = max(len(each.counted) for each in done.through)
     for came, said in SAID.items():
-        parts = [str(each) for each in done.through if each.came == came]
-        if parts:
-            yield f"{said}: {'; '.join(parts)}"
+        parts = [each for each in done.through if each.came == came]
+        yield from [f"{said}:"] if parts else []
+        yield from (f"  {each.counted:>{width}}  {each.what}" for each in parts)

@@ -49,9 +49,6 @@ class Loss:
     what: str
     count: int
 
-    def __str__(self) -> str:
-        return f"{self.what} ({self.count:,})"
-
 
 class Exporter(ABC):
     """Writes a golden set. Built as ``cls(options)``, or ``cls()`` for what is usual.

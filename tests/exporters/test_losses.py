@@ -71,7 +71,7 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     asked = ["export", str(run), "--format", "beir", "--out", str(tmp_path / "out"), "--split", "dev"]
     found = CliRunner().invoke(app, asked)
     assert found.exit_code == 0, found.output
-    assert "not held by beir: " in found.stderr and "how sure a place in the order is (32)" in found.stderr
+    assert "beir does not hold:\n" in found.stderr and "\n  32  how sure a place in the order is\n" in found.stderr
     assert (tmp_path / "out" / "qrels" / "dev.tsv").is_file()
     told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
     assert {"part": "confidence", "what": PARTS["confidence"], "count": 32} in told["lost"]

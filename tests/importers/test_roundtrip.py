@@ -81,6 +81,8 @@ def test_a_run_is_evaluated_as_before(name: str, tmp_path: Path) -> None:
     run = run_config(load_config(project.config)).store.folder
     call = CliRunner().invoke
     assert call(app, ["export", str(run), "-f", name, "-o", str(tmp_path / "out")]).exit_code == 0
+    told = call(app, ["import", str(tmp_path / "out"), "-o", str(tmp_path / "back")])
+    assert "as it was:\n" in told.stderr and "  grades from 1 to 5\n" in told.stderr
     found = call(app, ["import", str(tmp_path / "out"), "-o", str(tmp_path / "back"), "--json"])
     assert found.exit_code == 0, found.output
     through = {each["part"]: each for each in json.loads(found.stdout)["through"]}
