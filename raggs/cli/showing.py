@@ -280,6 +280,8 @@ def _passage(passage: PassageView, console: Console) -> Iterator[str]:
     if judged is not None and (judged.reason or judged.error or judged.skipped):
         said = judged.reason or judged.error or judged.skipped or ""
         yield hanging(f"  {judged.judge or 'judge'}: ", one_line(said), console)
+    if passage.votes:
+        yield hanging("  out of: ", passage.votes, console)
     for word in passage.words:
         grade = "cannot tell" if word.grade is None else f"grade {word.grade}"
         note = f", {one_line(word.note)}" if word.note else ""

@@ -44,6 +44,7 @@ class Row:
         more: characters of it that are left out.
         where: its place in the source, in words.
         grade: None where it has none; `by` says who gave it, `said` why, or why there is none.
+        votes: the answers that it was made of, where there were several.
         rank, low, high: in the golden order, and the ranks that are plausible at 95 %; None where it was not ranked.
         sure: probability that it stands above the next one; None at the end.
         locked: whether that is beyond doubt.
@@ -64,6 +65,7 @@ class Row:
     grade: int | None = None
     by: str = ""
     said: str = ""
+    votes: str = ""
     rank: int | None = None
     low: int | None = None
     high: int | None = None
@@ -197,6 +199,7 @@ def _row(passage: PassageView, after: str | None, most: int | None) -> Row:
         grade=passage.grade,
         by="" if judged is None else source_of(judged.judge),
         said=said[:MOST_SAID],
+        votes=passage.votes,
         rank=None if place is None else place.rank,
         low=None if place is None else place.low,
         high=None if place is None else place.high,

@@ -85,6 +85,15 @@ class PassageView:
         """Its grade in the golden set; None where it has none."""
         return None if self.judged is None else self.judged.grade
 
+    @property
+    def votes(self) -> str:
+        """Every answer that its grade was made of, where there were several: "one 4 4 5; other 3 –"; else empty."""
+        judged = self.judged
+        if judged is None or (not judged.votes and len(judged.samples) < 2):
+            return ""
+        rows = judged.votes.items() or [("", judged.samples)]
+        return "; ".join(" ".join([*filter(None, [name]), *(str(each or "–") for each in row)]) for name, row in rows)
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -85,7 +85,18 @@ class Packing:
             [*place] if row.rank else [0, row.pooled or 0, 0, 0, 0, 0, 0]
         )  # the fused rank, of what has none
         below = [places[doc_id] for doc_id in row.below if doc_id in places]
-        return [self._number(row), row.grade or 0, self._name(row.by), *of_rank, twin, said, row.cut, words, below]
+        return [
+            self._number(row),
+            row.grade or 0,
+            self._name(row.by),
+            *of_rank,
+            twin,
+            said,
+            row.cut,
+            words,
+            below,
+            row.votes,
+        ]
 
     def _hit(self, hit: int | str) -> int:
         """A row by its number; a passage that has none by -1 less its number."""

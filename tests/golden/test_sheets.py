@@ -65,6 +65,15 @@ def test_where_no_system_is_known_a_short_sheet_shows_the_best_of_the_rest() -> 
     assert sheet.pool == 60
 
 
+def test_the_answers_that_a_grade_was_made_of_are_told_where_there_were_several() -> None:
+    def votes(**more: object) -> str:
+        return PassageView("d", judged=Graded("d", 3, **more)).votes
+
+    assert votes(samples=(3,)) == votes() == PassageView("d").votes == ""
+    assert votes(samples=(4, 3, None)) == "4 3 –"
+    assert votes(samples=(4, 3), votes={"one": (4, 3), "other": (None, 2)}) == "one 4 3; other – 2"
+
+
 def test_what_goes_without_saying_is_not_written_and_comes_back() -> None:
     sheet = sheet_of(view(), 2)
     written = slim(sheet)

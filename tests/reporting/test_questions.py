@@ -34,6 +34,7 @@ FIELDS = (
     "cut",
     "words",
     "below",
+    "votes",
 )
 
 
@@ -81,6 +82,7 @@ def test_a_packed_sheet_holds_what_the_question_has(given: Facts) -> None:
             assert (told.get("grade"), part.names[told["by"]]) == (row.grade, row.by)
             here = [each.id for each in sheet.rows]
             assert [here[place] for place in told.get("below", [])] == [each for each in row.below if each in here]
+            assert told.get("votes", "") == row.votes
             assert row.rank or told.get("low") == row.pooled
             assert (told.get("rank", 0), told.get("sure", 0)) == (
                 row.rank or 0,

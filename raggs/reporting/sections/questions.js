@@ -47,10 +47,10 @@
   /* --- one question: the numbers of its packed sheet become what `sheets.draw` takes --- */
   function unpack(line) {
     const [rewrite, answer, facts, top, stopped, pool, packed, lists] = JSON.parse(part.sheets[line.at]);
-    const made = packed.map(([number, grade = 0, by = 0, rank = 0, low, high, sure, locked = 0, score = 0, sigma = 0, twin = 0, said = '', cut = '', words = [], below = []]) => {
+    const made = packed.map(([number, grade = 0, by = 0, rank = 0, low, high, sure, locked = 0, score = 0, sigma = 0, twin = 0, said = '', cut = '', words = [], below = [], votes = '']) => {
       const [id, title, where, text, more] = part.passages[number];
       const place = rank ? { rank, low, high, sure: sure < 0 ? null : sure, locked: Boolean(locked), score, sigma } : { pooled: low || null };
-      return { id, title, where, text, more, grade: grade || null, by: part.names[by], ...place, twin: twin ? part.passages[twin - 1][0] : null, said, cut, below: below.map((place) => part.passages[packed[place][0]][0]), words: words.map(([who, given, note, decided]) => ({ who, grade: given || null, note, decided: Boolean(decided) })) };
+      return { id, title, where, text, more, grade: grade || null, by: part.names[by], ...place, twin: twin ? part.passages[twin - 1][0] : null, said, votes, cut, below: below.map((place) => part.passages[packed[place][0]][0]), words: words.map(([who, given, note, decided]) => ({ who, grade: given || null, note, decided: Boolean(decided) })) };
     });
     const hits = (each) => each.map((hit) => (hit < 0 ? part.passages[-1 - hit][0] : hit));
     return { id: line.id, text: line.text, rewrite, language: line.language, kind: line.kind, answer, facts, top, doubt: line.doubt, stopped, pool, rows: made, lists: lists.map(([name, found, each]) => ({ system: part.names[name], found, hits: hits(each) })) };

@@ -20,7 +20,7 @@ export const WORDS = {
       legend: "Le trait couvre les rangs plausibles à 95 %. « Avant le suivant » dit combien il est sûr qu’un passage soit meilleur que celui d’après ; « acquis » : hors de doute. Les chiffres encadrés sont des notes.",
       doubt: (n, top) => `${n} paires mal ordonnées attendues dans les ${top} premiers`, stopped: (why) => `fin du classement : ${why}`, unranked: "Rien n’est classé ; les passages sont dans l’ordre de leur rang fusionné.", labels: "Rien n’est classé ; les passages sont dans l’ordre de leur note.", hidden: (n) => `${n} autres passages du pool ne sont pas montrés ici.`, empty: "Aucun système n’a trouvé de passage.",
       rewrite: "recherché", language: "langue", kind: "type", answer: "réponse attendue", found: (n) => `${n} passages`, best: (n, top) => `${n} des ${top} premiers`, first: (n) => `ses ${n} premiers`,
-      more: (n) => `… encore ${n} caractères`, by: "noté par", why: "pourquoi", cut: "non classé", near: "quasi-doublon", twin: "quasi-doublon de", below: "placé à coup sûr avant", sources: "trouvé par", where: "endroit", score: "score", words: "personnes", cannot: "indécidable", decided: "a tranché", silent: "Le texte n’est pas montré ici.", unknown: "hors du pool : personne ne l’a regardé",
+      more: (n) => `… encore ${n} caractères`, by: "noté par", votes: "à partir de", why: "pourquoi", cut: "non classé", near: "quasi-doublon", twin: "quasi-doublon de", below: "placé à coup sûr avant", sources: "trouvé par", where: "endroit", score: "score", words: "personnes", cannot: "indécidable", decided: "a tranché", silent: "Le texte n’est pas montré ici.", unknown: "hors du pool : personne ne l’a regardé",
     },
   },
 };

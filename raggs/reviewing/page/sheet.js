@@ -8,7 +8,7 @@ const sheets = (() => {
     legend: 'The line spans the ranks that are plausible at 95 %. “Above next” says how surely a passage stands above the one below it; “locked” is beyond doubt. Numbers in boxes are grades.',
     doubt: (n, top) => `${n} wrongly ordered pairs expected in the top ${top}`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages of the pool are not shown here.`, empty: 'No retriever found a passage.',
     rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the top ${top}`, first: (n) => `its first ${n}`,
-    more: (n) => `… ${n} characters more`, by: 'graded by', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'locked above', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',
+    more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'locked above', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',
   };
 
   function make(tag, properties, ...children) {
@@ -60,6 +60,7 @@ const sheets = (() => {
     const facts = [];
     const fact = (name, ...values) => facts.push(make('dt', { textContent: name }), make('dd', {}, ...values));
     if (row.by) fact(said.by, isolated(row.by));
+    if (row.votes) fact(said.votes, isolated(row.votes));
     if (row.said) fact(said.why, isolated(row.said));
     if (row.words?.length) fact(said.words, ...row.words.flatMap((word, place) => [place ? '; ' : null, make('strong', {}, isolated(word.who)), word.decided ? ` (${said.decided})` : null, `: ${word.grade ? `${said.grade} ${word.grade}` : said.cannot}`, word.note ? ', ' : null, word.note ? isolated(word.note) : null]));
     if (row.twin) fact(said.twin, link(row.twin, go));
