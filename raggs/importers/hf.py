@@ -13,11 +13,12 @@ from raggs.errors import DataError, PrerequisiteError, RaggsError
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
 from raggs.importers.pieces import Pieces, grades_of, missing, runs_beside
-from raggs.inputs import read_whole, table_rows
+from raggs.inputs import table_rows
 from raggs.jsonl import read_objects
 from raggs.jsontypes import as_list, as_object
 from raggs.plainyaml import load_plain
 from raggs.queries.base import read_text
+from raggs.trec import as_number
 
 CARD = "README.md"
 CONFIGS: Mapping[str, tuple[str, ...]] = {
@@ -26,6 +27,7 @@ CONFIGS: Mapping[str, tuple[str, ...]] = {
     "default": ("default", "qrels"),
 }
 IDS = ("_id", "id", "query-id", "corpus-id")
+SCORE = "score"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 
 
@@ -80,7 +82,7 @@ class HfImporter(Importer):
 def _stated(folder: Path) -> Iterator[tuple[str, list[tuple[str, list[str]]]]]:
     """What the head of the card says: by configuration, by split, patterns of files."""
     try:
-        head = load_plain(read_whole(folder / CARD).decode().split("---\n")[1])
+        head = load_plain(read_text(folder / CARD).replace("\r\n", "\n").split("---\n")[1])
     except (RaggsError, ValueError, IndexError):
         return
     for config in map(as_object, as_list(as_object(head).get("configs"))):
@@ -94,19 +96,32 @@ def _paths(found: object) -> list[str]:
 
 
 def _lines(files: Sequence[Path], made: Path) -> Path:
-    """The rows of some files as JSON lines in one, ids as texts; a file of JSON lines by itself stays where it is."""
-    if len(files) == 1 and files[0].name.endswith((".jsonl", ".jsonl.gz")) and _ids_are_texts(files[0]):
+    """The rows of some files as JSON lines in one; a file that has them as they are read stays where it is."""
+    if len(files) == 1 and files[0].name.endswith((".jsonl", ".jsonl.gz")) and _is_plain(files[0]):
         return files[0]
     with disk(made, "name another place for temporary files by TMPDIR"), made.open("w", encoding="utf-8") as file:
         for row in chain.from_iterable(map(_rows, files)):
-            texts = {name: str(value) if name in IDS and type(value) is int else value for name, value in row.items()}
-            file.write(json.dumps(texts, ensure_ascii=False, default=str) + "\n")
+            file.write(json.dumps(_plain(row), ensure_ascii=False, default=str) + "\n")
     return made
 
 
-def _ids_are_texts(path: Path) -> bool:
+def _is_plain(path: Path) -> bool:
+    """Whether the first row is as it is read; columns have one type."""
     _, first = next(iter(read_objects(path)), (0, {}))
-    return not any(isinstance(first.get(name), int) for name in IDS)
+    return _plain(first) == first and not isinstance(first.get(SCORE), float)
+
+
+def _plain(row: Mapping[str, object]) -> dict[str, object]:
+    """A row with texts for ids, and a whole score as a whole number."""
+    found = dict(row)
+    for name in IDS:
+        if type(found.get(name)) is int:
+            found[name] = str(found[name])
+    score = found.get(SCORE)
+    number = as_number(score) if isinstance(score, str) else score
+    if isinstance(number, float) and number.is_integer():
+        found[SCORE] = int(number)
+    return found
 
 
 def _rows(path: Path) -> Iterator[Mapping[str, object]]:

@@ -79,17 +79,23 @@ def test_labels_of_others_keep_their_numbers(name: str, tmp_path: Path) -> None:
     assert len(corpus) == {"beir": 3, "hf": 2}.get(name, 0), "all passages come, judged or not"
 
 
-def test_ids_that_are_numbers_become_texts(tmp_path: Path) -> None:
+TABLES = {
+    "test.jsonl": '{"query-id": 1, "corpus-id": 7, "score": 1.0}\n{"query-id": 1, "corpus-id": 8, "score": 0.0}\n',
+    "test.csv": "query-id,corpus-id,score\n1,7,1.0\n1,8,0\n",
+    "test.tsv": "query-id\tcorpus-id\tscore\n1\t7\t1\n1\t8\t0\n",
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_ids_that_are_numbers_become_texts_and_whole_scores_whole_numbers(name: str, tmp_path: Path) -> None:
     folder = tmp_path / "theirs"
     lines(folder / "corpus.jsonl", [{"_id": 7, "text": "Seven"}])
     lines(folder / "queries.jsonl", [{"_id": 1, "text": "Which?"}])
-    lines(
-        folder / "qrels" / "test.jsonl",
-        [{"query-id": 1, "corpus-id": 7, "score": 1}, {"query-id": 1, "corpus-id": 8, "score": 0}],
-    )
+    (folder / "qrels").mkdir()
+    (folder / "qrels" / name).write_text(TABLES[name])
     import_set(folder, "hf", tmp_path / "out")
     (query,) = open_golden(tmp_path / "out").by_query()
-    assert (query.qid, [graded.doc_id for graded in query.grades]) == ("1", ["7", "8"])
+    assert (query.qid, [(each.doc_id, each.grade) for each in query.grades]) == ("1", [("7", 1), ("8", 0)])
 
 
 def test_parquet_is_read_where_pyarrow_is(tmp_path: Path) -> None:
