@@ -75,10 +75,14 @@ def test_binary_labels_come_back_as_labels_and_not_as_grades(tmp_path: Path) -> 
     assert read.scale == back.scale
 
 
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = make_project(tmp_path_factory.mktemp("run"), queries=2, corpus=20, rank={"top": 3, "max_calls": 2})
+    return run_config(load_config(project.config)).store.folder
+
+
 @pytest.mark.parametrize("name", BOTH)
-def test_a_run_is_evaluated_as_before(name: str, tmp_path: Path) -> None:
-    project = make_project(tmp_path, queries=2, corpus=20, rank={"top": 3, "max_calls": 2})
-    run = run_config(load_config(project.config)).store.folder
+def test_a_run_is_evaluated_as_before(name: str, run: Path, tmp_path: Path) -> None:
     call = CliRunner().invoke
     assert call(app, ["export", str(run), "-f", name, "-o", str(tmp_path / "out")]).exit_code == 0
     told = call(app, ["import", str(tmp_path / "out"), "-o", str(tmp_path / "back")])
