@@ -43,6 +43,31 @@ class CallableConfig(AdapterConfig):
     )
 
 
+@contextmanager
+def told(name: str, about: str) -> Iterator[None]:
+    """Make an error of whatever a user's code raises.
+
+    Args:
+        name: of the function.
+        about: what it is asked about.
+
+    Raises:
+        ProviderError: the code raised something, at the file and line that it names.
+    """
+    try:
+        yield
+    except RaggsError:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise ProviderError(
+            f"{name} raised {type(error).__name__} on {about}: {error}",
+            where=last.filename,
+            line=last.lineno,
+            remedy="mend the function and run again; what was finished is kept",
+        ) from error
+
+
 class UserFunction:
     """A function by its name; imported when it is first called.
 
@@ -98,18 +123,8 @@ class UserFunction:
     @contextmanager
     def _told(self, about: str) -> Iterator[None]:
         self.load()
-        try:
+        with told(self.target, about):
             yield
-        except RaggsError:
-            raise
-        except Exception as error:  # the user's code may raise anything
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            raise ProviderError(
-                f"{self.target} raised {type(error).__name__} on {about}: {error}",
-                where=last.filename,
-                line=last.lineno,
-                remedy="mend the function and run again; what was finished is kept",
-            ) from error
 
     @cached_property
     def _file(self) -> Path | None:

@@ -7,10 +7,19 @@ path before the work.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from raggs.app.evalrequest import (
+    AnalysisRequest,
+    EvalRequest,
+    JudgedFiles,
+    JudgedLists,
+    MeasureRequest,
+    ProjectionRequest,
+    SampleFiles,
+    ScaleRequest,
+)
 from raggs.app.gating import GateRequest, open_gates
 from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
@@ -23,135 +32,35 @@ from raggs.evaluation.models import Report
 from raggs.evaluation.pairs import read_correct, read_facets
 from raggs.evaluation.report import make_report
 from raggs.evaluation.study import Scoring
+from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.opened import open_golden
-from raggs.golden.projecting import USUAL as USUAL_RULE
 from raggs.golden.systems import System, open_systems
 from raggs.metrics.columns import Scale
-from raggs.metrics.hits import Ties
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
-from raggs.spans import Rule
 
 if TYPE_CHECKING:
     from raggs.app.corrections import Corrections
+
+__all__ = [
+    "AnalysisRequest",
+    "EvalRequest",
+    "EvalResult",
+    "GateRequest",
+    "JudgedFiles",
+    "JudgedLists",
+    "MeasureRequest",
+    "ProjectionRequest",
+    "SampleFiles",
+    "ScaleRequest",
+    "evaluate",
+]
 
 GRADED = ("ra_nwg", "n_recall4", "n_recall5", "precision4", "harm", "ndcg", "recall", "mrr")
 PROJECTED = (*GRADED[:1], "span_recall4", "span_precision4", *GRADED[1:])
 OTHERS = ("ndcg", "recall", "precision", "mrr", "map", "hit")
 OF_SAMPLES = ("hit", "recall", "precision", "mrr", "ndcg")
 DEFAULT_CUTOFF = 10
-
-
-@dataclass(frozen=True)
-class ProjectionRequest:
-    """How grades are carried over.
-
-    Attributes:
-        corpora: ``[SYSTEM=]PATH`` each: a configuration or a run directory, whose corpus the lists are of. Without a
-            name for all systems that have none of their own; by the name golden that of labels in a file.
-        rule: by which grades are earned.
-    """
-
-    corpora: tuple[str, ...] = ()
-    rule: Rule = USUAL_RULE
-
-
-@dataclass(frozen=True)
-class JudgedFiles:
-    """Judgments and systems.
-
-    Attributes:
-        golden: a run directory or a file of labels.
-        runs: ``[NAME=]PATH`` each: a file of lists, or a run directory for its retrievers.
-        projection: whether, and how, the grades are carried over to systems whose corpus is cut in another way.
-    """
-
-    golden: Path
-    runs: tuple[str, ...]
-    projection: ProjectionRequest | None = None
-
-
-@dataclass(frozen=True)
-class SampleFiles:
-    """Samples with their expected passages, and what a system returned for them."""
-
-    samples: Path
-    outputs: Path
-
-
-@dataclass(frozen=True)
-class MeasureRequest:
-    """What is measured, and on which lists.
-
-    Attributes:
-        names: of measures, with or without a cutoff; the usual ones where left out.
-        cutoffs: of measures named without one; the default where empty.
-        ties: the order of equal scores.
-        condensed: whether unjudged passages are left out of the lists.
-        facets: a file of ``doc_id<TAB>facet`` lines.
-    """
-
-    names: tuple[str, ...] = ()
-    cutoffs: tuple[int, ...] = ()
-    ties: Ties = "trec"
-    condensed: bool = False
-    facets: Path | None = None
-
-
-@dataclass(frozen=True)
-class ScaleRequest:
-    """What grades mean, where that is not to follow from the labels.
-
-    Attributes:
-        ends: the lowest and the highest grade.
-        relevant: the lowest relevant grade.
-        gains: of some grades.
-    """
-
-    ends: tuple[int, int] | None = None
-    relevant: int | None = None
-    gains: Mapping[int, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class AnalysisRequest:
-    """What is asked beyond the scores.
-
-    Attributes:
-        names: of analyses, besides those that are done unasked.
-        baseline: the system that all others are tested against.
-        pool: candidates for the PROC ceilings.
-        correct: a file of ``qid<TAB>0|1`` lines, whether answers were right.
-        reviews: a folder of reviews, by whose random part scores are corrected.
-        against_first: whether the first system is the baseline where none is named.
-    """
-
-    names: frozenset[str] = frozenset()
-    baseline: str | None = None
-    pool: int = 50
-    correct: Path | None = None
-    reviews: Path | None = None
-    against_first: bool = False
-
-
-@dataclass(frozen=True)
-class EvalRequest:
-    """An evaluation.
-
-    Attributes:
-        subject: what is scored, and against what.
-        measures, scale, analyses, gates: see there.
-        confidence: of intervals and tests, inside 0..1.
-        seed: of the bootstrap.
-    """
-
-    subject: JudgedFiles | SampleFiles
-    measures: MeasureRequest = MeasureRequest()
-    scale: ScaleRequest = ScaleRequest()
-    analyses: AnalysisRequest = AnalysisRequest()
-    gates: GateRequest = field(default_factory=GateRequest)
-    confidence: float = 0.95
-    seed: int = 1
 
 
 @dataclass(frozen=True)
@@ -179,14 +88,14 @@ def evaluate(request: EvalRequest) -> EvalResult:
     return _of_judged(request, subject, gates)
 
 
-def _of_judged(request: EvalRequest, subject: JudgedFiles, gates: Gates) -> EvalResult:
+def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: Gates) -> EvalResult:
     corrections, ends = _corrections(subject, request.analyses), request.scale.ends
-    golden = open_golden(subject.golden)
+    golden = _golden(subject)
     known = golden.judgments(None if ends is None else Scale.of(*ends))
     meant = judgments = _on_scale(known, request.scale)
-    systems = list(open_systems(list(subject.runs)))
+    systems = list(open_systems(list(subject.runs)) if isinstance(subject, JudgedFiles) else subject.systems)
     names: tuple[str, ...] = GRADED if judgments.qrels.scale.golden else OTHERS
-    if subject.projection is not None:
+    if isinstance(subject, JudgedFiles) and subject.projection is not None:
         from raggs.app.projection import projected  # late: other evaluations open no corpus
 
         judgments, systems = projected(golden, judgments, systems, subject.projection)
@@ -203,11 +112,17 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles, gates: Gates) -> Eval
     return EvalResult(told, gates, systems, meant)
 
 
-def _corrections(subject: JudgedFiles, asked: AnalysisRequest) -> Corrections:
+def _golden(subject: JudgedFiles | JudgedLists) -> GoldenSet:
+    return open_golden(subject.golden) if isinstance(subject, JudgedFiles) else subject.golden
+
+
+def _corrections(subject: JudgedFiles | JudgedLists, asked: AnalysisRequest) -> Corrections:
     from raggs.app.corrections import Corrections, corrections_of  # late: most evaluations read no reviews
 
     if asked.reviews is None:
         return Corrections()
+    if isinstance(subject, JudgedLists):
+        raise UsageError("reviews correct what files hold", remedy="evaluate JudgedFiles, or raggs eval --reviews")
     return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)
 
 
