@@ -166,10 +166,8 @@ def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
     top, count = facts.golden.top, health.expected_inversions
     pairs = top * (top - 1) / 2
     wrong = count / pairs if pairs else 0.0
-    said = (
-        inversions_words(count),
-        f"of the pairs of a top {top} that is {wrong:.0%}; measures by grades do not see it",
-    )
+    share = f"that is {wrong:.0%} of the pairs of a top {top}; measures by grades do not see it"
+    said = (inversions_words(count), share)
     doubt, config = wrong > WRONG, facts.run.manifest.config_file if facts.run else None
     calls = lock.params.get("max_calls")
     step = None
@@ -191,5 +189,4 @@ def _people(facts: Facts) -> Check:
         return Check(name="People", state="unknown", said=(said,), threshold="", step=step)
     comparing = people.trust[0]
     states: dict[str, State] = {"yes": "good", "no": "bad", "not yet": "doubt"}
-    rules = "; ".join(f"{each.use}: {each.rule}" for each in people.trust)
-    return Check(name="People", state=states[comparing.answer], said=people.said, threshold=rules)
+    return Check(name="People", state=states[comparing.answer], said=people.said, threshold="")  # they name their own

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 import pytest
 from support.browsing import XSS, Window, chromium
+from support.sweeping import make_sweep
 
 from raggs.app.report import ReportRequest, write_report_page
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, RetrieveRecord
@@ -160,3 +161,17 @@ def test_a_report_without_texts_holds_no_word_of_a_passage(run: Path, page: Path
     silent = write_report_page(ReportRequest(run, texts=False, out=tmp_path / "silent.html"))
     assert SECRET.encode() not in silent.read_bytes()
     assert "passages are left out of this file" in silent.read_text(encoding="utf-8")
+
+
+def test_a_sweep_beside_systems_is_read_on_a_narrow_screen(browser: Any, tmp_path: Path) -> None:
+    project = make_sweep(tmp_path)
+    project.sweep()
+    runs = tuple(str(path) for path in sorted((project.out / "runs").glob("*k20.trec")))
+    out = write_report_page(ReportRequest(tmp_path, runs, sweeps=(project.out,), out=tmp_path / "report.html"))
+    window = Window(browser, out.as_uri(), viewport={"width": 390, "height": 900}, offline=True)
+    window.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    labels = [each.get_attribute("aria-label") for each in window.page.locator("[role=region]").all()]
+    assert len(set(labels)) == len(labels), "each region has a name of its own"
+    window.look("report-sweep")
+    assert window.unharmed(), window.complaints
+    window.context.close()
