@@ -18,9 +18,12 @@ REGISTRY: Registry[Exporter] = Registry(
     "raggs.exporters.base:Exporter",
     {
         "beir": "raggs.exporters.beir:BeirExporter",
+        "deepeval": "raggs.exporters.deepeval:DeepEvalExporter",
         "hf": "raggs.exporters.hf:HfExporter",
         "ir_datasets": "raggs.exporters.irdatasets:IrDatasetsExporter",
         "jsonl": "raggs.exporters.jsonl:JsonlExporter",
+        "langsmith": "raggs.exporters.langsmith:LangSmithExporter",
+        "ragas": "raggs.exporters.ragas:RagasExporter",
         "ranx": "raggs.exporters.ranx:RanxExporter",
         "trec": "raggs.exporters.trec:TrecExporter",
     },

@@ -64,6 +64,21 @@ def write_objects(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
     return count
 
 
+def write_list(path: Path, objects: Iterable[Mapping[str, object]]) -> int:
+    """Write objects to `path` as one list of JSON, one a line, as `write_lines` writes lines, and count them.
+
+    Raises:
+        ProviderError: the disk refuses.
+    """
+    count = 0
+    with _whole(path) as file:
+        file.write(b"[")
+        for count, each in enumerate(objects, start=1):
+            file.write((",\n" if count > 1 else "\n").encode() + _dump(each).encode())
+        file.write(b"\n]\n")
+    return count
+
+
 def object_writer(file: IO[bytes]) -> jsonlines.Writer:
     """Writes objects to an open file, keys in the order given, also for readers that split at Unicode's line ends."""
     return jsonlines.Writer(file, dumps=_dump)

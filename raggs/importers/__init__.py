@@ -18,9 +18,12 @@ REGISTRY: Registry[Importer] = Registry(
     "raggs.importers.base:Importer",
     {
         "beir": "raggs.importers.beir:BeirImporter",
+        "deepeval": "raggs.importers.deepeval:DeepEvalImporter",
         "hf": "raggs.importers.hf:HfImporter",
         "ir_datasets": "raggs.importers.irdatasets:IrDatasetsImporter",
         "jsonl": "raggs.importers.jsonl:JsonlImporter",
+        "langsmith": "raggs.importers.langsmith:LangSmithImporter",
+        "ragas": "raggs.importers.ragas:RagasImporter",
         "ranx": "raggs.importers.ranx:RanxImporter",
         "trec": "raggs.importers.trec:TrecImporter",
     },

@@ -55,9 +55,15 @@ def test_provenance_stands_beside_the_data(name, golden, tmp_path):
     assert meta["provenance"] == golden().provenance.model_dump() and meta["provenance"]["judge"] == {"model": "été"}
     assert meta["name"] == "my test" and meta["grades"]["minimum"] == (1 if name == "jsonl" else 0)
     for file, facts in meta["files"].items():
-        text = (tmp_path / file).read_text()
-        nested = file.endswith(".json") and sum(map(len, json.loads(text).values()))
-        assert facts["rows"] == (nested if file.endswith(".json") else text.count("\n") - file.endswith(".tsv"))
+        assert facts["rows"] == rows_of(tmp_path / file)
+
+
+def rows_of(path):
+    text = path.read_text()
+    if path.suffix != ".json":
+        return text.count("\n") - (path.suffix == ".tsv")
+    found = json.loads(text)
+    return len(found) if isinstance(found, list) else sum(map(len, found.values()))
 
 
 def test_a_broken_stream_leaves_the_old_files(name, golden, tmp_path):

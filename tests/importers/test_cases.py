@@ -1,0 +1,75 @@
+"""Entries a question, as other tools write them: what is listed counts, ids are made where there are none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from raggs import open_golden
+from raggs.app.importset import import_set
+from raggs.errors import DataError
+
+RAGAS = [
+    {"user_input": "Why?", "reference": "So.", "reference_contexts": ["A text", "B"], "persona_name": "x"},
+    {"user_input": "How?", "reference_contexts": ["B"], "reference_context_ids": [7]},
+]
+DEEPEVAL = [
+    {"input": "Why?", "expected_output": "So.", "context": ["A text", "B"], "additional_metadata": {"references": "x"}},
+    {"input": "How?", "context": ["B"]},
+]
+LANGSMITH = [
+    {"inputs": {"input": "Why?"}, "outputs": {"output": "So.", "contexts": ["A text", "B"]}},
+    {"inputs": {"question": "How?"}, "outputs": {"contexts": ["B"]}, "metadata": {"qid": "mine"}},
+]
+FORMATS = {
+    "ragas": ("ragas.jsonl", RAGAS),
+    "deepeval": ("goldens.json", DEEPEVAL),
+    "langsmith": ("examples.jsonl", LANGSMITH),
+}
+
+
+def put(folder: Path, name: str, rows: object) -> Path:
+    folder.mkdir(exist_ok=True)
+    lines = isinstance(rows, list) and name.endswith(".jsonl")
+    (folder / name).write_text("".join(f"{json.dumps(row)}\n" for row in rows) if lines else json.dumps(rows))
+    return folder / name
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_what_is_listed_counts(name: str, tmp_path: Path) -> None:
+    file, rows = FORMATS[name]
+    path = put(tmp_path / "theirs", file, rows)
+    for place, out in ((path.parent, tmp_path / "a"), (path, tmp_path / "b")):
+        done = import_set(place, name, out)
+        counts = {each.part: (each.came, each.count) for each in done.through}
+        assert (counts["grades"], counts["questions"]) == (("read", 3), ("read", 2))
+        golden = open_golden(out)
+        assert {one.grade for query in golden.by_query("grades") for one in query.grades} == {1}
+        by_text = {query.text: query for query in golden.queries()}
+        assert by_text["Why?"].answer == "So." and by_text["How?"].answer is None
+    assert (tmp_path / "a" / "judgments.jsonl").read_bytes() == (tmp_path / "b" / "judgments.jsonl").read_bytes()
+
+
+def test_ids_that_are_given_stay(tmp_path: Path) -> None:
+    import_set(put(tmp_path / "t", "ragas.jsonl", RAGAS), "ragas", tmp_path / "out")
+    found = {one.doc_id for query in open_golden(tmp_path / "out").by_query("grades") for one in query.grades}
+    assert "7" in found and sum(each.startswith("p-") for each in found) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "said"),
+    [
+        ("ragas", [{"user_input": ["a", "b"], "reference_contexts": ["x"]}], "an entry without a question"),
+        ("ragas", [RAGAS[1] | {"reference_context_ids": [1, 2]}], "1 contexts and 2 ids"),
+        ("ragas", [RAGAS[1] | {"reference_context_ids": ["a b"]}], "holds white space"),
+        ("deepeval", {"goldens": []}, "not a list"),
+        ("langsmith", [{"inputs": {"question": "Who?"}, "outputs": {"answer": "I"}}], "holds no grades"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(name: str, rows: object, said: str, tmp_path: Path) -> None:
+    path = put(tmp_path / "theirs", FORMATS[name][0], rows)
+    with pytest.raises(DataError, match=said):
+        import_set(path, name, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
