@@ -65,21 +65,31 @@ def checks(facts: Facts) -> Iterator[Check]:
 
 def _whole(facts: Facts) -> Check:
     failed = facts.golden.provenance.failed if facts.golden.provenance else 0
+    missing = _missing(facts)
+    said = [facts.golden.lacks] if facts.golden.lacks else []
+    said += [f"not done yet: {', '.join(missing)}"] if missing else []
+    said += [f"{plural(failed, 'judgment')} failed and have no grade"] if failed else []
     again = None
-    if facts.run is not None and (facts.golden.lacks or failed):
+    if facts.run is not None and said:
         config = facts.run.manifest.config_file or "CONFIG"
         again = Step(why="finish the golden set", command=f"raggs run --config {quote(config)}")
-    said = [facts.golden.lacks] if facts.golden.lacks else []
-    said += [f"{plural(failed, 'judgment')} failed and have no grade"] if failed else []
-    state: State = "bad" if facts.golden.lacks else "doubt" if failed else "good"
+    state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if said else "good"
     whole = ("every query was worked on, no judgment failed",) if facts.run else ("labels from a file",)
     return Check(
         name="Completeness",
         state=state,
         said=tuple(said) or whole,
-        threshold="no query left out, no failed judgment",
+        threshold="every stage done, no query left out, no failed judgment",
         step=again,
     )
+
+
+def _missing(facts: Facts) -> list[str]:
+    """The stages of the run that have not been done, nor begun."""
+    if facts.run is None:
+        return []
+    begun = {part.stage for part in facts.run.parts}
+    return [name for name in facts.run.pipeline.order if name not in facts.run.manifest.stages and name not in begun]
 
 
 def _holes(facts: Facts, report: Report) -> Check:
@@ -91,7 +101,8 @@ def _holes(facts: Facts, report: Report) -> Check:
     if not shares:
         return Check(name="Unjudged", state="unknown", said=("not measured",), threshold=threshold)
     worst = max(shares, key=lambda name: shares[name])
-    state: State = "bad" if shares[worst] > HOLES else "doubt" if shares[worst] > HARMLESS else "good"
+    stops = shares[worst] > HOLES and bool(report.warnings)  # where all labels are relevant, that is the custom
+    state: State = "bad" if stops else "doubt" if shares[worst] > HARMLESS else "good"
     said = f"{measure}: of what a system shows there, {shares[worst]:.0%} is unjudged at most ({worst})"
     step = None
     if state != "good":

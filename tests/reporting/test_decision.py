@@ -75,6 +75,8 @@ def test_one_system_is_compared_with_nothing():
     found = box(facts(reported(systems=SYSTEMS[:1])))
     assert found.ships[0].answer == "nothing to compare"
     assert any("--run A=a.trec --run B=b.trec" in step.command for step in found.steps)
+    unnamed = box(replace(facts(), report=None, missing="no system was named"))
+    assert any("--run A=a.trec --run B=b.trec" in step.command for step in unnamed.steps)
 
 
 def test_what_was_not_looked_at_is_never_fine_and_the_worst_check_decides():

@@ -8,6 +8,7 @@ import pytest
 from support.golden import GivenGolden
 from support.reports import facts
 
+from raggs.evaluation.models import ScorePart
 from raggs.health import Canaries, Health, JudgeHealth, RankHealth, Rate
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun, open_run
@@ -92,3 +93,29 @@ def test_a_warning_of_the_judges_health_is_a_doubt_in_its_own_words(tmp_path: Pa
         "they have checks of their own"
     )
     assert found(run(tmp_path / "run"))["Judge"].state == "good"
+
+
+def test_stages_that_are_not_done_are_told_with_the_command_that_does_them(tmp_path: Path) -> None:
+    opened = run(tmp_path / "run")  # has judged and ranked, and nothing before and between
+    check = found(opened)["Completeness"]
+    assert (check.state, check.said) == ("doubt", ("not done yet: embed, retrieve, merge, prune",))
+    assert check.step is not None and check.step.command == "raggs run --config 'my raggs.yaml'"
+    store = RunStore(opened.folder)
+    store.save(opened.manifest.model_copy(update={"stages": {}}))
+    assert found(open_run(opened.folder))["Completeness"].state == "bad"
+
+
+def test_labels_that_are_all_relevant_leave_the_rest_unjudged_by_custom() -> None:
+    report = facts().report
+    assert report is not None and report.warnings
+    holes = {each.name: each.scores["holes@2"].model_copy(update={"mean": 0.9}) for each in report.systems}
+    empty = report.with_systems({name: {"scores": {**_scores(name), "holes@2": part}} for name, part in holes.items()})
+    for warnings, state in ((report.warnings, "bad"), ((), "doubt")):
+        told = facts(empty.model_copy(update={"warnings": warnings}))
+        assert {check.name: check.state for check in checks(told)}["Unjudged"] == state
+
+
+def _scores(name: str) -> dict[str, ScorePart]:
+    report = facts().report
+    assert report is not None
+    return dict(next(each.scores for each in report.systems if each.name == name))

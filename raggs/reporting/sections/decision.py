@@ -171,7 +171,7 @@ def _steps(facts: Facts, ships: Sequence[Ship], found: Sequence[Check]) -> Itera
         if state == "open":
             yield from _more_questions(facts, ships)
         yield from (check.step for check in found if check.state == state and check.step is not None)
-    if facts.report is not None and not facts.report.comparisons:
+    if facts.judgments is not None and not (facts.report and facts.report.comparisons):
         command = f"raggs report {quote(facts.place)} --run A=a.trec --run B=b.trec --out report.html"
         yield Step(why="compare two systems", command=command)
     if facts.run is not None:
