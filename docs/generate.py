@@ -1,6 +1,7 @@
-"""Writes docs/artifacts.md and docs/configuration.md from the models, the list in docs/metrics.md from the measures.
+"""Writes docs/artifacts.md and docs/configuration.md from the models, the list in docs/metrics.md from the measures,
+docs/commands.md from the commands and docs/glossary.md from the words that `raggs explain` knows.
 
-Run ``python docs/generate.py`` after a change of an artifact, a setting or a measure; a test compares.
+Run ``python docs/generate.py`` after a change of one of these; a test compares.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from pydantic import BaseModel
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from commandpage import commands
 from configpage import configuration
 
 from raggs.app.catalog import MeasureEntry, measure_entries
+from raggs.app.explain import WORDS
 from raggs.artifacts import ARTIFACTS, Nugget, Placement, Reference, Span, artifact_file
 from raggs.health import Depth, JudgeHealth, Member, PairAgreement, Panel, RankHealth, Rate, Samples
 from raggs.llm.ledger import FILE as LEDGER
@@ -30,6 +33,8 @@ from raggs.spending import Spending
 PAGE = Path(__file__).parent / "artifacts.md"
 METRICS = PAGE.with_name("metrics.md")
 SETTINGS = PAGE.with_name("configuration.md")
+COMMANDS = PAGE.with_name("commands.md")
+GLOSSARY = PAGE.with_name("glossary.md")
 BEGIN = "<!-- measures: written by docs/generate.py from the classes; edit those instead -->\n"
 END = "<!-- end of measures -->"
 HEAD = """# Artifacts
@@ -45,6 +50,12 @@ QUESTIONS_HEAD = """# Of `raggs questions`
 
 The directory of a run that makes questions holds these, a manifest and a ledger of the same forms, and `written.json`:
 by path, the sha256 of each file of questions that it wrote."""
+
+GLOSSARY_HEAD = """# Glossary
+
+<!-- Written by docs/generate.py from raggs/app/words.md; edit that instead. -->
+
+"""
 
 ACCOUNT = "Not an artifact: it only grows, nothing depends on it, and `raggs cost RUN` sums it."
 
@@ -65,6 +76,11 @@ def page() -> str:
         parts += [f"### {part.__name__}", _text(part), _table(part)]
     parts += [f"## {LEDGER}", _text(LedgerLine), ACCOUNT, _table(LedgerLine)]
     return "\n\n".join(parts) + "\n"
+
+
+def glossary() -> str:
+    """Every word that a table uses; measures stand in docs/metrics.md."""
+    return GLOSSARY_HEAD + WORDS.read_text(encoding="utf-8")
 
 
 def with_measures(text: str) -> str:
@@ -138,4 +154,6 @@ if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
     SETTINGS.write_text(configuration(), encoding="utf-8")
     METRICS.write_text(with_measures(METRICS.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"{PAGE}\n{SETTINGS}\n{METRICS}\n")
+    COMMANDS.write_text(commands(), encoding="utf-8")
+    GLOSSARY.write_text(glossary(), encoding="utf-8")
+    sys.stdout.write(f"{PAGE}\n{SETTINGS}\n{METRICS}\n{COMMANDS}\n{GLOSSARY}\n")

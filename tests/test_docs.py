@@ -34,6 +34,12 @@ def test_the_page_of_artifacts_is_what_the_models_say() -> None:
     assert written == generator().page(), "run: python docs/generate.py"
 
 
+@pytest.mark.parametrize("name", ["commands", "glossary"])
+def test_the_pages_of_commands_and_words_are_what_the_code_says(name: str) -> None:
+    written = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    assert written == getattr(generator(), name)(), "run: python docs/generate.py"
+
+
 def test_the_page_of_settings_is_what_the_models_say() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert written == generator().configuration(), "run: python docs/generate.py"

@@ -44,6 +44,7 @@ COMMANDS: dict[str, str | Group] = {
     "validate": "configs:validate",
     "doctor": "housekeeping:doctor",
     "list": "outputs:list_",
+    "explain": "words:explain",
     "schema": "outputs:schema",
     "config": Group("Look at a configuration.", {"show": "configs:show"}),
     "prompts": Group("Read the prompts that come with raggs.", {"list": "prompts:list_", "show": "prompts:show"}),

@@ -15,6 +15,7 @@ from raggs.cli.screen import hanging
 from raggs.evaluation.document import Cell, Document, Legend, Section, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
+from raggs.evaluation.words import GLOSSARY
 from raggs.evaluation.writers import per_query_head, per_query_rows
 from raggs.text import visible
 
@@ -51,6 +52,7 @@ def _scores(section: Section, screen: Console) -> None:
     legend = [each for each in section.legend if each.sign != "[ ]" or "[]" in signs]
     _say(["; ".join(each.line for each in legend)] if legend else [], screen, style="dim")
     show_terms(section.terms, screen)
+    _say([GLOSSARY], screen, style="dim")
 
 
 def show_parts(table: Table, screen: Console, between: str = " ") -> None:

@@ -16,6 +16,7 @@ from rich.text import Text
 from raggs.cli.evalviews import columns_of, grid, show_parts, show_terms, width_of, without_intervals
 from raggs.cli.screen import hanging
 from raggs.evaluation.document import Cell, Document, Section, Table
+from raggs.evaluation.words import GLOSSARY
 from raggs.text import visible
 
 LEAST = 4  # columns for which long names are broken, and then intervals left out: system, score, wait, price
@@ -33,6 +34,7 @@ def show_sweep(document: Document, screen: Console) -> None:
     if document.notes:
         screen.print()
     _say([f"note: {note}" for note in document.notes], screen)
+    _say([GLOSSARY], screen, "dim")
 
 
 def _section(section: Section, screen: Console, style: str = "") -> None:

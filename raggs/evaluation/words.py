@@ -27,6 +27,7 @@ KNOBS = (
     "order better: a stronger reranker, near-duplicates left out, cleaner titles and metadata, shorter chunks",
     "have judged what it shows: pool its lists (retriever runs), or raggs sweep --judge-holes",
 )
+GLOSSARY = "words: raggs explain WORD"  # below tables
 OWN_CUTOFFS = "each sample is scored at its own metadata.k, where it has one"
 
 

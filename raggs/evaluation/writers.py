@@ -11,6 +11,7 @@ from raggs.atomic import disk, write_atomic
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Number, Report
+from raggs.evaluation.words import GLOSSARY
 from raggs.text import spreadsheet_cell
 
 
@@ -73,7 +74,7 @@ def markdown(document: Document) -> str:
         lines += ["", f"## {section.title}", "", *_section(section)]
     if document.notes:
         lines += ["", "## Notes", "", *_items(document.notes)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", f"{GLOSSARY}, or docs/glossary.md"]) + "\n"
 
 
 def _section(section: Section) -> Iterator[str]:

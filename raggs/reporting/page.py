@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from raggs.evaluation.models import Part
+from raggs.evaluation.words import GLOSSARY
 from raggs.reporting import REGISTRY
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.sheets import written
@@ -59,6 +60,7 @@ def report_page(facts: Facts) -> str:
         script=script,
         sections=[_drawn(kind, part) for kind, part in found],
         texts=facts.texts,
+        glossary=GLOSSARY,
     )
 
 

@@ -78,7 +78,8 @@ def test_each_measure_that_is_shown_is_explained_in_a_line_and_no_other(width):
     lines = shown(width)
     begin = next(place for place, line in enumerate(lines) if line.startswith("recall  "))
     assert not any(line.startswith(("ndcg", "harm")) for line in lines)
-    said = lines[begin:]
+    *said, glossary = lines[begin:]
+    assert glossary.strip() == "words: raggs explain WORD"
     assert [line.split()[0] for line in said if not line.startswith(" ")] == ["recall", "mrr", "holes"]
     assert "recall  Share of the relevant passages that are in the top k" in " ".join(said).replace(" " * 9, " ")
     assert (len(said) == 3) == (width == 80)

@@ -1,0 +1,129 @@
+"""Every word that a table uses is explained: the titles are taken from where tables are declared."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import raggs
+from raggs.app.explain import explain_word, meanings
+from raggs.cli.app import app
+from raggs.errors import NotFoundError
+from raggs.evaluation.document import Document, Section
+from raggs.evaluation.words import LOSSES
+from raggs.evaluation.writers import markdown
+from raggs.metrics.names import parse_measure
+
+PACKAGE = Path(raggs.__file__).parent
+DRAWN = re.compile(r"^\s*from raggs\.(?:evaluation\.document|cli\.screen|chunking\.models|app\.judge)", re.MULTILINE)
+DECLARED = {"head", "HEAD", "COLUMNS", "TITLES", "FIGURES", "columns"}
+SIDES = re.compile(r"(?:^|, )(?:A|B|OLD|NEW)$|^(?:A|B|OLD|NEW|judge|people|mean) (?=\{)")
+SIGNS = {"·", "▲", "▼", "=", "?"}  # which the legend below the table explains
+
+
+def texts(node: ast.AST) -> Iterator[str]:
+    """The texts in the tuples of a declaration, with {} where a value is put in."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr():
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        case ast.Tuple() | ast.List():
+            for each in node.elts:
+                yield from texts(each)
+        case ast.Starred():
+            yield from texts(node.value)
+        case ast.IfExp():
+            yield from texts(node.body)
+            yield from texts(node.orelse)
+        case ast.GeneratorExp():
+            yield from texts(node.elt)
+        case ast.Dict():
+            for each in node.values:
+                yield from texts(each)
+
+
+def declared(tree: ast.AST) -> Iterator[str]:
+    """The titles of a module's tables, and what its legends explain."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name in DECLARED:
+                yield from texts(value)
+            case ast.Call(func=ast.Name(id="Table"), args=[titles, *_]):
+                yield from texts(titles)
+            case ast.Call(func=ast.Name(id="table"), args=titles):
+                for each in titles:
+                    yield from texts(each)
+            case ast.Call(func=ast.Name(id="Legend"), args=[sign, *_]):
+                yield from texts(sign)
+
+
+def titles() -> Iterator[tuple[str, str]]:
+    """Each title, with the file that declares it."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if DRAWN.search(source):
+            yield from ((text, path.name) for text in declared(ast.parse(source)))
+    for path in sorted(PACKAGE.rglob("*.html")):
+        found = re.findall(r"<th\b[^>]*>([^<{]+)", path.read_text(encoding="utf-8"))
+        yield from ((text.strip(), path.name) for text in found)
+
+
+def known(title: str) -> bool:
+    plain = SIDES.sub("", title).replace("{}", "").strip(" @")
+    if plain.lower() in meanings() or plain in SIGNS or not plain:
+        return True
+    return all(part.strip().lower() in meanings() or is_measure(part) for part in plain.split(","))
+
+
+def is_measure(name: str) -> bool:
+    try:
+        parse_measure(f"{name.strip()}@10")
+    except raggs.errors.UsageError:
+        return False
+    return True
+
+
+def test_every_title_of_a_table_is_in_the_glossary() -> None:
+    found = [*titles(), *((loss, "LOSSES") for loss in LOSSES)]
+    assert len(found) > 250, "titles are declared otherwise than this test looks for them"
+    assert {"p (Holm)", "won-lost", "torn", "4-5", "from → to"} <= {title for title, _ in found}
+    missing = sorted({f"{title} ({file})" for title, file in found if not known(title)})
+    assert not missing, f"an entry of each in raggs/app/words.md: {missing}"
+
+
+@pytest.mark.parametrize(
+    "word", ["qrels", "PROC", "%PROC", "RA-nWG", "N-Recall4+", "front", "SLO", "canary", "Holm", "seal"]
+)
+def test_words_of_the_field_are_in_the_glossary(word: str) -> None:
+    assert explain_word(word)[0].text
+
+
+def test_no_word_has_two_entries_and_every_line_of_the_list_is_one() -> None:
+    page = (PACKAGE / "app" / "words.md").read_text(encoding="utf-8")
+    words = [word for entry in dict.fromkeys(meanings().values()) for word in entry.words]
+    assert len(words) == len({word.lower() for word in words}) == len(meanings())
+    assert len(dict.fromkeys(meanings().values())) == len(re.findall("^- ", page, re.MULTILINE))
+
+
+def test_tables_name_the_glossary() -> None:
+    page = markdown(Document("Title", Section("Scores"), (), ("a note",)))
+    assert page.endswith("- a note\n\nwords: raggs explain WORD, or docs/glossary.md\n")
+    assert "{{ glossary }}" in (PACKAGE / "reporting" / "page" / "page.html").read_text(encoding="utf-8")
+
+
+def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
+    runner = CliRunner()
+    said = runner.invoke(app, ["explain", "P (holm)"]).output
+    assert "randomisation test" in said
+    assert "docs/metrics.md" in said
+    assert "](" not in said
+    assert "log2(rank + 1)" in runner.invoke(app, ["explain", "nDCG@10"]).output
+    assert "mean over all orders" in runner.invoke(app, ["explain", "E[ndcg@10]"]).output
+    with pytest.raises(NotFoundError, match="did you mean 'kappa'"):
+        explain_word("kapa")
