@@ -87,11 +87,20 @@ def write_report_page(request: ReportRequest) -> Path:
     Raises:
         RaggsError: as `report`; or the file cannot be written.
     """
-    page = report(request)
-    with disk(request.out, "choose another --out"):
-        request.out.resolve().parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(request.out, page.encode())
-    return request.out
+    return keep_page(gather(request), request.out)
+
+
+def keep_page(facts: Facts, file: Path) -> Path:
+    """Write the page of some facts.
+
+    Raises:
+        ProviderError: the file cannot be written.
+    """
+    page = report_page(facts)
+    with disk(file, "choose another --out"):
+        file.resolve().parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(file, page.encode())
+    return file
 
 
 def gather(request: ReportRequest) -> Facts:

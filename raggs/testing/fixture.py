@@ -1,0 +1,135 @@
+"""What the fixture `golden` is: a golden set against which a test checks a system.
+
+A check that fails says so as pytest's own failures do: the scores, what is not met, the worst questions with their
+words, and where the report lies. What cannot be checked at all is an error of raggs, with its remedy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from raggs.app.checking import Checked, CheckRequest, Worst, check
+from raggs.app.evaluate import EvalResult, MeasureRequest
+from raggs.app.scored import DEPTH, Given
+from raggs.errors import UsageError
+from raggs.evaluation.writers import write_report
+from raggs.text import shorten, visible
+
+NAME_IT = "pytest --raggs-golden PATH, raggs_golden = PATH in the ini file, or @pytest.mark.raggs_golden(PATH)"
+WIDTH = 70  # letters of a question
+
+
+class Golden:
+    """A golden set in a test.
+
+    Args:
+        path: of the set; None where nobody named one.
+        base: what paths of tests are relative to.
+        out: the folder of the report of a check that fails.
+        keeps: whether a check that holds writes its eval.json there too.
+
+    Attributes:
+        out: as given.
+    """
+
+    def __init__(self, path: Path | None, *, base: Path, out: Path, keeps: bool = False) -> None:
+        self._path, self._base, self.out, self._keeps = path, base, out, keeps
+
+    @property
+    def path(self) -> Path:
+        """Where the set lies.
+
+        Raises:
+            UsageError: nobody said so.
+        """
+        if self._path is None:
+            raise UsageError("no golden set is named", remedy=NAME_IT)
+        return self._path
+
+    def check(
+        self,
+        system: object,
+        *measures: str,
+        at_least: float | Mapping[str, float] | None = None,
+        at_most: float | Mapping[str, float] | None = None,
+        not_worse_than: Path | str | None = None,
+        max_drop: float = 0.01,
+        queries: object = None,
+        depth: int = DEPTH,
+    ) -> EvalResult:
+        """Score a system, and fail the test where it does not hold what is asked.
+
+        Args:
+            system: a function of a question's text and k, several by name, or lists in any form of `raggs.evaluate`.
+            measures: names of measures; the usual ones where left out.
+            at_least: what the mean of each measure must reach, or limits by measure.
+            at_most: the same for measures where lower is better.
+            not_worse_than: an earlier eval.json, relative to pytest's root directory.
+            max_drop: what a mean may lose against it; a significant loss fails at any size.
+            queries: the texts of the questions, where the set does not hold them.
+            depth: how many passages a function is asked for.
+
+        Raises:
+            RaggsError: something asked for does not exist, cannot be right, or the function failed.
+        """
+        __tracebackhide__ = True
+        before = None if not_worse_than is None else self._base / not_worse_than
+        asked = MeasureRequest(measures)
+        found = check(CheckRequest(self._given(system, queries, depth), asked, at_least, at_most, before, max_drop))
+        if found.failed:
+            pytest.fail(failure(found, found.write(self.out).resolve()), pytrace=False)
+        if self._keeps:
+            write_report(found.result.report, self.out)
+        return found.result
+
+    def _given(self, system: object, queries: object, depth: int) -> Given:
+        if callable(system):
+            return Given(self.path, system, queries=queries, depth=depth)
+        if isinstance(system, Mapping) and system and all(map(callable, system.values())):
+            return Given(self.path, system, queries=queries, depth=depth)
+        return Given(self.path, runs={"system": system}, queries=queries, depth=depth)
+
+
+def failure(found: Checked, page: Path) -> str:
+    """What a failed check says.
+
+    Args:
+        page: its report.
+    """
+    report = found.result.report
+    lines = [f"not met on {report.golden.source}:", *(f"  {said}" for said in found.failed), ""]
+    lines += _table([("measure", *(part.name for part in report.systems)), *_scores(found)])
+    worst = found.worst()
+    if worst:
+        several = len(report.systems) > 1
+        lines += ["", f"worst questions by {report.measures[0]}:"]
+        lines += _table([_row(each, several) for each in worst])
+    return visible("\n".join([*lines, "", f"report: {page}"]))
+
+
+def _scores(found: Checked) -> Iterator[tuple[str, ...]]:
+    report = found.result.report
+    for measure in report.measures:
+        scores = (part.scores[measure] for part in report.systems)
+        yield (measure, *(_number(each.mean) + _range(each.low, each.high) for each in scores))
+
+
+def _range(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:z.4f}"
+
+
+def _row(each: Worst, several: bool) -> tuple[str, ...]:
+    was = "" if each.before is None else f"was {_number(each.before)}"
+    return (*((each.system,) if several else ()), each.qid, _number(each.value), was, shorten(each.text, WIDTH))
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  " + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

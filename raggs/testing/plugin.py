@@ -1,0 +1,63 @@
+"""The plugin of pytest: options, the marker, and the fixture `golden`. See the package for what it must not import."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from raggs.testing.fixture import Golden
+
+MARKER = "raggs_golden"
+HELP = "golden set of the fixture `golden`: a run directory of raggs, an export, or a file of labels"
+OUT_HELP = (
+    "where checks of the fixture `golden` write eval.json, and a report where they fail; else pytest's cache has these"
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--raggs-golden`, `--raggs-out`, and the ini option `raggs_golden`."""
+    group = parser.getgroup("raggs")
+    group.addoption("--raggs-golden", metavar="PATH", help=HELP)
+    group.addoption("--raggs-out", metavar="DIR", help=OUT_HELP)
+    parser.addini(MARKER, HELP)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker, for `--strict-markers`."""
+    config.addinivalue_line("markers", f"{MARKER}(path): the {HELP}")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Golden:
+    """The golden set that the marker, `--raggs-golden` or the ini option names; ``golden.check(search, ...)``."""
+    from raggs.testing.fixture import Golden  # late: pytest starts in every project
+
+    config = request.config
+    out, keeps = _out(config, request.node.nodeid), bool(config.getoption("--raggs-out"))
+    return Golden(_named(request), base=config.rootpath, out=out, keeps=keeps)
+
+
+def _named(request: pytest.FixtureRequest) -> Path | None:
+    """What the nearest of them names; paths of the command line are of the folder where pytest was called."""
+    config, marker = request.config, request.node.get_closest_marker(MARKER)
+    if marker is not None and marker.args:
+        return config.rootpath / str(marker.args[0])
+    if given := config.getoption("--raggs-golden"):
+        return config.invocation_params.dir / str(given)
+    named = config.getini(MARKER)
+    base = config.inipath.parent if config.inipath else config.rootpath
+    return base / str(named) if named else None
+
+
+def _out(config: pytest.Config, nodeid: str) -> Path:
+    folder = re.sub(r"[^\w.-]+", "-", nodeid).strip("-.")[-120:]
+    if given := config.getoption("--raggs-out"):
+        return config.invocation_params.dir / str(given) / folder
+    if config.cache is None:  # -p no:cacheprovider
+        return Path(mkdtemp(prefix="raggs-")) / folder
+    return config.cache.mkdir("raggs") / folder
