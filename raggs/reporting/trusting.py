@@ -25,6 +25,7 @@ from raggs.reporting.base import Facts
 from raggs.text import plural
 
 State = Literal["good", "doubt", "bad", "unknown"]
+ORDERING = frozenset(("prune", "rank"))  # stages that grades do without
 WRONG = 0.1  # of the pairs of a top; beyond, its order is rough
 WORDS: dict[State, str] = {"good": "fine", "doubt": "with care", "bad": "stops here", "unknown": "not known"}
 
@@ -69,17 +70,18 @@ def _whole(facts: Facts) -> Check:
     said = [facts.golden.lacks] if facts.golden.lacks else []
     said += [f"not done yet: {', '.join(missing)}"] if missing else []
     said += [f"{plural(failed, 'judgment')} failed and have no grade"] if failed else []
+    lost = bool(failed or facts.golden.lacks) or not ORDERING.issuperset(missing)
+    state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if lost else "good"
     again = None
-    if facts.run is not None and said:
+    if facts.run is not None and lost:
         config = facts.run.manifest.config_file or "CONFIG"
         again = Step(why="finish the golden set", command=f"raggs run --config {quote(config)}")
-    state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if said else "good"
     whole = ("every query was worked on, no judgment failed",) if facts.run else ("labels from a file",)
     return Check(
         name="Completeness",
         state=state,
         said=tuple(said) or whole,
-        threshold="every stage done, no query left out, no failed judgment",
+        threshold="every stage done (prune and rank for orders alone), no query left out, no failed judgment",
         step=again,
     )
 

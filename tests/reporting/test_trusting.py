@@ -103,6 +103,11 @@ def test_stages_that_are_not_done_are_told_with_the_command_that_does_them(tmp_p
     store = RunStore(opened.folder)
     store.save(opened.manifest.model_copy(update={"stages": {}}))
     assert found(open_run(opened.folder))["Completeness"].state == "bad"
+    lock_ = opened.manifest.stages["judge"]
+    graded = dict.fromkeys(("embed", "retrieve", "merge", "judge"), lock_)
+    store.save(opened.manifest.model_copy(update={"stages": graded}))
+    alone = found(open_run(opened.folder))["Completeness"]  # who needs grades alone leaves the ranking out
+    assert (alone.state, alone.said, alone.step) == ("good", ("not done yet: prune, rank",), None)
 
 
 def test_labels_that_are_all_relevant_leave_the_rest_unjudged_by_custom() -> None:
