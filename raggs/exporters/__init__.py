@@ -18,6 +18,7 @@ REGISTRY: Registry[Exporter] = Registry(
     "raggs.exporters.base:Exporter",
     {
         "beir": "raggs.exporters.beir:BeirExporter",
+        "csv": "raggs.exporters.csv:CsvExporter",
         "deepeval": "raggs.exporters.deepeval:DeepEvalExporter",
         "hf": "raggs.exporters.hf:HfExporter",
         "ir_datasets": "raggs.exporters.irdatasets:IrDatasetsExporter",

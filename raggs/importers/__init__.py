@@ -18,6 +18,7 @@ REGISTRY: Registry[Importer] = Registry(
     "raggs.importers.base:Importer",
     {
         "beir": "raggs.importers.beir:BeirImporter",
+        "csv": "raggs.importers.csv:CsvImporter",
         "deepeval": "raggs.importers.deepeval:DeepEvalImporter",
         "hf": "raggs.importers.hf:HfImporter",
         "ir_datasets": "raggs.importers.irdatasets:IrDatasetsImporter",

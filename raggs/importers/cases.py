@@ -45,11 +45,16 @@ class Entry:
 
 
 @dataclass
-class _Read:
-    """What the entries hold, each thing once."""
+class CaseRead:
+    """What entries hold, each thing once.
+
+    Attributes:
+        texts: by passage, title and text.
+        labels: question and passage.
+    """
 
     queries: dict[str, Query] = field(default_factory=dict)
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, tuple[str, str]] = field(default_factory=dict)
     labels: dict[tuple[str, str], None] = field(default_factory=dict)
 
 
@@ -70,8 +75,8 @@ class CaseImporter(Importer):
             NotFoundError, DataError: it cannot be read.
         """
 
-    def passages(self, path: Path) -> Mapping[str, str]:
-        """Texts by id that lie beside a file, where the format has them apart."""
+    def passages(self, path: Path) -> Mapping[str, tuple[str, str]]:
+        """Titles and texts by id that lie beside a file, where the format has them apart."""
         return {}
 
     def read(self, path: Path) -> ImportedSet:
@@ -83,7 +88,7 @@ class CaseImporter(Importer):
         read = self._read(file, ours=labels is not None)
         read.texts.update(self.passages(file))
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
-        questions, corpus = _written(read, Path(kept.name))
+        questions, corpus = written(read, Path(kept.name))
         if labels is None:
             made = Path(kept.name) / f"{file.name}.qrels"
             _write(made, (f"{qid} 0 {doc_id} 1" for qid, doc_id in read.labels))
@@ -92,15 +97,15 @@ class CaseImporter(Importer):
         orders, lists = runs_beside(file.parent, labels, grades)
         return Pieces(labels, grades, orders, False, questions, corpus, lists, kept).put_together()
 
-    def _read(self, file: Path, *, ours: bool) -> _Read:
-        read = _Read()
+    def _read(self, file: Path, *, ours: bool) -> CaseRead:
+        read = CaseRead()
         for number, entry in self.entries(file):
             query = _query(entry, file, number, ours=ours)
             read.queries.setdefault(query.qid, query)
             for doc_id, text in _passages(entry, file, number):
                 read.labels[query.qid, doc_id] = None
                 if text is not None:
-                    read.texts.setdefault(doc_id, text)
+                    read.texts.setdefault(doc_id, ("", text))
         return read
 
 
@@ -122,18 +127,37 @@ def _passages(entry: Entry, file: Path, number: int) -> Iterator[tuple[str, str 
         said = f"{len(texts)} contexts and {len(ids)} ids of contexts"
         raise DataError(said, where=file, line=number, remedy="give each context its id, or leave the ids out")
     for doc_id, text in zip(ids or [None] * len(texts), texts or [None] * len(ids), strict=True):
-        name = doc_id or (text and f"p-{hash_bytes(sound(text).encode())[:12]}")
-        if name and (fault := id_problem(name)):
-            raise DataError(f"the id {name!r} {fault}", where=file, line=number, remedy="rename it")
+        name = doc_id or (text and made_passage_id(text))
         if name:
-            yield name, text and sound(text)
+            yield sound_id(name, file, number), text and sound(text)
 
 
-def _written(read: _Read, folder: Path) -> tuple[Path, Path]:
-    """Questions and passages as JSON lines."""
+def made_passage_id(text: str) -> str:
+    """The id of a passage that has none: of its text alone."""
+    return f"p-{hash_bytes(sound(text).encode())[:12]}"
+
+
+def sound_id(name: str, file: Path, number: int) -> str:
+    """An id that files can carry.
+
+    Raises:
+        DataError: it is none.
+    """
+    fault = id_problem(name) if name else "is empty"
+    if fault:
+        raise DataError(f"the id {name!r} {fault}", where=file, line=number, remedy="give it another")
+    return name
+
+
+def written(read: CaseRead, folder: Path) -> tuple[Path, Path]:
+    """Questions and passages as JSON lines in a folder.
+
+    Raises:
+        ProviderError: it cannot be written.
+    """
     questions, corpus = folder / "queries.jsonl", folder / "corpus.jsonl"
     write_queries(read.queries.values(), questions)
-    rows = ({"_id": doc_id, "title": "", "text": text} for doc_id, text in read.texts.items())
+    rows = ({"_id": doc_id, "title": title, "text": text} for doc_id, (title, text) in read.texts.items())
     _write(corpus, (json.dumps(row) for row in rows))
     return questions, corpus
 

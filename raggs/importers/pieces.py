@@ -135,7 +135,7 @@ def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRe
     for hit in hits_of([path]):
         grade = known.get((hit.qid, hit.doc_id))
         if grade is not None:
-            orders.setdefault(hit.qid, []).append(_place(hit, grade))
+            orders.setdefault(hit.qid, []).append(placed(hit, grade))
     return orders
 
 
@@ -157,7 +157,8 @@ def is_ours(labels: Path, path: Path) -> bool:
     return path.name in written and path.is_file() and path.stat().st_size > 0
 
 
-def _place(hit: RetrieveRecord, grade: int) -> RankRecord:
+def placed(hit: RetrieveRecord, grade: int) -> RankRecord:
+    """A place in an order, of which nobody says how sure it is."""
     return RankRecord(
         qid=hit.qid,
         rank=hit.rank,

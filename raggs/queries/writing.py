@@ -100,13 +100,16 @@ def _csv(queries: Sequence[Query]) -> str:
     if any(map(_guarded, rows)):
         rows = [{**row, GUARDED: " ".join(_guarded(row))} for row in rows]
         names.append(GUARDED)
-    return "".join(_line(cells) for cells in (names, *([row.get(name, "") for name in names] for row in rows)))
+    return "".join(
+        f"{spreadsheet_line(cells)}\n" for cells in (names, *([row.get(name, "") for name in names] for row in rows))
+    )
 
 
-def _line(cells: Iterable[str]) -> str:
+def spreadsheet_line(cells: Iterable[str]) -> str:
+    """A row of CSV without its end, in which no cell is one that a spreadsheet would run."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\r\n").writerow(map(spreadsheet_cell, cells))  # a cell with either end is quoted
-    return text.getvalue().removesuffix("\r\n") + "\n"
+    return text.getvalue().removesuffix("\r\n")
 
 
 def _guarded(row: Mapping[str, str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -64,3 +65,17 @@ def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
     found = importers.REGISTRY.load(name)().read(tmp_path)
     assert list(found.queries()) == [query]
     assert [passage.text for one in found.by_query() for passage in one.pool] == [HOSTILE]
+
+
+def test_a_table_is_opened_and_not_run(golden, tmp_path: Path) -> None:
+    query = Query(qid="-q", text=HOSTILE)
+    judged = GoldenQuery("-q", query, (Passage(doc_id="@d", text=f"{HOSTILE}\r\n."),), (Graded("@d", 5, reason="'=1"),))
+    REGISTRY.load("csv")(ExportOptions(GradeScale("binary"))).write(golden([judged]), tmp_path)
+    data = (tmp_path / "golden.csv").read_bytes()
+    assert data.startswith(b"\xef\xbb\xbfqid,") and data.count(b"\xef\xbb\xbf") == 1
+    with (tmp_path / "golden.csv").open(encoding="utf-8-sig", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["question"], row["grade"], row["rank"]) == (f"'{HOSTILE}", "5", "")
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row.values())
+    found = importers.REGISTRY.load("csv")().read(tmp_path)
+    assert list(found.by_query()) == [judged]

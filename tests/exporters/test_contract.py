@@ -1,7 +1,9 @@
 """What every exporter owes, whatever its format."""
 
+import csv
 import errno
 import inspect
+import io
 import json
 import os
 
@@ -60,6 +62,8 @@ def test_provenance_stands_beside_the_data(name, golden, tmp_path):
 
 def rows_of(path):
     text = path.read_text()
+    if path.suffix == ".csv":
+        return len(list(csv.reader(io.StringIO(text, newline="")))) - 1
     if path.suffix != ".json":
         return text.count("\n") - (path.suffix == ".tsv")
     found = json.loads(text)

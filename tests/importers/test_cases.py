@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from support.rich import rich_golden
 
 from raggs import open_golden
 from raggs.app.importset import import_set
 from raggs.errors import DataError
+from raggs.exporters import REGISTRY
 
 RAGAS = [
     {"user_input": "Why?", "reference": "So.", "reference_contexts": ["A text", "B"], "persona_name": "x"},
@@ -73,3 +75,32 @@ def test_what_cannot_be_is_one_sentence(name: str, rows: object, said: str, tmp_
     with pytest.raises(DataError, match=said):
         import_set(path, name, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_table_of_others_and_one_that_was_changed(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text('Question;Passage;Score\nWhy?;"A;\ntext";4.0\nWhy?;B;0\nHow?;B;-1\n')
+    done = import_set(path, "csv", tmp_path / "out")
+    assert {each.part: each.count for each in done.through} == {"grades": 2, "unjudged": 1, "questions": 2, "texts": 2}
+    REGISTRY.load("csv")().write(rich_golden(), tmp_path / "ours")
+    table = tmp_path / "ours" / "golden.csv"
+    text = table.read_bytes().decode()
+    table.write_bytes(text.replace('Its end",5,', 'Its end",2,', 1).encode())
+    came = {each.part: each.came for each in import_set(tmp_path / "ours", None, tmp_path / "again").through}
+    assert (came["grades"], came["order"], came["texts"]) == ("changed", "whole", "whole")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("question,grade\nWhy?,3\n", "lacks a column"),
+        ("qid,doc_id,grade\nq,d,good\n", "no whole number"),
+        ("qid,doc_id,grade\nq,d,1\nq,d,2\n", "graded twice"),
+        ("qid,doc_id,grade\nq,d\n", "2 columns, the header has 3"),
+        ("qid,doc_id,grade\n q,d,1\n", "holds white space"),
+    ],
+)
+def test_a_table_that_cannot_be_is_one_sentence(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(text)
+    with pytest.raises(DataError, match=said):
+        import_set(tmp_path / "mine.csv", "csv", tmp_path / "out")

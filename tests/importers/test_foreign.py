@@ -179,6 +179,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], code: int, said: str, t
         ("ragas", "ragas.jsonl"),
         ("deepeval", "goldens.json"),
         ("langsmith", "examples.jsonl"),
+        ("csv", "golden.csv"),
     ],
 )
 def test_garbage_is_refused_by_a_sentence(name: str, file: str, garbage: bytes, tmp_path: Path) -> None:
