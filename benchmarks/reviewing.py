@@ -1,9 +1,10 @@
 """How long a reviewer waits for the next passage, and what the page's server keeps in memory.
 
-    python benchmarks/reviewing.py [--items 50000] [--grades 300] [--reviewed 0]
+    python benchmarks/reviewing.py [--items 50000] [--grades 300] [--reviewed 0] [--decide]
 
 A server of its own process is asked over HTTP as the page asks it; each grade is on the disk before its answer comes.
-`--reviewed` lets so many items be graded before the server starts. Prints one line of Markdown.
+`--reviewed` lets so many items be graded before the server starts. With `--decide` a judge has graded all of them, four
+times in five otherwise than people, and somebody opens Decide while the grades are given. Prints one line of Markdown.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import argparse
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median, quantiles
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from support.reviewpage import Visitor, serving, write_run  # noqa: E402
+from support.reviewpage import Visitor, judge_run, serving, write_run  # noqa: E402
 
+from raggs.artifacts import RetrieveRecord  # noqa: E402
+from raggs.jsonl import write_records  # noqa: E402
 from raggs.manifests.opened import open_run  # noqa: E402
 from raggs.reviewing.pool import open_pool  # noqa: E402
 from raggs.reviewing.session import Session, SessionSettings  # noqa: E402
@@ -33,19 +37,32 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=50_000)
     parser.add_argument("--grades", type=int, default=300)
     parser.add_argument("--reviewed", type=int, default=0)
+    parser.add_argument("--decide", action="store_true")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         run = write_run(Path(folder) / "runs" / "demo", asked.items // 50, texts=[f"{n} {TEXT}" for n in range(50)])
         fill(run, Path(folder) / "reviews", asked.reviewed)
+        if asked.decide:
+            compare(run, asked.items // 50)
         begin = time.perf_counter()
-        with serving(run) as (address, process):
+        with serving(run) as (address, process), ThreadPoolExecutor(1) as beside:
             start = time.perf_counter() - begin
+            decided = beside.submit(decide, address) if asked.decide else None
             waits = grade(address, asked.grades)
+            opened = "-" if decided is None else decided.result()
             memory = peak(process.pid)
-    print("| items | graded before | start s | next item, median ms | 99 % ms | most ms | memory MiB |")
-    print("|---|---|---|---|---|---|---|")
+    print("| items | graded before | start s | next item, median ms | 99 % ms | most ms | Decide s | memory MiB |")
+    print("|---|---|---|---|---|---|---|---|")
     worst = quantiles(waits, n=100)[-1]
-    row = (asked.items, asked.reviewed, f"{start:.1f}", f"{median(waits):.1f}", f"{worst:.1f}", f"{max(waits):.1f}")
+    row = (
+        asked.items,
+        asked.reviewed,
+        f"{start:.1f}",
+        f"{median(waits):.1f}",
+        f"{worst:.1f}",
+        f"{max(waits):.1f}",
+        opened,
+    )
     print(f"| {' | '.join(map(str, row))} | {memory:.0f} |")
 
 
@@ -55,6 +72,27 @@ def fill(run: Path, folder: Path, count: int) -> None:
     session = Session(open_pool([open_run(run)]), ReviewStore(folder), SessionSettings(overlap=0))
     lines = [session._review("bo", number, number % 5 + 1, "", 9.0) for number in range(count)]
     ReviewStore(folder).append(*lines)
+
+
+def compare(run: Path, questions: int) -> None:
+    """Grades of a judge, and two systems that rank each pool in their own way."""
+    judge_run(run, lambda record: record.rank % 5 + 1)
+    lists = [
+        RetrieveRecord(qid=f"q{query:05}", retriever=name, rank=rank + 1, doc_id=f"d{query}-{doc}", score=50.0 - rank)
+        for name, step in (("one", 7), ("other", 11))
+        for query in range(questions)
+        for rank, doc in enumerate((place * step + query) % 50 for place in range(50))
+    ]
+    write_records(run / "retrieve.jsonl", lists)
+
+
+def decide(address: str) -> str:
+    """Seconds until the first difference is shown to somebody."""
+    begin = time.perf_counter()
+    told = Visitor(address, timeout=120).post("/api/differences", who="cy", tab="t")
+    if not told["impact"]:
+        raise SystemExit(f"nothing was weighed: {told['told']}")
+    return f"{time.perf_counter() - begin:.1f}"
 
 
 def grade(address: str, count: int) -> list[float]:

@@ -6,51 +6,81 @@ plan believes. Runs and reviews are only read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from raggs.app.reviewplan import MEASURES, hits_of_pool
+from raggs.app.reviewplan import hits_of_pool
 from raggs.app.reviewpool import GRADES, Pool, open_review_pool
 from raggs.arrays import Floats, Ints
-from raggs.artifacts import MIN_GRADE
+from raggs.artifacts import MIN_GRADE, Frozen
 from raggs.decision.beliefs import believe
 from raggs.decision.impact import Impact
 from raggs.errors import RaggsError
 from raggs.golden.systems import System, open_systems
-from raggs.manifests.opened import OpenedRun
+from raggs.manifests.opened import open_run
 from raggs.metrics.flips import flip_effects
 from raggs.metrics.names import Named, parse_measures
-from raggs.reviewing.disputes import Dispute, Pull, Weights
 from raggs.reviews.models import Key
 
 
-def weigher(
-    runs: Sequence[OpenedRun], folder: Path | None, systems: Sequence[str] = (), measures: Sequence[str] = ()
-) -> Callable[[tuple[Dispute, ...]], Weights]:
-    """Weighs disputes in the first run's pools, when it is asked to.
+class Asked(Frozen):
+    """What is to be weighed.
 
-    Args:
+    Attributes:
+        run, folder: whose pools, and where its reviews are; beside the folder of runs where that is None.
         systems: ``[NAME=]PATH`` each, as of `raggs review plan`; the run's own retrievers and their fusion where empty.
-        measures: by which they are compared; the usual ones of a plan where empty.
-
-    Raises:
-        UsageError: an unknown measure, or two systems of one name.
-        NotFoundError, DataError: a system that is named cannot be read.
+        measures: by which they are compared.
+        grades: of each difference its item and what somebody gave.
     """
-    named, specs = parse_measures(tuple(measures) or MEASURES), list(systems)
-    for _ in open_systems(specs):
-        pass  # told now, and not when somebody decides
 
-    def weigh(found: tuple[Dispute, ...]) -> Weights:
-        try:
-            return _weighed(runs[0], folder, found, list(open_systems(specs or [str(runs[0].folder)])), named)
-        except RaggsError as error:
-            return Weights(error.message)
+    run: Path
+    folder: Path | None
+    systems: tuple[str, ...]
+    measures: tuple[str, ...]
+    grades: tuple[tuple[Key, tuple[int, ...]], ...]
 
-    return weigh
+
+class Verdict(Frozen):
+    """Two systems, by what they are compared, and how far they are apart as labels stand."""
+
+    one: str
+    other: str
+    measure: str
+    apart: float
+
+
+class Told(Frozen):
+    """What differences are worth.
+
+    Attributes:
+        told, impact: as `Weights` has them.
+        verdicts: on what they are.
+        place: which of the differences that were asked for each row is about; the columns below are as long.
+        worth: 0 and up.
+        verdict: the number of the verdict for which deciding it does most.
+        moves: how far a grade that somebody gave moves that, at most.
+    """
+
+    told: str
+    impact: bool = False
+    verdicts: tuple[Verdict, ...] = ()
+    place: tuple[int, ...] = ()
+    worth: tuple[float, ...] = ()
+    verdict: tuple[int, ...] = ()
+    moves: tuple[float, ...] = ()
+
+
+def weigh(asked: Asked) -> Told:
+    """Weigh differences in the run's pools; where they cannot be, why."""
+    try:
+        systems = list(open_systems(list(asked.systems) or [str(asked.run)]))
+        pool, grades = open_review_pool(open_run(asked.run), asked.folder), dict(asked.grades)
+        return _told(asked, pool, _compared(pool, grades, systems, parse_measures(asked.measures)))
+    except RaggsError as error:
+        return Told(told=error.message)
 
 
 @dataclass(frozen=True)
@@ -69,21 +99,19 @@ class _Compared:
     impact: Impact
 
 
-def _weighed(
-    run: OpenedRun, folder: Path | None, found: Sequence[Dispute], systems: Sequence[System], measures: Sequence[Named]
-) -> Weights:
-    pool, grades = open_review_pool(run, folder), {each.key: each.grades for each in found}
-    compared = _compared(pool, grades, systems, measures)
+def _told(asked: Asked, pool: Pool, compared: _Compared) -> Told:
     impact, rows = compared.impact, compared.rows
-    worth = impact.worth(impact.variance(), impact.differences)[rows]
-    pulled = [_pull(compared, row, pull) for row, pull in zip(rows.tolist(), impact.pulls(rows).tolist(), strict=True)]
-    keys = [pool.entries[entry].key for entry in compared.entries.tolist()]
-    told = f"{', '.join(compared.systems)} · {', '.join(compared.measures)}"
-    return Weights(
-        told=told,
+    numbers = {key: number for number, (key, _) in enumerate(asked.grades)}
+    pulls = [tuple(pull) for pull in impact.pulls(rows).tolist()]
+    verdicts = {pull: number for number, pull in enumerate(dict.fromkeys(pulls))}
+    return Told(
+        told=f"{', '.join(compared.systems)} · {', '.join(compared.measures)}",
         impact=True,
-        worth=dict(zip(keys, worth.tolist(), strict=True)),
-        why={key: pull for key, pull in zip(keys, pulled, strict=True) if pull.moves},
+        verdicts=tuple(_verdict(compared, *pull) for pull in verdicts),
+        place=tuple(numbers[pool.entries[entry].key] for entry in compared.entries.tolist()),
+        worth=tuple(impact.worth(impact.variance(), impact.differences)[rows].tolist()),
+        verdict=tuple(verdicts[pull] for pull in pulls),
+        moves=tuple(_moves(impact, row, *pull) for row, pull in zip(rows.tolist(), pulls, strict=True)),
     )
 
 
@@ -115,16 +143,16 @@ def _shares(grades: Sequence[int]) -> Floats:
     return found
 
 
-def _pull(compared: _Compared, row: int, pull: Sequence[int]) -> Pull:
-    """The verdict that `pull` names, and how far this item's label moves it."""
-    measure, one, other = pull
-    impact = compared.impact
-    effects = impact.effects[row, :, one, measure] - impact.effects[row, :, other, measure]
-    moves = np.abs(effects[impact.beliefs[row] > 0]).max(initial=0.0) / impact.queries
-    return Pull(
+def _verdict(compared: _Compared, measure: int, one: int, other: int) -> Verdict:
+    return Verdict(
         one=compared.systems[one],
         other=compared.systems[other],
         measure=compared.measures[measure],
-        apart=abs(float(impact.differences[measure, one, other])),
-        moves=float(moves),
+        apart=abs(float(compared.impact.differences[measure, one, other])),
     )
+
+
+def _moves(impact: Impact, row: int, measure: int, one: int, other: int) -> float:
+    """How far an item's label moves a verdict."""
+    effects = impact.effects[row, :, one, measure] - impact.effects[row, :, other, measure]
+    return float(np.abs(effects[impact.beliefs[row] > 0]).max(initial=0.0) / impact.queries)

@@ -27,6 +27,7 @@ from raggs.reviews.store import ReviewStore
 from raggs.text import plural
 
 if TYPE_CHECKING:
+    from raggs.app.weighing import Aside
     from raggs.reviewing.gate import Gate
 
 INSTALL = 'pip install "raggs[review]"'
@@ -108,14 +109,16 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
         NotFoundError, DataError: a run, or a line of the reviews, is not there or cannot be right.
     """
     _check(request)
+    from raggs.app.weighing import Aside
+
     try:
         import uvicorn
 
         from raggs.reviewing import server as _  # noqa: F401 - starlette too
     except ImportError as error:
         raise PrerequisiteError("the page needs starlette and uvicorn", remedy=INSTALL) from error
-    token = request.token or secrets.token_urlsafe(24)
-    app, served = prepare(request, token)
+    token, aside = request.token or secrets.token_urlsafe(24), Aside()
+    app, served = prepare(request, token, aside)
     with _listen(request.host, request.port) as listener:
         port = listener.getsockname()[1]
         shown = f"[{request.host}]" if ":" in request.host else request.host
@@ -124,17 +127,28 @@ def serve(request: ServeRequest, tell: Callable[[Served], None]) -> None:
         settings = uvicorn.Config(
             app, log_level="warning", access_log=False, server_header=False, timeout_graceful_shutdown=2, lifespan="off"
         )
+
+        class Server(uvicorn.Server):
+            async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+                aside.close()  # first, since whoever waits for it keeps the server
+                await super().shutdown(sockets)
+
         with suppress(KeyboardInterrupt):  # the usual end
-            uvicorn.Server(settings).run(sockets=[listener])
+            Server(settings).run(sockets=[listener])
 
 
-def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, int, tuple[str, ...]]]:
+def prepare(
+    request: ServeRequest, token: str, aside: Aside | None = None
+) -> tuple[Gate, tuple[Path, int, int, tuple[str, ...]]]:
     """The page's application, and what it offers: folder of the reviews, passages, questions, notes.
+
+    Args:
+        aside: where what differs in large pools is weighed; here if left out.
 
     Raises:
         UsageError, NotFoundError, DataError: as `serve`.
     """
-    from raggs.app.reviewimpact import weigher
+    from raggs.app.weighing import SMALL, weigher
     from raggs.reviewing.deciding import Deciding
     from raggs.reviewing.looking import Looking
     from raggs.reviewing.machine import Machine
@@ -159,7 +173,9 @@ def prepare(request: ServeRequest, token: str) -> tuple[Gate, tuple[Path, int, i
     session = Session(pool, store, settings)
     ordering = Ordering(whole, store, kept_of(runs), request.seed, blind=settings.blind)
     machine = Machine(runs, pool)
-    deciding = Deciding(session, machine, weigher(runs, request.folder, request.systems, request.measures))
+    elsewhere = aside if len(whole.items) > SMALL else None
+    weigh = weigher(runs, request.folder, request.systems, request.measures, elsewhere)
+    deciding = Deciding(session, machine, weigh)
     about = About(
         rubric=rubric.meanings,
         text=rubric.texts,

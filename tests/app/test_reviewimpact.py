@@ -9,7 +9,7 @@ import pytest
 from support.project import Project, make_project, raggs
 from support.reviewing import graded_pool, speak
 
-from raggs.app.reviewimpact import weigher
+from raggs.app.weighing import weigher
 from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.reviewing.disputes import Dispute, Sorted, disputes

@@ -80,9 +80,9 @@ def make_pool(folder: Path, questions: int = 3, passages: int = 4) -> Pool:
 class Visitor:
     """A browser without a screen: cookie, header, JSON."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, timeout: float = 20) -> None:
         parts = urlsplit(address)
-        self._line = HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+        self._line = HTTPConnection(parts.hostname or "", parts.port, timeout=timeout)
         self._line.request("GET", f"{parts.path}?{parts.query}")
         first = self._line.getresponse()
         first.read()

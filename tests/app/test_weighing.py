@@ -1,0 +1,85 @@
+"""Weighing in a process of its own: as here, and never an error of the server's."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from support.reviewing import speak
+from support.reviewpage import judge_run, write_run
+
+from raggs.app import weighing
+from raggs.app.weighing import Aside, weigher
+from raggs.artifacts import RetrieveRecord
+from raggs.jsonl import write_records
+from raggs.manifests.opened import OpenedRun, open_run
+from raggs.reviewing.disputes import Dispute, Sorted, disputes
+from raggs.reviewing.machine import Machine
+from raggs.reviewing.pool import open_pool
+from raggs.reviews.store import ReviewStore
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedRun, Path, list[Dispute]]:
+    """A run of two systems, somebody who contradicts its judge here and there, and where."""
+    folder = tmp_path_factory.mktemp("made")
+    run = judge_run(write_run(folder / "runs" / "demo"), lambda record: record.rank)
+    lists = [
+        RetrieveRecord(qid=f"q{query:05}", retriever=name, rank=rank + 1, doc_id=f"d{query}-{doc}", score=9.0 - rank)
+        for name, docs in (("one", (0, 1, 2)), ("other", (3, 2, 1)))
+        for query in range(3)
+        for rank, doc in enumerate(docs)
+    ]
+    write_records(run / "retrieve.jsonl", lists)
+    reviews = folder / "reviews"
+    speak(run, reviews, lambda each, grade: 5 if each.rank == 1 else grade, reads=lambda each: each.rank < 3)
+    opened = open_run(run)
+    pool = open_pool([opened])
+    return opened, reviews, list(disputes(pool, ReviewStore(reviews).held(), Machine([opened], pool)))
+
+
+def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[OpenedRun, Path, list[Dispute]]) -> None:
+    run, reviews, found = made
+    here, there = Sorted(weigher([run], reviews)), Sorted(weigher([run], reviews, aside=Aside()))
+    assert here.sort(found) == there.sort(found)
+    assert here.weights.impact
+    assert any(here.weights.worth.values())
+    assert here.weights.why
+    one, other = here.weights, there.weights
+    assert (one.told, one.worth, {**one.why}) == (other.told, other.worth, {**other.why})
+
+
+@pytest.mark.parametrize(
+    ("child", "told"),
+    [
+        ("raise SystemExit(3)", "the process that weighs them ended with code 3"),
+        ("import sys; sys.stdin.readline()", "the process that weighs them said nothing"),
+    ],
+)
+def test_a_process_that_fails_leaves_the_farthest_apart_first(
+    made: tuple[OpenedRun, Path, list[Dispute]], child: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, reviews, found = made
+    monkeypatch.setattr(weighing, "CHILD", child)
+    ordered = Sorted(weigher([run], reviews, aside=Aside()))
+    apart = [each.apart for each in ordered.sort(found)]
+    assert (ordered.weights.impact, ordered.weights.told) == (False, told)
+    assert apart == sorted(apart, reverse=True)
+
+
+def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], monkeypatch: pytest.MonkeyPatch) -> None:
+    run, reviews, found = made
+    monkeypatch.setattr(weighing, "CHILD", "import time; time.sleep(600)")
+    aside = Aside()
+    ordered = Sorted(weigher([run], reviews, aside=aside))
+    waiting = threading.Thread(target=ordered.sort, args=[found])
+    waiting.start()
+    while aside._process is None:
+        waiting.join(0.01)
+    aside.close()
+    waiting.join(20)
+    assert ordered.weights.told == "the process that weighs them ended with code -9"
+    again = Sorted(weigher([run], reviews, aside=aside))
+    again.sort(found)
+    assert again.weights.told == "the server stops"
