@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 from raggs.cli.app import app
@@ -82,6 +83,23 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     source = ROOT / page
     for target in re.findall(r"\]\((?!https?:)([^)#]+)\)", source.read_text(encoding="utf-8")):
         assert (source.parent / target).exists(), f"{page} links to {target}"
+
+
+def test_the_site_has_every_page_once_and_asks_no_other_server() -> None:
+    """`mkdocs build --strict` holds the links, in .ci/run; what it would only mention is held here."""
+    site = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    waiting, found = [site["nav"]], list[str]()
+    while waiting:
+        match waiting.pop():
+            case str(page):
+                found.append(page)
+            case dict(below):
+                waiting += below.values()
+            case list(below):
+                waiting += below
+    assert len(found) == len(set(found))
+    assert {page for page in PAGES if page.startswith("docs/")} <= set(found) <= set(PAGES)
+    assert site["theme"]["font"] is False
 
 
 @pytest.mark.parametrize("link", ["stages", "prompts", "manifests"])

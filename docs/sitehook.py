@@ -1,0 +1,70 @@
+"""What mkdocs is told besides mkdocs.yml: pages keep the places and the anchors that they have in the repository.
+
+The README, the examples and the results stand outside of docs/, and pages link to them as they do on any page of a
+repository. So each page is given its path from the root, and headings are named as GitHub names them. A link to a
+file of code, or to a folder, leads to a page that shows it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = ("README.md", "CHANGELOG.md", "docs/*.md", "examples/*.md", "benchmarks/*.md", "benchmarks/results/*.md")
+PICTURES = ("docs/**/*.svg", "docs/**/*.png")
+LINK = re.compile(r"\]\((?!\w+:)([^)#\s]+)\)")
+
+
+def on_config(config: Any) -> None:
+    """Headings are named as GitHub does, so that an anchor is right on both."""
+    config["mdx_configs"]["toc"] = {**config["mdx_configs"].get("toc", {}), "slugify": slug}
+
+
+def slug(heading: str, between: str) -> str:
+    """``How to add …`` is ``how-to-add-``."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", between)
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """The pages by their paths in the repository; what the theme brings stays."""
+    own = [each for each in files if each.src_dir != config["docs_dir"]]
+    return Files([*own, *(File.generated(config, name, content=text) for name, text in contents().items())])
+
+
+def contents() -> dict[str, str | bytes]:
+    """All pages and pictures, by path: those of the repository, and those that show code which is linked to."""
+    found = {path: (ROOT / path).read_text(encoding="utf-8") for path in _paths(*PAGES)}
+    linked = {_target(path, link) for path, text in found.items() for link in LINK.findall(text)}
+    shown = {path for path in linked if _code(path)}
+    pages = {path: LINK.sub(lambda link, path=path: _led(path, link, shown), text) for path, text in found.items()}
+    pictures = {path: (ROOT / path).read_bytes() for path in _paths(*PICTURES)}
+    return {**pages, **pictures, **{f"{path}.md": _listing(ROOT / path) for path in sorted(shown)}}
+
+
+def _paths(*patterns: str) -> Iterator[str]:
+    for pattern in patterns:
+        yield from (path.relative_to(ROOT).as_posix() for path in sorted(ROOT.glob(pattern)))
+
+
+def _target(page: str, link: str) -> str:
+    return os.path.normpath(Path(page).parent / link)
+
+
+def _code(path: str) -> bool:
+    return (ROOT / path).exists() and Path(path).suffix not in (".md", ".svg", ".png")
+
+
+def _led(page: str, link: re.Match[str], shown: set[str]) -> str:
+    return f"]({link[1].rstrip('/')}.md)" if _target(page, link[1]) in shown else link[0]
+
+
+def _listing(path: Path) -> str:
+    files = sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]
+    parts = (f"## {each.name}\n\n````{each.suffix[1:]}\n{each.read_text(encoding='utf-8')}\n````" for each in files)
+    return "\n\n".join((f"# {path.relative_to(ROOT).as_posix()}", *parts)) + "\n"
