@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -79,6 +79,19 @@ def write_atomic(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Replace `path` by `data`, whole or not at all."""
     with atomic_writer(path, durable=durable) as file:
         file.write(data)
+
+
+def write_texts(folder: Path, texts: Mapping[str, str]) -> list[Path]:
+    """Write texts by file name into a folder that the user named by ``--out``, made if missing; each appears whole.
+
+    Raises:
+        ProviderError: the folder cannot be written.
+    """
+    with disk(folder, "choose another --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            write_atomic(folder / name, text.encode())
+    return [folder / name for name in texts]
 
 
 def make_folder(path: Path) -> None:

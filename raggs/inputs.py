@@ -98,6 +98,20 @@ def read_whole(path: Path, most: int = MOST_WHOLE) -> bytes:
     return data
 
 
+def read_text(path: Path) -> str:
+    """A file as text, for formats that are not read line by line. Line ends are not translated.
+
+    Raises:
+        NotFoundError: it is missing or unreadable.
+        DataError: it is no file, or not UTF-8.
+    """
+    try:
+        return read_whole(path).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error
+
+
 def read_lines(path: Path, most: int = MOST_LINE) -> Iterator[bytes]:
     """The lines of a file (or a ``.gz`` of one), with their ends.
 

@@ -6,12 +6,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 JsonObject: TypeAlias = dict[str, Json]
 Place: TypeAlias = tuple[str | int, ...]  # in a tree: keys and positions from the root on
+Number: TypeAlias = float | None  # None: not defined
+
+
+def number(value: float) -> Number:
+    """A plain number that JSON has; None where it is not defined."""
+    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero
 
 
 def as_object(found: object) -> Mapping[str, object]:

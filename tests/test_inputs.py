@@ -19,9 +19,9 @@ from raggs.evaluation.gates import read_report
 from raggs.evaluation.samples import open_samples
 from raggs.hashing import hash_file
 from raggs.inputs import read_lines, read_whole, regular_file, table_rows
+from raggs.inputs import read_text as read_questions
 from raggs.jsonl import raw_lines, read_objects
 from raggs.llm.guard import stored_key
-from raggs.queries.base import read_text as read_questions
 
 
 def fifo(path: Path) -> Path:

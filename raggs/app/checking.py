@@ -15,9 +15,10 @@ from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gating import GateRequest, Verdicts, judged
 from raggs.app.scored import Asked, Given, evaluate_given, open_given
 from raggs.errors import UsageError
-from raggs.evaluation.models import Number, Report
+from raggs.evaluation.models import Report
 from raggs.evaluation.writers import write_report
 from raggs.golden.base import GoldenSet
+from raggs.jsontypes import Number
 from raggs.metrics.names import parse_measure
 
 WORST = 10  # questions that are named

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from raggs.atomic import disk, write_atomic
+from raggs.atomic import write_texts
 from raggs.diffs.models import (
     ChangedPart,
     ContentPart,
@@ -16,7 +16,6 @@ from raggs.diffs.models import (
     EstimatePart,
     FigurePart,
     GradesPart,
-    Number,
     OrdersPart,
     QuestionPart,
     SettingPart,
@@ -27,12 +26,12 @@ from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Se
 from raggs.evaluation.words import VERDICTS
 from raggs.evaluation.writers import markdown
 from raggs.hashing import canonical_json
+from raggs.jsontypes import Number
 from raggs.text import plural, shorten
 
 NAMED = 3  # questions behind a flip
 MOST = 10  # questions, and ids in a sentence
 VALUE = 32  # characters of a setting's value
-FILES = ("diff.json", "diff.md")
 BEYOND = (
     Legend("tau_AP", "AP correlation of the new order with the old one: 1 the same, 0 as by chance"),
     Legend("expected", "overlap of the shared passages if each order were off by its stated doubt alone"),
@@ -265,9 +264,4 @@ def write_diff(report: DiffReport, folder: Path) -> list[Path]:
     Raises:
         ProviderError: the folder cannot be written.
     """
-    texts = zip(FILES, (diff_json(report) + "\n", markdown(lay_out_diff(report))), strict=True)
-    with disk(folder, "choose another --out"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts:
-            write_atomic(folder / name, text.encode())
-    return [folder / name for name in FILES]
+    return write_texts(folder, {"diff.json": diff_json(report) + "\n", "diff.md": markdown(lay_out_diff(report))})

@@ -13,7 +13,7 @@ from raggs.agreement.nearer import FEWEST_DIFFERING, Against
 from raggs.app.judgecompare import Compared, JudgeComparison
 from raggs.app.judgelayout import plain, written
 from raggs.app.judgesides import Bill, Side
-from raggs.atomic import disk, write_atomic
+from raggs.atomic import write_texts
 from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table
 from raggs.evaluation.writers import markdown
 from raggs.manifests.store import dump_json
@@ -22,7 +22,6 @@ from raggs.text import plural, shorten
 NAMES = ("A", "B")
 TITLE = 30  # characters of a passage's title on the screen
 MOST_SETTINGS = 4  # named on the screen; all are in the JSON
-AGREEMENT = ("kappa", "alpha", "exact", "within one", "bias")
 TERMS = (
     Legend("kappa", "agreement beyond chance, Cohen's, quadratic weights: 1 perfect, 0 chance"),
     Legend("alpha", "the same, Krippendorff's, for ordered grades"),
@@ -235,8 +234,4 @@ def write_comparison(found: JudgeComparison, folder: Path, shown: int = 10) -> l
         "compare.json": comparison_json(found) + "\n",
         "compare.md": markdown(lay_out_comparison(found, shown)),
     }
-    with disk(folder, "choose another --out"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
+    return write_texts(folder, texts)

@@ -11,7 +11,7 @@ from raggs.agreement import Checked, Estimate, Trust
 from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
 from raggs.app.judgecheck import Group, JudgeCheck
 from raggs.app.judgeplaces import PLACE
-from raggs.atomic import disk, write_atomic
+from raggs.atomic import disk, write_atomic, write_texts
 from raggs.correction import Calibration
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
 from raggs.evaluation.writers import markdown
@@ -168,11 +168,7 @@ def write_check(found: JudgeCheck, folder: Path) -> list[Path]:
         ProviderError: the folder cannot be written.
     """
     texts = {"check.json": check_json(found) + "\n", "check.md": markdown(lay_out_check(found))}
-    with disk(folder, "choose another --out"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
+    return write_texts(folder, texts)
 
 
 def write_calibration(found: JudgeCheck, file: Path) -> None:

@@ -20,7 +20,6 @@ from raggs.reviews.store import ReviewStore
 from raggs.text import did_you_mean
 
 __all__ = ["Hit", "Line", "PassageView", "QuestionView", "ShowRequest", "Shown", "lines", "said_by", "show"]
-RELEVANT = 4
 
 
 @dataclass(frozen=True)
@@ -105,8 +104,8 @@ def lines(request: ShowRequest) -> Iterator[Line]:
         NotFoundError, DataError: as `show`.
     """
     for found in Questions(open_golden(request.golden)).briefs():
-        relevant = sum(grade >= RELEVANT for grade in found.grades)
-        yield Line(found.qid, found.text, found.language, found.pooled, len(found.grades), relevant, found.doubt)
+        graded = len(found.grades)
+        yield Line(found.qid, found.text, found.language, found.pooled, graded, found.relevant, found.doubt)
 
 
 def said_by(passage: PassageView) -> str:

@@ -15,8 +15,8 @@ from raggs.chunking.cutting import Cut
 from raggs.chunking.documents import Documents
 from raggs.chunking.models import ChunkerPart, ChunkReport, ComparisonPart, Mean, SystemPart, Unit
 from raggs.chunking.questions import Asked
-from raggs.evaluation.models import number
 from raggs.indexes.exact import search
+from raggs.jsontypes import number
 from raggs.metrics.stats import Interval, bootstrap_means, compare_many
 from raggs.spans import MEASURES, MIN, Cutoff, Line, Ruler, Scores, Target, score, summary
 from raggs.text import clean_passage, clean_unicode, one_line

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from raggs.chunking.models import ChunkReport, ComparisonPart, Mean, SystemPart
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
-from raggs.evaluation.models import Number
+from raggs.jsontypes import Number
 from raggs.spans import MEASURES
 from raggs.text import plural
 

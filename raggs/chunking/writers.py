@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from raggs.atomic import disk, write_atomic
+from raggs.atomic import write_texts
 from raggs.chunking.layout import lay_out
 from raggs.chunking.models import ChunkReport
 from raggs.chunking.plots import plots
@@ -29,11 +29,7 @@ def write_files(report: ChunkReport, folder: Path) -> list[Path]:
         "chunks.md": markdown(lay_out(report, full=True)) + (f"\n## Plots\n{shown}" if drawn else ""),
         **{name: svg for name, (_, svg) in drawn.items()},
     }
-    with disk(folder, "choose another --out"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
+    return write_texts(folder, texts)
 
 
 def per_question_csv(report: ChunkReport) -> str:

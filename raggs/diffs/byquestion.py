@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from raggs.diffs import grades as grading
-from raggs.diffs.models import GradesPart, OrdersPart, QuestionPart, number
+from raggs.diffs.models import GradesPart, OrdersPart, QuestionPart
 from raggs.diffs.orders import OrderMove, depth, order_move, orders_part
 from raggs.diffs.pairing import Pairing
 from raggs.diffs.sides import Side
+from raggs.jsontypes import number
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from itertools import combinations
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.diffs.models import DecisionsPart, EstimatePart, MovePart, ScorePart, VerdictPart, number
+from raggs.diffs.models import DecisionsPart, EstimatePart, MovePart, ScorePart, VerdictPart
+from raggs.jsontypes import number
 from raggs.metrics.stats import Comparison, Verdict, compare_many
 
 MOST = 5  # questions named for a flip

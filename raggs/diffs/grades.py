@@ -9,9 +9,10 @@ import numpy as np
 from raggs.agreement import check_labels, cohen_kappa, count_pairs
 from raggs.agreement.labels import GRADES
 from raggs.arrays import Ints
-from raggs.diffs.models import EstimatePart, GradesPart, number
+from raggs.diffs.models import EstimatePart, GradesPart
 from raggs.diffs.pairing import Pairing
 from raggs.diffs.sides import Side
+from raggs.jsontypes import number
 
 
 @dataclass(frozen=True)

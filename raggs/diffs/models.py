@@ -5,21 +5,14 @@ The form is versioned by `v`; fields are added, not renamed. OLD comes first eve
 
 from __future__ import annotations
 
-import math
 from typing import Literal
 
 from pydantic import Field, JsonValue
 
 from raggs.artifacts import Frozen
+from raggs.jsontypes import Number
 from raggs.metrics.stats import Verdict
 from raggs.version import __version__
-
-Number = float | None
-
-
-def number(value: float) -> Number:
-    """A plain number; None where it is not defined."""
-    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero
 
 
 class SidePart(Frozen):

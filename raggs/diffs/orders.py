@@ -17,8 +17,9 @@ import numpy as np
 
 from raggs.agreement import overlap_at_k, rbo, tau_ap
 from raggs.arrays import Floats, Ints
-from raggs.diffs.models import Number, OrdersPart, number
+from raggs.diffs.models import OrdersPart
 from raggs.diffs.sides import Ranked
+from raggs.jsontypes import Number, number
 from raggs.seeds import generator
 
 DEEPEST = 20

@@ -15,10 +15,11 @@ import numpy as np
 from pydantic import ValidationError
 
 from raggs.errors import DataError, GateError, NotFoundError
-from raggs.evaluation.models import Number, Report, SystemPart
+from raggs.evaluation.models import Report, SystemPart
 from raggs.evaluation.projected import rule_words
 from raggs.inputs import read_whole
 from raggs.jsonl import first_fault
+from raggs.jsontypes import Number
 from raggs.metrics.stats import compare
 from raggs.readers.pipes import replayable
 from raggs.text import plural

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from raggs.evaluation.analyses import REGISTRY
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
-from raggs.evaluation.models import Number, Report, ScorePart
+from raggs.evaluation.models import Report, ScorePart
 from raggs.evaluation.projected import projections
 from raggs.evaluation.words import MARKS, interval, judgments
+from raggs.jsontypes import Number
 from raggs.metrics.names import glossary
 
 

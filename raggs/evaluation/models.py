@@ -6,21 +6,15 @@ others leave their parts in `analyses`, as plain JSON, so that a report can be r
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from raggs.jsontypes import Number
 from raggs.version import __version__
 
-Number = float | None
 Verdict = Literal["win", "loss", "tie", "unresolvable"]
-
-
-def number(value: float) -> Number:
-    """A plain number; None where it is not defined."""
-    return float(value) + 0.0 if math.isfinite(value) else None  # + 0.0 makes -0.0 a plain zero
 
 
 class Part(BaseModel):

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raggs.evaluation.models import Number, ProjectionPart, Report, SystemPart, number
+from raggs.evaluation.models import ProjectionPart, Report, SystemPart
 from raggs.golden.projecting import Projection
+from raggs.jsontypes import Number, number
 from raggs.metrics.hits import Hits
 from raggs.text import plural
 

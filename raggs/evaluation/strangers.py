@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raggs.errors import DataError
-from raggs.evaluation.models import Number
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import same_documents
 from raggs.golden.systems import System
+from raggs.jsontypes import Number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 

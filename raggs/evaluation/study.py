@@ -13,10 +13,10 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.errors import DataError
-from raggs.evaluation.models import Number
 from raggs.evaluation.strangers import check_corpus, holes_at
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
+from raggs.jsontypes import Number
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import Named

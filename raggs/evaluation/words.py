@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, Report, Verdict
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Report, Verdict
+from raggs.jsontypes import Number
 
 Kind = Literal["retrieval", "ordering", "none"]
 

@@ -7,11 +7,12 @@ import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from raggs.atomic import disk, write_atomic
+from raggs.atomic import write_texts
 from raggs.evaluation.document import Cell, Document, Section, Table
 from raggs.evaluation.layout import lay_out
-from raggs.evaluation.models import Number, Report
+from raggs.evaluation.models import Report
 from raggs.evaluation.words import GLOSSARY
+from raggs.jsontypes import Number
 from raggs.text import spreadsheet_cell
 
 
@@ -26,11 +27,7 @@ def write_report(report: Report, folder: Path) -> list[Path]:
         "eval.csv": per_query_csv(report),
         "eval.md": markdown(lay_out(report)),
     }
-    with disk(folder, "choose another --out"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            write_atomic(folder / name, text.encode())
-    return [folder / name for name in texts]
+    return write_texts(folder, texts)
 
 
 def report_json(report: Report) -> str:

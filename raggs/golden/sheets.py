@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import TypeAdapter
 
 from raggs.golden.views import PassageView, QuestionView, Returned
 from raggs.health import source_of
@@ -159,10 +159,9 @@ def sheet_of(view: QuestionView, top: int, *, depth: int | None = None, most: in
     )
 
 
-def slim(sheet: Sheet) -> JsonValue:
+def slim(sheet: Sheet) -> bytes:
     """The sheet as JSON without what has its default, as the script reads it."""
-    found: JsonValue = SHEETS.dump_python(sheet, mode="json", exclude_defaults=True)
-    return found
+    return SHEETS.dump_json(sheet, exclude_defaults=True)
 
 
 def _passages(

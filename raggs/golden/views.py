@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from raggs.artifacts import Placement, Span
 from raggs.golden.base import Graded
+from raggs.golden.scales import RELEVANT
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,11 @@ class Brief:
     pooled: int
     grades: tuple[int, ...]
     doubt: float | None
+
+    @property
+    def relevant(self) -> int:
+        """How many of the grades are 4 or 5."""
+        return sum(grade >= RELEVANT for grade in self.grades)
 
 
 def _silent(passage: PassageView) -> PassageView:

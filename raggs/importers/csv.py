@@ -14,8 +14,7 @@ from raggs.golden.scales import AS_GRADED, sidecar, stated_labels
 from raggs.importers.base import ImportedSet, Importer
 from raggs.importers.cases import CaseRead, made_passage_id, sound_id, written
 from raggs.importers.pieces import Pieces, first_of, missing, placed, runs_beside
-from raggs.inputs import table_rows
-from raggs.queries.base import read_text
+from raggs.inputs import read_text, table_rows
 from raggs.queries.fields import made_id
 from raggs.text import of_spreadsheet_cell
 

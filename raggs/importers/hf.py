@@ -13,11 +13,10 @@ from raggs.errors import DataError, PrerequisiteError, RaggsError
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
 from raggs.importers.pieces import Pieces, grades_of, missing, runs_beside
-from raggs.inputs import table_rows
+from raggs.inputs import read_text, table_rows
 from raggs.jsonl import read_objects
 from raggs.jsontypes import as_list, as_object
 from raggs.plainyaml import load_plain
-from raggs.queries.base import read_text
 from raggs.trec import as_number
 
 CARD = "README.md"

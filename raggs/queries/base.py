@@ -8,8 +8,7 @@ from pathlib import Path
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Query
-from raggs.errors import DataError, UsageError
-from raggs.inputs import read_whole
+from raggs.errors import UsageError
 
 ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".yaml": "yaml", ".yml": "yaml"}
 
@@ -28,20 +27,6 @@ class QueryReader(Adapter, ABC):
             NotFoundError: the file is missing or unreadable.
             DataError: a query is malformed; names file and line.
         """
-
-
-def read_text(path: Path) -> str:
-    """A whole file of questions, for formats that are not read line by line. Line ends are not translated.
-
-    Raises:
-        NotFoundError: it is missing or unreadable.
-        DataError: it is no file, or not UTF-8.
-    """
-    try:
-        return read_whole(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error
 
 
 def format_of(path: Path) -> str:

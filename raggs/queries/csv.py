@@ -15,9 +15,9 @@ from pydantic import Field
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.errors import DataError
-from raggs.inputs import table_rows
+from raggs.inputs import read_text, table_rows
 from raggs.jsonl import decode_json
-from raggs.queries.base import QueryReader, read_text
+from raggs.queries.base import QueryReader
 from raggs.queries.fields import ALIASES, query_of
 from raggs.settings import InputPath
 from raggs.text import of_spreadsheet_cell

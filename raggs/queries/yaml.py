@@ -13,8 +13,9 @@ from pydantic import Field
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
+from raggs.inputs import read_text
 from raggs.plainyaml import PlainYaml
-from raggs.queries.base import QueryReader, read_text
+from raggs.queries.base import QueryReader
 from raggs.queries.fields import ALIASES, query_of
 from raggs.settings import InputPath
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator
 from raggs.evaluation.analyses.depths import Depths
 from raggs.evaluation.curves import Curve, curves
 from raggs.evaluation.forest import ForestRow, forest
-from raggs.evaluation.models import Number, Part, Report
+from raggs.evaluation.models import Part, Report
 from raggs.evaluation.svg import inlined
 from raggs.evaluation.words import interval
+from raggs.jsontypes import Number
 
 
 class Figure(Part):

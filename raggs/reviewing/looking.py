@@ -13,12 +13,10 @@ from raggs.artifacts import Frozen
 from raggs.errors import NotFoundError
 from raggs.golden.questions import Questions
 from raggs.golden.runs import RunGolden
-from raggs.golden.sheets import SHEETS, kind_of, sheet_of
+from raggs.golden.sheets import kind_of, sheet_of, slim
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.store import ReviewStore
-
-RELEVANT = 4
 
 
 class LookLine(Frozen):
@@ -85,7 +83,7 @@ class Looking:
         with self._lock:
             questions = self._of(run)
             sheet = sheet_of(questions.view(qid, self._reviewed()), questions.top)
-        return SHEETS.dump_json(sheet, exclude_defaults=True)
+        return slim(sheet)
 
     def _of(self, run: int) -> Questions:
         if not 0 <= run < len(self._runs):
@@ -111,7 +109,7 @@ def _lines(questions: Questions) -> list[LookLine]:
             kind=kind_of(brief.metadata),
             pool=brief.pooled,
             graded=len(brief.grades),
-            relevant=sum(grade >= RELEVANT for grade in brief.grades),
+            relevant=brief.relevant,
             doubt=None if brief.doubt is None else round(brief.doubt, 2),
         )
         for brief in questions.briefs()

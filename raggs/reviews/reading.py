@@ -18,8 +18,9 @@ from uuid import NAMESPACE_URL, uuid5
 from pydantic import ValidationError
 
 from raggs.errors import DataError, UsageError
-from raggs.inputs import read_whole, table_rows
+from raggs.inputs import read_text, table_rows
 from raggs.jsonl import DECODER, TOO_DEEP, first_fault, read_objects
+from raggs.jsontypes import as_list, as_object
 from raggs.reviews.models import Review, ReviewLine
 from raggs.text import of_spreadsheet_cell
 
@@ -70,16 +71,8 @@ def read_rows(path: Path) -> Iterator[Row]:
         raise UsageError(f"{path}: no form of reviews", remedy=f"name a file that ends in {', '.join(ENDINGS)}")
 
 
-def _text(path: Path) -> str:
-    try:
-        return read_whole(path).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise DataError("not UTF-8", where=path, line=line, remedy="save the file as UTF-8") from error
-
-
 def _of_table(path: Path) -> Iterator[Row]:
-    rows = table_rows(_text(path), path)
+    rows = table_rows(read_text(path), path)
     header = [name.strip() for name in next(rows, (1, []))[1]]
     _check_header(header, path)
     for line, cells in rows:
@@ -99,7 +92,7 @@ def _check_header(header: list[str], path: Path) -> None:
 
 def _entries(path: Path) -> Iterator[tuple[int, dict[str, object]]]:
     """The objects of a JSON list, each with the line on which it begins."""
-    text = _text(path)
+    text = read_text(path)
     at, line = _next(text, 0), 1
     if text[at : at + 1] != "[":
         raise _no_list("not a JSON list", path, line)
@@ -149,13 +142,13 @@ def _of_object(found: Mapping[str, object], path: Path, line: int) -> Iterator[R
 
 def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[Row]:
     """A row for each response to the question `grade`, with the note of the same user."""
-    metadata = _mapping(found.get("metadata"))
-    responses = _mapping(found.get("responses"))
+    metadata = as_object(found.get("metadata"))
+    responses = as_object(found.get("responses"))
     ids = {name: metadata[name] for name in ("qid", "doc_id", "query", "passage") if name in metadata}
     notes: dict[str, list[object]] = {}
     for each in _mappings(responses.get(NOTE)):
         notes.setdefault(str(each.get("user_id") or ""), []).append(each.get("value"))
-    names = [str(name) for name in _list(metadata.get("who"))]
+    names = [str(name) for name in as_list(metadata.get("who"))]
     known: dict[str, list[int]] = {}  # of users that stand in the metadata, the places of their words
     for place, name in enumerate(names):
         known.setdefault(argilla_user(name), []).append(place)
@@ -167,7 +160,7 @@ def _of_argilla(found: Mapping[str, object], path: Path, line: int) -> Iterator[
         if places := known.get(user):
             place = places.pop(0)
             for column in ("who", "at", "seconds", "settles"):
-                cells[column] = next(iter(_list(metadata.get(column))[place : place + 1]), "")
+                cells[column] = next(iter(as_list(metadata.get(column))[place : place + 1]), "")
         yield Row(path, line, cells)
 
 
@@ -192,22 +185,14 @@ def _of_label_studio(found: Mapping[str, object], data: Mapping[str, object], pa
             "settles": each.get("settles"),
         }
         for result in _mappings(each.get("result")):
-            value = _mapping(result.get("value"))
+            value = as_object(result.get("value"))
             if "rating" in value or "choices" in value:
-                cells["grade"] = value.get("rating") or next(iter(_list(value.get("choices"))), None)
+                cells["grade"] = value.get("rating") or next(iter(as_list(value.get("choices"))), None)
             elif "text" in value:
                 text = value["text"]
                 cells["note"] = "\n".join(map(str, text)) if isinstance(text, list) else text
         yield Row(path, line, cells)
 
 
-def _mapping(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
 def _mappings(value: object) -> list[Mapping[str, object]]:
-    return [each for each in _list(value) if isinstance(each, dict)]
+    return [each for each in as_list(value) if isinstance(each, dict)]

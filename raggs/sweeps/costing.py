@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from statistics import fmean, pstdev
 
 from raggs.decision.costs import generator_usd
-from raggs.evaluation.models import Number
 from raggs.jsonl import read_torn
+from raggs.jsontypes import Number
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.sweeps.grid import System
 from raggs.sweeps.models import CostPart

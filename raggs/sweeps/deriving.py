@@ -11,9 +11,10 @@ from raggs.arrays import Floats
 from raggs.decision.efficiency import efficiency
 from raggs.errors import RaggsError
 from raggs.evaluation.analyses.comparisons import comparison_part
-from raggs.evaluation.models import ComparisonPart, Number, number
+from raggs.evaluation.models import ComparisonPart
 from raggs.evaluation.report import golden_part
 from raggs.golden.judgments import Judgments
+from raggs.jsontypes import Number, number
 from raggs.metrics.columns import Run
 from raggs.metrics.hits import Hits
 from raggs.metrics.stats import compare_many

@@ -9,7 +9,7 @@ import numpy as np
 from raggs.arrays import Floats
 from raggs.decision.effects import main_effects, main_shifts
 from raggs.decision.interactions import Interaction, strongest_interactions
-from raggs.evaluation.models import number
+from raggs.jsontypes import number
 from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.models import EffectPart, InteractionPart, SystemRow
 

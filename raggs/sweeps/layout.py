@@ -9,7 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
-from raggs.evaluation.models import Number, ScorePart
+from raggs.evaluation.models import ScorePart
+from raggs.jsontypes import Number
 from raggs.metrics.names import glossary
 from raggs.sweeps.comparing import ranges
 from raggs.sweeps.excerpts import TERMS

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from raggs.decision.leave_one_out import Contribution, contributions, falls, without
-from raggs.evaluation.models import number
 from raggs.evaluation.study import mean
+from raggs.jsontypes import number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 from raggs.sweeps.grid import family

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.evaluation.models import ComparisonPart, GoldenPart, Number, Part, ProjectionPart, ScorePart
+from raggs.evaluation.models import ComparisonPart, GoldenPart, Part, ProjectionPart, ScorePart
+from raggs.jsontypes import Number
 from raggs.version import __version__
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from raggs.evaluation.document import Cell, Section, Table
-from raggs.evaluation.models import Number
 from raggs.evaluation.projected import rule_words
+from raggs.jsontypes import Number
 from raggs.sweeps.excerpts import TERMS, is_reference
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import CutPart, EffectPart, SweepReport, SystemRow

@@ -12,13 +12,14 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.errors import DataError
-from raggs.evaluation.models import Number, ProjectionPart, ScorePart, number
+from raggs.evaluation.models import ProjectionPart, ScorePart
 from raggs.evaluation.projected import projection_part
 from raggs.evaluation.report import score_part
 from raggs.evaluation.strangers import holes_at
 from raggs.evaluation.study import Scoring, hits_of, mean
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System as Listed
+from raggs.jsontypes import Number, number
 from raggs.metrics.columns import Run
 from raggs.metrics.evaluate import Evaluation, measure_hits
 from raggs.metrics.hits import Hits, Ties

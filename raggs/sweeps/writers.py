@@ -6,8 +6,9 @@ import csv
 import io
 from collections.abc import Iterator
 
-from raggs.evaluation.models import Number, ScorePart
+from raggs.evaluation.models import ScorePart
 from raggs.evaluation.writers import markdown
+from raggs.jsontypes import Number
 from raggs.sweeps.layout import lay_out
 from raggs.sweeps.models import SweepReport, SystemRow
 from raggs.sweeps.plots import plots

@@ -11,9 +11,10 @@ from raggs.agreement import accuracy_given_hit
 from raggs.errors import DataError
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Cell, Row
-from raggs.evaluation.models import AnswersPart, Report, number
+from raggs.evaluation.models import AnswersPart, Report
 from raggs.evaluation.study import Study
 from raggs.evaluation.words import score
+from raggs.jsontypes import number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import parse_measure
 

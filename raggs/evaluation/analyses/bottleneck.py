@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from raggs.evaluation.analyses.base import Finding, PartAnalysis, by_system
 from raggs.evaluation.document import Row, cells
-from raggs.evaluation.models import BottleneckPart, Report, number
+from raggs.evaluation.models import BottleneckPart, Report
 from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Study
 from raggs.evaluation.words import BOTTLENECKS, score
+from raggs.jsontypes import number
 from raggs.metrics.bottleneck import PAIRS, bottleneck
 from raggs.metrics.hits import Hits
 

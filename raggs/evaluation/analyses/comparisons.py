@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from raggs.errors import UsageError
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Legend, Row
-from raggs.evaluation.models import ComparisonPart, Report, number
+from raggs.evaluation.models import ComparisonPart, Report
 from raggs.evaluation.study import Study
 from raggs.evaluation.words import MARKS, VERDICTS, would_tell
 from raggs.golden.judgments import Judgments
+from raggs.jsontypes import number
 from raggs.metrics.names import Named
 from raggs.metrics.stats import Comparison, compare_many
 

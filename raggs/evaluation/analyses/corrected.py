@@ -31,9 +31,10 @@ from raggs.evaluation.correcting import (
     poolable,
 )
 from raggs.evaluation.document import Cell, Row
-from raggs.evaluation.models import Number, Part, Report, number
+from raggs.evaluation.models import Part, Report
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
+from raggs.jsontypes import Number, number
 from raggs.text import plural
 
 ABOUT_LISTS = {"holes", "judged"}  # no grade changes them

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Row, cells
-from raggs.evaluation.models import Number, Part
+from raggs.evaluation.models import Part
 from raggs.evaluation.study import Study, mean
+from raggs.jsontypes import Number
 from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 

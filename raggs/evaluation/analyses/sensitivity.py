@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from raggs.evaluation.analyses.base import Finding, PartAnalysis
 from raggs.evaluation.document import Cell, Row
-from raggs.evaluation.models import Report, SettingPart, number
+from raggs.evaluation.models import Report, SettingPart
 from raggs.evaluation.study import Study
+from raggs.jsontypes import number
 from raggs.metrics.sensitivity import sensitivity
 
 

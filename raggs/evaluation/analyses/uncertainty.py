@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from raggs.errors import UsageError
 from raggs.evaluation.analyses.base import Analysis
-from raggs.evaluation.models import Report, ScorePart, number
+from raggs.evaluation.models import Report, ScorePart
 from raggs.evaluation.study import Study
 from raggs.golden.judgments import Judgments
+from raggs.jsontypes import number
 from raggs.metrics.uncertainty import Doubt, with_doubt
 
 

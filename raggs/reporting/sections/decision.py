@@ -8,8 +8,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.evaluation.models import ComparisonPart, Number, Part, Report
+from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.evaluation.words import score, signed, told
+from raggs.jsontypes import Number
 from raggs.metrics.stats.compare import MARGIN
 from raggs.metrics.stats.paired import POWER
 from raggs.reporting.base import Facts, ReportSection

@@ -9,8 +9,9 @@ from pydantic import Field
 from raggs.evaluation.analyses.base import Finding
 from raggs.evaluation.analyses.waterfall import Waterfall, WaterfallPart
 from raggs.evaluation.document import Legend
-from raggs.evaluation.models import Number, Part
+from raggs.evaluation.models import Part
 from raggs.evaluation.words import KNOBS, LOSSES
+from raggs.jsontypes import Number
 from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
 

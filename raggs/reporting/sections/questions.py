@@ -12,17 +12,18 @@ from importlib.resources import files
 from pydantic import Field
 
 from raggs.evaluation.analyses.waterfall import Waterfall
-from raggs.evaluation.models import Number, Part, Report
+from raggs.evaluation.models import Part, Report
 from raggs.golden.questions import Questions
+from raggs.golden.scales import RELEVANT
 from raggs.golden.sheets import Sheet, kind_of, sheet_of
 from raggs.golden.views import QuestionView
+from raggs.jsontypes import Number
 from raggs.reporting.base import Facts, ReportSection
 from raggs.reporting.sheets import Packing
 
 TEN = 10
 DEEP, SHALLOW = 20, 10  # hits of each system, where questions are few and where they are many
 MANY = 2_000  # lists, from which on they are many
-RELEVANT = 4
 DIGITS = 4
 
 
