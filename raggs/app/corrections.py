@@ -22,7 +22,7 @@ from raggs.evaluation.analyses.corrected import PeopleCorrection
 from raggs.evaluation.correcting import DrawnLabel, WholeQuestions
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.reviews.draws import Draw, Finished, latest, read_draws
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import Key
 from raggs.reviews.store import ReviewStore
 from raggs.text import plural
@@ -82,7 +82,7 @@ def drawn_labels(run: OpenedRun, folder: Path | None = None) -> DrawnLabels:
             own grades are people's.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
-    said, pool = fold(store.read()), _Pool.of(run)
+    said, pool = store.held(), _Pool.of(run)
     held, draws = blind_only(said), read_draws(store.folder)
     read = {*said.grades, *said.settling}
     by_passage, unread = latest(draws, "passage", pool.asked, read)

@@ -25,7 +25,7 @@ from raggs.correction import Calibration, calibrate
 from raggs.errors import DataError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviews.draws import ever_drawn, read_draws
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import Key
 from raggs.reviews.store import ReviewStore
 
@@ -121,7 +121,7 @@ def check_judge(run: OpenedRun, folder: Path | None = None, *, confidence: float
         DataError: people said nothing of this run that can be compared, or a line of the reviews cannot be right.
     """
     store = ReviewStore(reviews_of(run.folder, folder))
-    present, said = items_of(run), fold(store.read())
+    present, said = items_of(run), store.held()
     held = blind_only(said)
     settled = held.items()
     graded = {(record.qid, record.doc_id): unaided(record) for record in run.typed("judge", JudgeRecord)}

@@ -18,7 +18,7 @@ from raggs.app.review import reviews_of
 from raggs.app.unaided import by_people
 from raggs.errors import DataError, UsageError
 from raggs.manifests.opened import OpenedRun
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import Key
 from raggs.reviews.plans import PlanItem, write_plan
 from raggs.reviews.store import ReviewStore
@@ -156,7 +156,7 @@ def _meant(part: str, known: Sequence[str]) -> list[str]:
 
 def _compared(one: Judged, other: Judged, folder: Path | None, confidence: float, seed: int) -> JudgeComparison:
     store = ReviewStore(reviews_of(one.run.folder, folder))
-    held = blind_only(fold(store.read()))
+    held = blind_only(store.held())
     ours, theirs = one.items, other.items
     cases = tuple(sorted(_cases(ours, theirs, held), key=lambda case: (-case.apart, case.qid, case.doc_id)))
     if not cases:

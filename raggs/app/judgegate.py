@@ -19,7 +19,6 @@ from raggs.manifests.models import RunManifest
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import RunStore
 from raggs.reviews import beside
-from raggs.reviews.folding import fold
 from raggs.reviews.store import ReviewStore
 
 CONFIDENCE, SEED = 0.95, 1  # as of `raggs judge check`
@@ -54,7 +53,7 @@ def against_people(run: OpenedRun, store: ReviewStore) -> AgainstPeople:
     Raises:
         DataError: a line of the reviews cannot be right.
     """
-    settled, present = blind_only(fold(store.read())).items(), items_of(run)
+    settled, present = blind_only(store.held()).items(), items_of(run)
     records = [
         record for record in run.typed("judge", JudgeRecord) if present.get((record.qid, record.doc_id)) in settled
     ]

@@ -132,11 +132,10 @@ def gather(request: ReportRequest) -> Facts:
 
 def _reviews(run: OpenedRun | None, folder: Path | None) -> Reviewed | None:
     from raggs.app.review import reviews_of
-    from raggs.reviews.folding import fold
     from raggs.reviews.store import ReviewStore
 
     store = None if run is None else ReviewStore(reviews_of(run.folder, folder))
-    return fold(store.read()) if store is not None and store.size else None
+    return store.held() if store is not None and store.size else None
 
 
 def _is_run(path: Path) -> bool:

@@ -99,7 +99,7 @@ def set_grade(
     query, passage = find_item(run, qid, doc_id)
     store, name = ReviewStore(reviews_of(run.folder, folder)), reviewer(who)
     question, content = key_of(query, passage)
-    held = fold(store.read())
+    held = store.held()
     before = held.settling.get((question, content)) if settles else held.grades.get((question, content), {}).get(name)
     review = GradeReview(
         who=name,

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from raggs.app.review import reviews_of
+from raggs.app.unaided import by_people
 from raggs.arrays import Ints
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, QueryRecord, RankRecord
 from raggs.decision.beliefs import Heard
@@ -20,11 +21,10 @@ from raggs.errors import DataError
 from raggs.manifests.opened import OpenedRun
 from raggs.metrics.columns import Qrels, Scale
 from raggs.reviews.draws import ever_drawn, read_draws
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import Key, passage_digest, question_digest
 from raggs.reviews.store import ReviewStore
 
-PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 GRADES = MAX_GRADE - MIN_GRADE + 1
 
 
@@ -85,7 +85,7 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
     if not any(record.grade for record in judged.values()):
         raise DataError("holds no grades", where=run.folder, remedy="raggs run --config CONFIG")
     reviewed = reviews_of(run.folder, folder)
-    held = fold(ReviewStore(reviewed).read())
+    held = ReviewStore(reviewed).held()
     entries, rows = _entries(run, judged, held)
     machine = [-1 if entry.grade is None else entry.grade - MIN_GRADE for entry in entries]
     voices = np.zeros((len(entries), GRADES), dtype=np.int64)
@@ -125,8 +125,8 @@ def _entries(
 def _entry(
     pooled: MergeRecord, key: Key, length: int, record: JudgeRecord | None, held: Reviewed, *, again: bool
 ) -> Entry:
-    by_people = record is not None and record.judge.startswith(PEOPLE)
-    read = again or by_people or bool(held.grades.get(key)) or key in held.settling
+    theirs = record is not None and by_people(record)
+    read = again or theirs or bool(held.grades.get(key)) or key in held.settling
     grade = None if record is None else record.grade
     return Entry(pooled.qid, pooled.doc_id, key, length, grade, _voices(record), not read)
 

@@ -15,7 +15,7 @@ from raggs.golden.questions import Questions
 from raggs.golden.systems import open_systems
 from raggs.golden.views import Hit, PassageView, QuestionView
 from raggs.health import source_of
-from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.folding import Reviewed
 from raggs.reviews.store import ReviewStore
 from raggs.text import did_you_mean
 
@@ -116,4 +116,4 @@ def said_by(passage: PassageView) -> str:
 def _reviews(request: ShowRequest) -> Reviewed | None:
     if not request.golden.is_dir():
         return None
-    return fold(ReviewStore(reviews_of(request.golden, request.reviews)).read())
+    return ReviewStore(reviews_of(request.golden, request.reviews)).held()

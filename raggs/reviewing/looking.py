@@ -15,7 +15,6 @@ from raggs.golden.questions import Questions
 from raggs.golden.runs import RunGolden
 from raggs.golden.sheets import kind_of, sheet_of, slim
 from raggs.manifests.opened import OpenedRun
-from raggs.reviews.folding import Reviewed, fold
 from raggs.reviews.store import ReviewStore
 
 
@@ -58,7 +57,6 @@ class Looking:
         self._runs, self._store, self._lock = runs, store, Lock()
         self._lists = dict[int, LookList]()
         self._opened = dict[int, Questions]()
-        self._held: tuple[int, Reviewed] | None = None
 
     def questions(self, run: int) -> LookList:
         """The questions of a run, by its number.
@@ -82,7 +80,7 @@ class Looking:
         """
         with self._lock:
             questions = self._of(run)
-            sheet = sheet_of(questions.view(qid, self._reviewed()), questions.top)
+            sheet = sheet_of(questions.view(qid, self._store.held()), questions.top)
         return slim(sheet)
 
     def _of(self, run: int) -> Questions:
@@ -91,13 +89,6 @@ class Looking:
         if run not in self._opened:
             self._opened[run] = Questions(RunGolden(self._runs[run]))
         return self._opened[run]
-
-    def _reviewed(self) -> Reviewed:
-        """What people say now; read again when the file has grown."""
-        size = self._store.size
-        if self._held is None or self._held[0] != size:
-            self._held = size, fold(self._store.read())
-        return self._held[1]
 
 
 def _lines(questions: Questions) -> list[LookLine]:

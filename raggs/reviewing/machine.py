@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from raggs.artifacts import Frozen, JudgeRecord, MergeRecord, QueryRecord
 from raggs.errors import DataError
-from raggs.health import PEOPLE
+from raggs.health import PEOPLE, source_of
 from raggs.jsonl import read_on
 from raggs.manifests.opened import OpenedRun
 from raggs.reviewing.pool import CHANGED, Pool
@@ -78,7 +78,7 @@ class Machine:
         begin = 0
         for record, end in read_on(path, JudgeRecord, CHANGED):
             number = numbers.get((record.qid, record.doc_id))
-            if number is not None and record.grade is not None and not _by_people(record):
+            if number is not None and record.grade is not None and source_of(record.judge) != PEOPLE:
                 found.grades[number], found.bytes[number] = record.grade, begin
             begin = end
         return found
@@ -95,10 +95,6 @@ class Machine:
             number = self._pool.numbers.get((questions.get(record.qid, ""), passage_digest(record.passage)))
             if number is not None:
                 yield (record.qid, record.doc_id), number
-
-
-def _by_people(record: JudgeRecord) -> bool:
-    return record.judge == PEOPLE or record.judge.startswith(f"{PEOPLE}: ")
 
 
 def _voice(graded: _Graded, number: int) -> Voice:
