@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raggs.app.evalrequest import (
@@ -40,6 +41,8 @@ from raggs.metrics.columns import Scale
 from raggs.metrics.names import Named, at_cutoffs, needs_cutoff, parse_measure
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from raggs.app.corrections import Corrections
 
 __all__ = [
@@ -74,6 +77,34 @@ class EvalResult:
     gates: Gates
     systems: Sequence[System] = ()
     judgments: Judgments | None = None
+
+    def write(self, folder: Path | str) -> list[Path]:
+        """Write eval.json, eval.csv and eval.md into a folder.
+
+        Raises:
+            ProviderError: the folder cannot be written.
+        """
+        from raggs.evaluation.writers import write_report
+
+        return write_report(self.report, Path(folder))
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each system and question, a column for each measure; None where it is not defined.
+
+        Raises:
+            PrerequisiteError: pandas is not installed.
+        """
+        from raggs.evaluation.frame import frame_of
+        from raggs.evaluation.writers import per_query_head, per_query_rows
+
+        rows = ((system, qid, *values) for system, qid, values in per_query_rows(self.report))
+        return frame_of(per_query_head(self.report), rows)
+
+    def _repr_html_(self) -> str:
+        from raggs.evaluation.layout import lay_out
+        from raggs.evaluation.markup import fragment
+
+        return fragment(lay_out(self.report))
 
 
 def evaluate(request: EvalRequest) -> EvalResult:

@@ -6,7 +6,7 @@ From Python: `run` for the whole of it, `open_runner` for those who want the pla
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +14,11 @@ from pathlib import Path
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
 from raggs.app.executing import make_execution
+from raggs.app.finished import Finished
 from raggs.app.services import RunServices
 from raggs.app.unpooled import telling_unpooled
 from raggs.config.environment import refuse_stored
-from raggs.config.load import LoadedConfig, load_config
+from raggs.config.load import IN_MEMORY, LoadedConfig, load_config
 from raggs.config.models import RUN_NAME, RunConfig
 from raggs.errors import UsageError
 from raggs.health import JudgeHealth
@@ -27,13 +28,13 @@ from raggs.manifests.reasons import Reason
 from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.plan import Selection, select
-from raggs.pipeline.runner import Runner, RunResult
+from raggs.pipeline.runner import Runner
 from raggs.pipeline.standing import Standing
 from raggs.stages import GOLDEN
 
 __all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
 
-AnyConfig = LoadedConfig | RunConfig | Path | str
+AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def open_runner(
         pipeline=GOLDEN,
         name=run_id or settings.name,
         config=stored,
-        config_file=str(config.path) if isinstance(config, LoadedConfig) else None,
+        config_file=str(config.path) if isinstance(config, LoadedConfig) and config.path != IN_MEMORY else None,
         configs=settings.stage_configs(),
         services=services,
         execution=execution,
@@ -156,6 +157,8 @@ def forecast(runner: Runner, selection: Selection) -> Forecast:
 def run(
     config: AnyConfig,
     *,
+    corpus: object = None,
+    queries: object = None,
     start: str | None = None,
     stop: str | None = None,
     only: str | None = None,
@@ -163,11 +166,13 @@ def run(
     run_id: str | None = None,
     listen: Listener = silent,
     approve: Approve = nobody,
-) -> RunResult:
+) -> Finished:
     """Run a configuration; stages whose inputs have not changed are skipped. Works in notebooks too.
 
     Args:
-        config: a loaded configuration, or the path of its file.
+        config: a loaded configuration, a mapping as the YAML has it, or the path of its file.
+        corpus, queries: passages and questions in place of the configuration's own: mappings of ids to texts, rows or
+            tables; their content enters the fingerprint (see `raggs.app.given`).
         start, stop, only: which stages ("embed" … "rank"); all by default.
         force: run the selected stages even where nothing changed.
         run_id: another name for the run directory.
@@ -178,12 +183,23 @@ def run(
         RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
     """
     if in_loop():
+        settings = {"start": start, "stop": stop, "only": only, "run_id": run_id}
         return beside(
-            lambda hear: run(config, start=start, stop=stop, only=only, force=force, run_id=run_id, listen=hear), listen
+            lambda hear: run(
+                config, corpus=corpus, queries=queries, force=force, listen=hear, approve=approve, **settings
+            ),
+            listen,
         )
     selection = select(GOLDEN, start, stop, only, force)
-    if isinstance(config, (str, Path)):
-        config = load_config(config)
-    permit(config.run if isinstance(config, LoadedConfig) else config, selection.stages, approve)
-    with open_runner(config, run_id=run_id, listen=listen) as runner:
-        return runner.run(selection)
+    ready = _ready(config, corpus, queries)
+    permit(ready.run if isinstance(ready, LoadedConfig) else ready, selection.stages, approve)
+    with open_runner(ready, run_id=run_id, listen=listen) as runner:
+        return Finished.of(runner.run(selection))
+
+
+def _ready(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:
+    if corpus is not None or queries is not None:
+        from raggs.app.given import configured  # late: most runs read files
+
+        return configured(config, corpus, queries)
+    return config if isinstance(config, LoadedConfig | RunConfig) else load_config(config)

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
@@ -34,6 +35,9 @@ from raggs.sweeps.world import World
 from raggs.sweeps.writers import report_files
 from raggs.version import __version__
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 
 @dataclass(frozen=True)
 class SweepResult:
@@ -43,14 +47,28 @@ class SweepResult:
     folder: Path
     unchanged: bool
 
+    def to_pandas(self) -> DataFrame:
+        """A row for each system, with the columns of sweep.csv.
 
-def load_sweep(path: Path | str, overrides: Sequence[str] = ()) -> SweepConfig:
-    """A sweep's configuration from its YAML file; see `raggs.config.load.load_config` for what can be wrong."""
-    return load_settings(SweepConfig, Path(path), overrides)[0]
+        Raises:
+            PrerequisiteError: pandas is not installed.
+        """
+        return self.report.frame()
+
+    def _repr_html_(self) -> str:
+        from raggs.evaluation.markup import fragment
+        from raggs.sweeps.layout import lay_out
+
+        return fragment(lay_out(self.report))
+
+
+def load_sweep(path: Path | str | Mapping[str, object], overrides: Sequence[str] = ()) -> SweepConfig:
+    """A sweep's configuration from its YAML file, or from a mapping of what that would hold; see `load_config`."""
+    return load_settings(SweepConfig, path if isinstance(path, Mapping) else Path(path), overrides)[0]
 
 
 def sweep(
-    config: SweepConfig | Path | str,
+    config: SweepConfig | Mapping[str, object] | Path | str,
     *,
     listen: Listener = silent,
     approve: Approve = nobody,
@@ -58,7 +76,7 @@ def sweep(
     """Measure all systems and choose. Works in notebooks too.
 
     Args:
-        config: a configuration, or the path of its file.
+        config: a configuration, a mapping as the YAML has it, or the path of its file.
         listen: hears how far the work is.
         approve: says whether a key may go to an address that is new (see `raggs.app.addresses`).
 

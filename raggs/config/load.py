@@ -7,6 +7,7 @@ knows where it came from. A mistake is told with its line and the nearest name t
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from raggs.settings import BASE_FOLDER, UNKNOWN_KEY, Settings
 from raggs.text import did_you_mean, shorten
 
 S = TypeVar("S", bound=Settings)
+IN_MEMORY = Path("settings in memory")  # what errors call a mapping; its paths are of the current folder
 TELLING = {"axes": "sweep", "golden": "sweep", "judge": "run", "retrieve": "run"}  # keys that one kind of file has
 
 
@@ -53,13 +55,15 @@ class LoadedConfig:
 
 
 def load_config(
-    path: Path | str, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    path: Path | str | Mapping[str, object],
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> LoadedConfig:
     """Read and check a configuration.
 
     Args:
-        path: the YAML file. A ``.env`` beside it gives keys and settings (see `raggs.config.environment`) and never
-            overrides what is set already.
+        path: the YAML file, or a mapping of what it would hold, whose paths are of the current folder. A ``.env``
+            beside it gives keys and settings (see `raggs.config.environment`), never over what is set already.
         overrides: texts of the form ``section.key=value``; list entries by number or name
                 (``retrieve.retrievers.0.k=10``, ``retrieve.retrievers.bm25.k=10``).
         environment: instead of the process's own (and then without ``.env``).
@@ -69,17 +73,21 @@ def load_config(
         ConfigError: the file, a variable or an override cannot be right; with line and remedy.
         UsageError: an override is not of the form ``key=value``.
     """
-    run, origins = load_settings(RunConfig, Path(path), overrides, environment)
-    return LoadedConfig(Path(path), run, origins)
+    file = path if isinstance(path, Mapping) else Path(path)
+    run, origins = load_settings(RunConfig, file, overrides, environment)
+    return LoadedConfig(IN_MEMORY if isinstance(file, Mapping) else file, run, origins)
 
 
 def load_settings(
-    model: type[S], file: Path, overrides: Sequence[str] = (), environment: Mapping[str, str] | None = None
+    model: type[S],
+    file: Path | Mapping[str, object],
+    overrides: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[S, Mapping[Place, Origin]]:
-    """Settings that a YAML file holds as a whole, and where each of its values is from; as `load_config`."""
+    """Settings that a YAML file or a mapping holds as a whole, and where each value is from; as `load_config`."""
     if environment is None:
-        environment = environment_for(file)
-    source = read_source(file, environment)
+        environment = environment_for(IN_MEMORY if isinstance(file, Mapping) else file)
+    source = _in_memory(file) if isinstance(file, Mapping) else read_source(file, environment)
     _refuse_other_kinds(model, source)
     for name, text in sorted(environment.items()):
         if name.startswith(PREFIX):
@@ -93,6 +101,11 @@ def load_settings(
         assign(source, split_key(key.strip()), text, Origin("--set", key.strip()))
     refuse_secrets(source, environment)
     return _checked(model, source), source.origins
+
+
+def _in_memory(values: Mapping[str, object]) -> Source:
+    """A mapping as a file of the same content; variables in its texts are not expanded."""
+    return Source(IN_MEMORY, {str(key): deepcopy(value) for key, value in values.items()}, {})
 
 
 def _refuse_other_kinds(model: type[S], source: Source) -> None:

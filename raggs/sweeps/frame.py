@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raggs.errors import PrerequisiteError
+from raggs.evaluation.frame import frame_of
 from raggs.sweeps.models import SweepReport
 from raggs.sweeps.writers import table_rows
 
@@ -14,9 +14,5 @@ if TYPE_CHECKING:
 
 def make_frame(report: SweepReport) -> DataFrame:
     """A row for each system, with the columns of sweep.csv; see `SweepReport.frame`."""
-    try:
-        from pandas import DataFrame
-    except ImportError as error:
-        raise PrerequisiteError("a frame needs pandas", remedy="pip install pandas") from error
     head, *rows = table_rows(report)
-    return DataFrame(rows, columns=head)
+    return frame_of([str(title) for title in head], rows)

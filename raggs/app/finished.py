@@ -1,0 +1,61 @@
+"""A finished run as Python and notebooks see it: what was done, the golden set, and both as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from raggs.pipeline.runner import RunResult
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from raggs.golden.base import GoldenSet
+
+HEAD = ("qid", "query", "doc_id", "grade", "rank")
+
+
+@dataclass(frozen=True)
+class Finished(RunResult):
+    """A finished call of `run`."""
+
+    @classmethod
+    def of(cls, result: RunResult) -> Finished:
+        """The same with what is made of it."""
+        return cls(result.store, result.manifest, result.ran, result.seconds)
+
+    @property
+    def golden(self) -> GoldenSet:
+        """The golden set.
+
+        Raises:
+            NotFoundError, DataError: as `open_golden`.
+        """
+        from raggs.golden.opened import open_golden
+
+        return open_golden(self.store.folder)
+
+    def to_pandas(self) -> DataFrame:
+        """A row for each judged passage; `rank` from 1 on, None below the ranked top, as `grade` is where none is.
+
+        Raises:
+            PrerequisiteError: pandas is not installed.
+            NotFoundError: the run has no grades yet.
+        """
+        from raggs.evaluation.frame import frame_of
+
+        return frame_of(HEAD, self._rows())
+
+    def _rows(self) -> Iterator[tuple[object, ...]]:
+        for query in self.golden.by_query("grades", "order"):
+            ranks = {record.doc_id: record.rank for record in query.order}
+            text = query.query.text if query.query else None
+            for each in query.grades:
+                yield query.qid, text, each.doc_id, each.grade, ranks.get(each.doc_id)
+
+    def _repr_html_(self) -> str:
+        from raggs.app.runlayout import lay_out_run
+        from raggs.evaluation.markup import fragment
+
+        return fragment(lay_out_run(self))
