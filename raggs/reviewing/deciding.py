@@ -17,7 +17,6 @@ from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import GradeReview, Key, Withdrawal
 from raggs.text import clean_unicode
 
@@ -84,8 +83,7 @@ class Deciding:
             ProviderError: the disk refuses to note what is shown.
         """
         with self._lock:
-            held = self._store.held()
-            found = self._sorted.sort(disputes(self._pool, held, self._machine))
+            found = self._sorted.sort(disputes(self._pool, self._session.undecided(), self._machine))
             closed = self._session.closed_to(who, [each.number for each in found])
             open_ = [each for each, shut in zip(found, closed, strict=True) if shut]
             asked = [each for each in open_ if wanted in ("all", each.kind)]
@@ -97,7 +95,7 @@ class Deciding:
                 waiting=len(found) - len(open_),
                 impact=self._sorted.weights.impact,
                 told=self._sorted.weights.told,
-                first=self._shown(who, held, asked[0]) if asked else None,
+                first=self._shown(who, asked[0]) if asked else None,
             )
 
     def settle(self, who: str, item: str, grade: int | None, note: str) -> str:
@@ -111,10 +109,10 @@ class Deciding:
         if grade is None or not MIN_GRADE <= grade <= MAX_GRADE:
             raise UsageError(f"a decision is a grade in {MIN_GRADE}..{MAX_GRADE}")
         with self._lock:
-            asked = self._pool.items[self._session.number(item)]
-            note, before = clean_unicode(note), self._store.held().settling.get(asked.key)
+            number = self._session.number(item)
+            asked, before, note = self._pool.items[number], self._session.decision(number), clean_unicode(note)
             if before is not None and (before.who, before.grade, before.note) == (who, grade, note):
-                return before.id
+                return before.line
             if before is not None:
                 raise UsageError(f"{before.who} has decided meanwhile: {before.grade}")
             if not self._session.shown.knows(who, asked.key):
@@ -142,18 +140,18 @@ class Deciding:
             UsageError: it does not hold, or is another's.
         """
         with self._lock:
-            mine = [review for review in self._store.held().settling.values() if review.who == who]
-            found = next((review for review in reversed(mine) if line in (None, review.id)), None)
+            found = next((made for made in self._session.decided_by(who) if line in (None, made.line)), None)
             if found is None:
                 raise UsageError("there is nothing to take back")
-            back = Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
+            item = self._pool.items[found.item]
+            back = Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=found.line)
             self._store.append(back)
-            return found.key
+            return item.key
 
-    def _shown(self, who: str, held: Reviewed, dispute: Dispute) -> Difference:
+    def _shown(self, who: str, dispute: Dispute) -> Difference:
         self._session.show(who, dispute.number)
-        words = held.grades[dispute.key]
-        said = [Voice(who=name, grade=word.grade, note=word.note) for name, word in sorted(words.items())]
+        words = self._session.words_on(dispute.number)
+        said = [Voice(who=name, grade=word.grade, note=word.note) for name, word in words.items()]
         return Difference(
             kind=dispute.kind,
             view=view_of(self._pool, dispute.number),

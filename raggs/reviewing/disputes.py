@@ -6,20 +6,19 @@ the grades are apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from raggs.artifacts import Frozen
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool
-from raggs.reviews.folding import Reviewed
 from raggs.reviews.models import Key
 
 Kind = Literal["people", "model"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Dispute:
     """An item on which grades differ, and nobody has decided.
 
@@ -75,17 +74,13 @@ class Weights:
 Weigh = Callable[[tuple[Dispute, ...]], Weights]
 
 
-def disputes(pool: Pool, held: Reviewed, machine: Machine) -> Iterator[Dispute]:
-    """Every item on which somebody differs, by number."""
-    for key, words in held.grades.items():
-        number = pool.numbers.get(key)
-        people = [word.grade for word in words.values() if word.grade is not None]
-        if number is None or not people or key in held.settling:
-            continue
-        models = machine.grades(number)
-        if len({*people, *models}) > 1:
+def disputes(pool: Pool, undecided: Mapping[int, Sequence[int]], machine: Machine) -> Iterator[Dispute]:
+    """Every item on which somebody differs, among those on which nobody has decided, with people's grades."""
+    for number, people in undecided.items():
+        grades = (*people, *machine.grades(number))
+        if len({*grades}) > 1:
             kind: Kind = "people" if len({*people}) > 1 else "model"
-            yield Dispute(number, key, kind, (*people, *models))
+            yield Dispute(number, pool.items[number].key, kind, grades)
 
 
 def by_size(_: tuple[Dispute, ...]) -> Weights:

@@ -1,4 +1,4 @@
-"""Who has said something of which item: what the queue needs of reviews.jsonl, in little memory.
+"""Who has said what of which item: what queue and decisions need of reviews.jsonl, in little memory.
 
 The rules are those of `raggs.reviews.folding`: each reviewer's latest word on an item holds, by the order of lines; a
 line that takes another's place ends that one if it is of the same reviewer; what is taken back was never said. A test
@@ -8,7 +8,7 @@ compares them.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,11 +21,22 @@ LATEST = 20  # words of which the pace is told
 
 
 class Mark(NamedTuple):
-    """A reviewer's word on an item that holds. `sign`: of grade, note and seconds, by which it is known when it comes
-    again."""
+    """A reviewer's word on an item. `sign`: of grade, note and seconds, by which it is known when it comes again."""
 
     line: str
     sign: int
+    grade: int | None
+    note: str
+
+
+class Decision(NamedTuple):
+    """What somebody decided on an item."""
+
+    line: str
+    who: str
+    item: int
+    grade: int | None
+    note: str
 
 
 @dataclass
@@ -88,7 +99,7 @@ class Marks:
         self.words = np.zeros(len(numbers), np.int32)
         self.settled = np.zeros(len(numbers), np.bool_)
         self._decisions = dict[int, list[str]]()  # lines, by item
-        self._decided = dict[str, tuple[str, int]]()  # who and item, by line
+        self._decided = dict[str, Decision]()  # by line, in their order
         self._gone = set[str]()  # lines that were taken back
         self._named = dict[str, tuple[str, str]]()  # who and what, by line that takes that one's place
         self._replaced = Counter[str]()  # how many lines that hold take a line's place
@@ -100,6 +111,29 @@ class Marks:
             self._people[who] = Person(np.zeros(len(self._numbers), np.bool_))
         return self._people[who]
 
+    def words_on(self, item: int) -> dict[str, Mark]:
+        """Everybody's word on an item that holds, by name."""
+        return {who: person.marks[item] for who, person in sorted(self._people.items()) if item in person.marks}
+
+    def undecided(self) -> dict[int, list[int]]:
+        """Of each item on which nobody has decided, the grades that people give."""
+        found = dict[int, list[int]]()
+        for person in self._people.values():
+            for item, mark in person.marks.items():
+                if mark.grade is not None and not self.settled[item]:
+                    found.setdefault(item, []).append(mark.grade)
+        return found
+
+    def decision(self, item: int) -> Decision | None:
+        """What holds as decided on an item."""
+        lines = reversed(self._decisions.get(item, ()))
+        return next((self._decided[line] for line in lines if self._up(line)), None)
+
+    def decided_by(self, who: str) -> Iterator[Decision]:
+        """What somebody decided and holds, the latest first."""
+        mine = (made for made in reversed(self._decided.values()) if made.who == who)
+        return (made for made in mine if self.decision(made.item) == made)
+
     def note(self, review: Review) -> None:
         """Take a line in. Lines come in their order."""
         if review.replaces is not None:
@@ -109,7 +143,7 @@ class Marks:
             return
         if review.settles:
             self._decisions.setdefault(item, []).append(review.id)
-            self._decided[review.id] = review.who, item
+            self._decided[review.id] = Decision(review.id, review.who, item, review.grade, review.note)
             self.settled[item] = True
         else:
             self._say(item, review)
@@ -118,7 +152,8 @@ class Marks:
         person, line = self.person(review.who), review.id
         if person.done[item]:
             person.twice.add(item)
-        words = (*person.said(item), Mark(line, sign_of(review.grade, review.note, review.seconds)))
+        sign = sign_of(review.grade, review.note, review.seconds)
+        words = (*person.said(item), Mark(line, sign, review.grade, review.note))
         person.stack.append((line, item))
         person.lines[line] = item
         if review.seconds is not None:
@@ -140,12 +175,13 @@ class Marks:
         self._look_again(by.who, line)
 
     def _is_of(self, who: str, line: str) -> bool:
-        authors = (self._decided.get(line), self._named.get(line))
-        return line in self.person(who).lines or any(found is not None and found[0] == who for found in authors)
+        decided, named = self._decided.get(line), self._named.get(line)
+        mine = (decided is not None and decided.who == who) or (named is not None and named[0] == who)
+        return mine or line in self.person(who).lines
 
     def _look_again(self, who: str, line: str) -> None:
         if line in self._decided:
-            item = self._decided[line][1]
+            item = self._decided[line].item
             self.settled[item] = any(map(self._up, self._decisions[item]))
         elif (number := self.person(who).lines.get(line)) is not None:
             self._stand(who, number, self.person(who).said(number))

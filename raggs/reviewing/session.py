@@ -18,7 +18,7 @@ from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
 from raggs.errors import NotFoundError, UsageError
 from raggs.reviewing.choosing import By, Queue
 from raggs.reviewing.leases import Holder, Leases
-from raggs.reviewing.marks import Marks, sign_of
+from raggs.reviewing.marks import Decision, Mark, Marks, sign_of
 from raggs.reviewing.pool import Pool
 from raggs.reviewing.views import ItemView, view_of
 from raggs.reviews.models import HEX, GradeReview, Withdrawal
@@ -194,6 +194,30 @@ class Session:
         if found is None:
             raise NotFoundError("there is no such passage here; load the page again")
         return found
+
+    def words_on(self, number: int) -> dict[str, Mark]:
+        """Everybody's word on an item that holds, by name."""
+        with self._lock:
+            self._catch_up()
+            return self._marks.words_on(number)
+
+    def undecided(self) -> dict[int, list[int]]:
+        """Of each item on which nobody has decided, the grades that people give."""
+        with self._lock:
+            self._catch_up()
+            return self._marks.undecided()
+
+    def decision(self, number: int) -> Decision | None:
+        """What holds as decided on an item."""
+        with self._lock:
+            self._catch_up()
+            return self._marks.decision(number)
+
+    def decided_by(self, who: str) -> list[Decision]:
+        """What somebody decided and holds, the latest first."""
+        with self._lock:
+            self._catch_up()
+            return [*self._marks.decided_by(who)]
 
     def latest(self, who: str) -> int | None:
         """The item of a reviewer's latest word that holds."""

@@ -8,15 +8,12 @@ from pathlib import Path
 import pytest
 from support.project import Project, make_project, raggs
 from support.reviewing import graded_pool, speak
+from support.reviewpage import differing
 
 from raggs.app.weighing import weigher
 from raggs.errors import NotFoundError, UsageError
-from raggs.manifests.opened import OpenedRun, open_run
-from raggs.reviewing.disputes import Dispute, Sorted, disputes
-from raggs.reviewing.machine import Machine
-from raggs.reviewing.pool import open_pool
-from raggs.reviews.folding import fold
-from raggs.reviews.store import ReviewStore
+from raggs.manifests.opened import open_run
+from raggs.reviewing.disputes import Sorted
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +23,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
-def found_in(run: OpenedRun, folder: Path) -> list[Dispute]:
-    pool = open_pool([run])
-    return list(disputes(pool, fold(ReviewStore(folder).read()), Machine([run], pool)))
-
-
 def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) -> None:
     graded = [record for _, record, _ in graded_pool(made.run)]
     # A passage at the top of a list matters for verdicts by ten; the last of a pool hardly.
     ends = {(record.qid, record.doc_id) for record in graded if record.rank in (1, 2, 40)}
     speak(made.run, tmp_path, lambda _, grade: 6 - (grade or 1), reads=lambda each: (each.qid, each.doc_id) in ends)
     run = open_run(made.run)
-    found = found_in(run, tmp_path)
+    found = differing(run, tmp_path)
     assert {each.kind for each in found} == {"model"}
     ordered = Sorted(weigher([run], tmp_path))
     first = ordered.sort(found)
@@ -57,7 +49,7 @@ def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) ->
 def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank < 3)
     run = open_run(made.run)
-    found = found_in(run, tmp_path)
+    found = differing(run, tmp_path)
     (made.run / "judge.jsonl").rename(made.run / "elsewhere")
     try:
         ordered = Sorted(weigher([run], tmp_path))
@@ -75,7 +67,7 @@ def test_systems_of_ones_own_and_what_is_none_is_told_at_once(made: Project, tmp
     lists = (f"{each.qid} Q0 {each.doc_id} {each.rank} {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
     (tmp_path / "mine.trec").write_text("".join(lists))
     ordered = Sorted(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
-    ordered.sort(found_in(run, tmp_path))
+    ordered.sort(differing(run, tmp_path))
     assert ordered.weights.told.endswith("mine · ndcg@5")
     with pytest.raises(NotFoundError):
         weigher([run], tmp_path, ["nowhere.trec"])

@@ -7,17 +7,14 @@ from pathlib import Path
 
 import pytest
 from support.reviewing import speak
-from support.reviewpage import judge_run, write_run
+from support.reviewpage import differing, judge_run, write_run
 
 from raggs.app import weighing
 from raggs.app.weighing import Aside, weigher
 from raggs.artifacts import RetrieveRecord
 from raggs.jsonl import write_records
 from raggs.manifests.opened import OpenedRun, open_run
-from raggs.reviewing.disputes import Dispute, Sorted, disputes
-from raggs.reviewing.machine import Machine
-from raggs.reviewing.pool import open_pool
-from raggs.reviews.store import ReviewStore
+from raggs.reviewing.disputes import Dispute, Sorted
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedRun, Path, lis
     reviews = folder / "reviews"
     speak(run, reviews, lambda each, grade: 5 if each.rank == 1 else grade, reads=lambda each: each.rank < 3)
     opened = open_run(run)
-    pool = open_pool([opened])
-    return opened, reviews, list(disputes(pool, ReviewStore(reviews).held(), Machine([opened], pool)))
+    return opened, reviews, differing(opened, reviews)
 
 
 def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[OpenedRun, Path, list[Dispute]]) -> None:

@@ -59,11 +59,19 @@ def test_marks_hold_what_folding_holds(steps: list[tuple[str, str, int, int | No
         words = held.grades.get(key, {})
         assert marks.words[number] == len(words)
         assert bool(marks.settled[number]) == (key in held.settling)
+        decided = marks.decision(number)
+        assert (decided and decided.line) == (held.settling[key].id if key in held.settling else None)
+        assert [*marks.words_on(number)] == sorted(words)
+        grades = [word.grade for word in words.values() if word.grade is not None and key not in held.settling]
+        assert sorted(marks.undecided().get(number, [])) == sorted(grades)
         for who in ("ada", "bo"):
             mark = marks.person(who).marks.get(number)
             assert (mark and mark.line) == (words[who].id if who in words else None)
+            assert (mark and mark.grade) == (words[who].grade if who in words else None)
             assert bool(marks.person(who).done[number]) == (who in words)
     for who in ("ada", "bo"):
+        decided_by = [word.id for word in reversed(held.settling.values()) if word.who == who and word.key in HERE]
+        assert [decision.line for decision in marks.decided_by(who)] == decided_by
         mine = [line for line in lines if any(line in held.grades.get(key, {}).values() for key in HERE)]
         last = next((line.id for line in reversed(mine) if line.who == who), None)
         found = marks.person(who).last()

@@ -19,9 +19,13 @@ from raggs.app.serve import ServeRequest, prepare
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord, Span
 from raggs.jsonl import read_records, write_records
 from raggs.manifests.models import RunManifest, now
-from raggs.manifests.opened import open_run
+from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.store import RunStore
+from raggs.reviewing.disputes import Dispute, disputes
+from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool, open_pool
+from raggs.reviewing.session import Session, SessionSettings
+from raggs.reviews.store import ReviewStore
 from support.project import environment
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,6 +79,13 @@ def judge_run(run: Path, grade: Callable[[MergeRecord], int | None], judge: str 
 
 def make_pool(folder: Path, questions: int = 3, passages: int = 4) -> Pool:
     return open_pool([open_run(write_run(folder / "runs" / "demo", questions, passages))])
+
+
+def differing(run: OpenedRun, reviews: Path) -> list[Dispute]:
+    """Where people, or people and the run's judge, differ."""
+    pool = open_pool([run])
+    session = Session(pool, ReviewStore(reviews), SessionSettings())
+    return list(disputes(pool, session.undecided(), Machine([run], pool)))
 
 
 class Visitor:
