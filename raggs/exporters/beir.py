@@ -8,18 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from raggs.exporters.base import Exporter
-from raggs.exporters.files import write_lines, write_objects
-from raggs.exporters.folders import remove_other_split
-from raggs.exporters.lists import write_lists
-from raggs.exporters.passages import write_passages
+from raggs.exporters.corpora import CorpusExporter
+from raggs.exporters.files import write_lines
 from raggs.golden.base import GoldenSet
-from raggs.golden.parts import ASKED_AND_READ, Part
 from raggs.golden.scales import GradeScale
-from raggs.queries.writing import query_object
 
 
-class BeirExporter(Exporter):
+class BeirExporter(CorpusExporter):
     """BEIR folder: corpus, queries, and graded qrels of a split.
 
     `corpus.jsonl` holds the whole corpus in its own order where it is at hand, else every passage of any query's pool
@@ -29,26 +24,10 @@ class BeirExporter(Exporter):
 
     FORMAT: ClassVar[str] = "beir"
     LABELS: ClassVar[str] = "qrels/{split}.tsv"
-    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
-    WHOLE_CORPUS: ClassVar[bool] = True
 
-    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
-
-        Raises:
-            ProviderError: the folder cannot be written.
-        """
-        corpus, queries, whole = folder / "corpus.jsonl", folder / "queries.jsonl", self.options.corpus
-        rows = {
-            corpus.name: write_passages(golden, corpus, whole),
-            queries.name: write_objects(queries, map(query_object, golden.queries())),
-            self.labels: write_lines(folder / self.labels, table_lines(golden, self.options.scale)) - 1,
-        }
-        remove_other_split(folder, type(self), self.labels)
-        lists = write_lists(golden, folder, folder / self.labels)
-        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
-        held = "pool" if whole is None else "all"
-        return [*(folder / name for name in files), self.write_sidecar(golden, folder, files, corpus=held)]
+    def write_labels(self, golden: GoldenSet, path: Path) -> int:
+        """See `CorpusExporter.write_labels`."""
+        return write_lines(path, table_lines(golden, self.options.scale)) - 1
 
 
 def table_lines(golden: GoldenSet, scale: GradeScale) -> Iterator[str]:

@@ -10,25 +10,21 @@ import yaml
 
 from raggs.artifacts import Passage, Query
 from raggs.atomic import disk
-from raggs.exporters.base import Exporter
+from raggs.exporters.corpora import CORPUS, QUERIES, CorpusExporter, Guide
 from raggs.exporters.files import write_lines, write_objects
-from raggs.exporters.folders import remove_other_split
-from raggs.exporters.lists import write_lists
-from raggs.exporters.passages import write_passages
 from raggs.golden.base import GoldenSet
 from raggs.golden.packed import PACKED, packed
-from raggs.golden.parts import ASKED_AND_READ, Part
 from raggs.golden.scales import GradeScale
 from raggs.hashing import hash_file
 from raggs.text import one_line
 
 CARD = "README.md"
 TEXTS = {"_id": "string", "title": "string", "text": "string", PACKED: "string"}
-QUERIES = {"_id": "string", "text": "string", PACKED: "string"}
+ASKED = {"_id": "string", "text": "string", PACKED: "string"}
 SCORES = {"query-id": "string", "corpus-id": "string", "score": "int32"}
 
 
-class HfExporter(Exporter):
+class HfExporter(CorpusExporter):
     """Hugging Face data set with MTEB's configurations: corpus, queries, default.
 
     `README.md` names the files and their types to `datasets.load_dataset`. Each row has the same columns; what came
@@ -37,30 +33,25 @@ class HfExporter(Exporter):
 
     FORMAT: ClassVar[str] = "hf"
     LABELS: ClassVar[str] = "qrels/{split}.jsonl"
-    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
-    WHOLE_CORPUS: ClassVar[bool] = True
 
-    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+    def passage(self, passage: Passage) -> Mapping[str, object]:
+        """See `CorpusExporter.passage`."""
+        return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED: packed(passage)}
 
-        Raises:
-            ProviderError: the folder cannot be written.
-        """
-        corpus, queries, whole = folder / "corpus.jsonl", folder / "queries.jsonl", self.options.corpus
-        rows = {
-            corpus.name: write_passages(golden, corpus, whole, _passage),
-            queries.name: write_objects(queries, map(_query, golden.queries())),
-            self.labels: write_objects(folder / self.labels, _labels(golden, self.options.scale)),
-        }
-        remove_other_split(folder, type(self), self.labels)
-        lists = write_lists(golden, folder, folder / self.labels)
-        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
+    def query(self, query: Query) -> Mapping[str, object]:
+        """See `CorpusExporter.query`."""
+        return {"_id": query.qid, "text": query.text, PACKED: packed(query)}
+
+    def write_labels(self, golden: GoldenSet, path: Path) -> int:
+        """See `CorpusExporter.write_labels`."""
+        return write_objects(path, _labels(golden, self.options.scale))
+
+    def guide(self, golden: GoldenSet, folder: Path) -> Guide:
+        """See `CorpusExporter.guide`: the card."""
         with disk(folder, "export to another folder", "cannot be read again"):
-            content = {name: hash_file(folder / name) for name in rows}
+            content = {name: hash_file(folder / name) for name in (CORPUS, QUERIES, self.labels)}
         write_lines(folder / CARD, self._card(golden, content))
-        held = "pool" if whole is None else "all"
-        sidecar = self.write_sidecar(golden, folder, files, corpus=held)
-        return [*(folder / name for name in files), folder / CARD, sidecar]
+        return Guide((folder / CARD,))
 
     def _card(self, golden: GoldenSet, content: Mapping[str, str]) -> Iterator[str]:
         """The lines of the page on the hub, whose head is what `datasets` goes by.
@@ -68,11 +59,11 @@ class HfExporter(Exporter):
         It keeps what it has read of a folder until the head changes; so the head holds a hash of each file.
         """
         configs = [
-            _config("corpus", "corpus", "corpus.jsonl"),
-            _config("queries", "queries", "queries.jsonl"),
+            _config("corpus", "corpus", CORPUS),
+            _config("queries", "queries", QUERIES),
             {**_config("default", self.options.split, self.labels), "default": True},
         ]
-        types = zip(("corpus", "queries", "default"), (TEXTS, QUERIES, SCORES), content.items(), strict=True)
+        types = zip(("corpus", "queries", "default"), (TEXTS, ASKED, SCORES), content.items(), strict=True)
         info = [
             {"config_name": name, "description": f"{file} sha256:{sha256}", "features": _features(columns)}
             for name, columns, (file, sha256) in types
@@ -93,14 +84,6 @@ def _config(name: str, split: str, path: str) -> dict[str, object]:
 
 def _features(columns: dict[str, str]) -> list[dict[str, str]]:
     return [{"name": name, "dtype": dtype} for name, dtype in columns.items()]
-
-
-def _passage(passage: Passage) -> dict[str, object]:
-    return {"_id": passage.doc_id, "title": passage.title, "text": passage.text, PACKED: packed(passage)}
-
-
-def _query(query: Query) -> dict[str, object]:
-    return {"_id": query.qid, "text": query.text, PACKED: packed(query)}
 
 
 def _labels(golden: GoldenSet, scale: GradeScale) -> Iterator[dict[str, object]]:

@@ -7,14 +7,10 @@ import re
 from pathlib import Path
 from typing import ClassVar
 
-from raggs.exporters.base import Exporter
-from raggs.exporters.files import write_lines, write_objects
-from raggs.exporters.lists import write_lists
-from raggs.exporters.passages import write_passages
+from raggs.exporters.corpora import CorpusExporter, Guide
+from raggs.exporters.files import write_lines
 from raggs.exporters.trec import write_qrels
 from raggs.golden.base import GoldenSet
-from raggs.golden.parts import ASKED_AND_READ, Part
-from raggs.queries.writing import query_object
 
 MEANING = ("not relevant", "weakly relevant", "partially relevant", "highly relevant", "answers the question")
 
@@ -66,7 +62,7 @@ if NAME not in ir_datasets.registry:
     ir_datasets.registry.register(NAME, DATASET)'''
 
 
-class IrDatasetsExporter(Exporter):
+class IrDatasetsExporter(CorpusExporter):
     """ir_datasets: passages, questions, qrels, and a module that registers them.
 
     `golden_NAME.py` registers `raggs/NAME` when it is imported; `corpus.jsonl` and `queries.jsonl` are those of the
@@ -75,30 +71,17 @@ class IrDatasetsExporter(Exporter):
 
     FORMAT: ClassVar[str] = "ir_datasets"
     LABELS: ClassVar[str] = "qrels.txt"
-    HOLDS: ClassVar[frozenset[Part] | None] = ASKED_AND_READ | {"grades", "order", "lists"}
-    WHOLE_CORPUS: ClassVar[bool] = True
 
-    def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
-        """See `Exporter.write`.
+    def write_labels(self, golden: GoldenSet, path: Path) -> int:
+        """See `CorpusExporter.write_labels`."""
+        return write_qrels(golden, path, self.options.scale)
 
-        Raises:
-            ProviderError: the folder cannot be written.
-        """
-        corpus, queries, whole = folder / "corpus.jsonl", folder / "queries.jsonl", self.options.corpus
-        rows = {
-            corpus.name: write_passages(golden, corpus, whole),
-            queries.name: write_objects(queries, map(query_object, golden.queries())),
-            self.labels: write_qrels(golden, folder / self.labels, self.options.scale),
-        }
-        lists = write_lists(golden, folder, folder / self.labels)
-        files = {**{name: {"rows": count} for name, count in rows.items()}, **lists}
+    def guide(self, golden: GoldenSet, folder: Path) -> Guide:
+        """See `CorpusExporter.guide`: the module."""
         plain = re.sub(r"[^a-z0-9]+", "_", golden.name.lower()).strip("_") or "set"
-        module = folder / f"golden_{plain}.py"
-        write_lines(module, [MODULE.format(name=json.dumps(f"raggs/{plain}"), labels=self._meaning())])
-        held = "pool" if whole is None else "all"
-        known = f"raggs/{plain}"
-        sidecar = self.write_sidecar(golden, folder, files, corpus=held, module=module.name, dataset=known)
-        return [*(folder / name for name in files), module, sidecar]
+        module, known = folder / f"golden_{plain}.py", f"raggs/{plain}"
+        write_lines(module, [MODULE.format(name=json.dumps(known), labels=self._meaning())])
+        return Guide((module,), {"module": module.name, "dataset": known})
 
     def _meaning(self) -> str:
         """What each label says, as Python writes it."""
