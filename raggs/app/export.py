@@ -97,7 +97,7 @@ def _check_order(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     if "rank" not in run.manifest.stages or (path := run.file("rank")).is_file():
         return
     if kind.NEEDS_ORDER:
-        remedy = f"raggs run --config CONFIG makes it again; {_grades_only()}"
+        remedy = f"{run.command} makes it again; {_grades_only()}"
         raise NotFoundError("the file is missing, though its stage has run", where=path, remedy=remedy)
     hear(Notice(f"{path} is missing, though its stage has run: grades are exported without an order"))
 
@@ -118,7 +118,7 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
     begun = {part.stage for part in run.parts}
     if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):
-        remedy = "raggs run --config CONFIG"
+        remedy = run.command
         if "judge" in begun:
             remedy = f"{remedy} --partial ranks the queries that are judged; {_grades_only()}"
         elif "judge" not in unfinished:

@@ -83,7 +83,7 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
     """
     judged = {(record.qid, record.doc_id): record for record in run.typed("judge", JudgeRecord)}
     if not any(record.grade for record in judged.values()):
-        raise DataError("holds no grades", where=run.folder, remedy="raggs run --config CONFIG")
+        raise DataError("holds no grades", where=run.folder, remedy=run.command)
     reviewed = reviews_of(run.folder, folder)
     held = ReviewStore(reviewed).held()
     entries, rows = _entries(run, judged, held)

@@ -292,5 +292,5 @@ def unlooked(found: Status) -> str:
     """What was not compared, and how to do it."""
     if found.unread:
         return f"not compared with {found.config}: {found.unread}"
-    command = f"raggs status {found.run.folder} --config {found.manifest.config_file or 'CONFIG'}"
+    command = shlex.join(["raggs", "status", str(found.run.folder), "--config", found.manifest.config_file or "CONFIG"])
     return f"corpus, questions and settings were not looked at; to compare them:\n{command}"

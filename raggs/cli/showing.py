@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from shlex import join
 from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -132,7 +133,7 @@ def _one(golden: Path, shown: Shown, wanted: _Wanted) -> None:
         for line in _passage(passage, console):
             say(line)
     if found.order and wanted.system is None:
-        say(f"\nraggs why {golden} --query {found.qid} tells what the places rest on")
+        say(f"\n{join(['raggs', 'why', str(golden), '--query', found.qid])} tells what the places rest on")
 
 
 def _asked(found: QuestionView, console: Console) -> Iterator[str]:

@@ -197,7 +197,8 @@ class _OfRun:
         judged = self._of("judge", JudgeRecord, qid)
         grades = tuple(record.grade for record in judged if record.grade is not None)
         doubt = None if course is None else course.inversions
-        return Brief(qid, found.text, found.language, found.metadata, len(judged), grades, doubt)
+        pooled = len(judged) or len(self._of("merge", MergeRecord, qid))  # the judge may not have come to it
+        return Brief(qid, found.text, found.language, found.metadata, pooled, grades, doubt)
 
     def _passages(self, qid: str, pooled: Sequence[MergeRecord]) -> Iterator[PassageView]:
         judged = {record.doc_id: record for record in self._of("judge", JudgeRecord, qid)}

@@ -27,7 +27,7 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     """
     graded = [record for record in run.typed("judge", JudgeRecord) if record.grade is not None]
     if not graded:
-        raise DataError("holds no grades", where=run.folder, remedy="raggs run --config CONFIG")
+        raise DataError("holds no grades", where=run.folder, remedy=run.command)
     labels: dict[str, dict[str, int]] = {}
     for record in graded:
         labels.setdefault(record.qid, {})[record.doc_id] = record.grade or 0

@@ -120,7 +120,7 @@ class RunGolden(GoldenSet):
             raise DataError(
                 f"holds no queries.jsonl: raggs {manifest.raggs} made it before questions were kept as they were asked",
                 where=self.source,
-                remedy=f"raggs run --config {manifest.config_file or 'CONFIG'}; paid answers stay cached",
+                remedy=f"{self.run.command}; paid answers stay cached",
             )
 
 

@@ -62,7 +62,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     """
     lock = run.manifest.stages.get("rank")
     if lock is None:
-        raise NotFoundError("stage rank has not finished", where=run.folder, remedy="raggs run --config CONFIG")
+        raise NotFoundError("stage rank has not finished", where=run.folder, remedy=run.command)
     if older := outdated(lock):
         raise NotFoundError(
             f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
+from shlex import join
 
 from raggs.artifacts import RankRecord, Record
 from raggs.errors import NotFoundError
 from raggs.jsonl import M, read_records
 from raggs.manifests.models import RunManifest
 from raggs.manifests.store import RunStore
+from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline, load_pipeline
 from raggs.text import plural
 
@@ -52,6 +54,15 @@ class OpenedRun:
         """The run directory."""
         return self.store.folder
 
+    @property
+    def command(self) -> str:
+        """What goes on with this very run, for a shell: its configuration, and its name where that says another."""
+        manifest = self.manifest
+        words = [*self.pipeline.command.split()[:-1], manifest.config_file or "CONFIG"]
+        if manifest.pipeline == GOLDEN.name and manifest.name != manifest.config.get("name", manifest.name):
+            words += ["--run-id", manifest.name]
+        return join(words)
+
     def records(self, artifact: str) -> Iterator[Record]:
         """The records of an artifact ("embed" … "rank", "rank.journal").
 
@@ -66,7 +77,7 @@ class OpenedRun:
         path = self.file(artifact)
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
-            raise NotFoundError(f"stage {stage} has not run", where=path, remedy=self.pipeline.command)
+            raise NotFoundError(f"stage {stage} has not run", where=path, remedy=self.command)
         return read_records(path, model)
 
     def file(self, artifact: str) -> Path:

@@ -74,8 +74,7 @@ def _whole(facts: Facts) -> Check:
     state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if lost else "good"
     again = None
     if facts.run is not None and lost:
-        config = facts.run.manifest.config_file or "CONFIG"
-        again = Step(why="finish the golden set", command=f"raggs run --config {quote(config)}")
+        again = Step(why="finish the golden set", command=facts.run.command)
     whole = ("every query was worked on, no judgment failed",) if facts.run else ("labels from a file",)
     return Check(
         name="Completeness",
@@ -181,11 +180,10 @@ def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
     wrong = count / pairs if pairs else 0.0
     share = f"that is {wrong:.0%} of the pairs of a top {top}; measures by grades do not see it"
     said = (inversions_words(count), share)
-    doubt, config = wrong > WRONG, facts.run.manifest.config_file if facts.run else None
-    calls = lock.params.get("max_calls")
+    doubt, calls = wrong > WRONG, lock.params.get("max_calls")
     step = None
-    if doubt and isinstance(calls, int):
-        command = f"raggs run --config {quote(config or 'CONFIG')} --set rank.max_calls={2 * calls}"
+    if doubt and facts.run is not None and isinstance(calls, int):
+        command = f"{facts.run.command} --set rank.max_calls={2 * calls}"
         step = Step(why="have the judge order more, for a surer order", command=command)
     threshold = f"up to {WRONG:.0%} of the pairs fine; a coin: 50%"
     yield Check(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
@@ -195,7 +193,7 @@ def _people(facts: Facts) -> Check:
     people = facts.people
     if not people.trust:
         step = None
-        if facts.run is not None:
+        if facts.run is not None and "judge" not in _missing(facts):
             command = f"raggs review plan {quote(facts.place)} --minutes 60 --out plan.jsonl"
             step = Step(why="have a person read what would tell most", command=command)
         said = people.why or "no person's grades were held against the judge's"

@@ -81,6 +81,15 @@ def test_all_questions_in_a_table_and_an_unknown_one(made: Path) -> None:
     assert "there is no question 'q1'" in call(made, "q1", code=4)
 
 
+def test_pools_are_counted_before_anything_is_judged_and_commands_can_be_pasted(made: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "my run"
+    shutil.copytree(made, copy)
+    assert f"raggs why '{copy}' --query q01" in call(copy, "q01")
+    before = [line["pooled"] for line in json.loads(call(copy, "--json"))]
+    (copy / "judge.jsonl").unlink()
+    assert [line["pooled"] for line in json.loads(call(copy, "--json"))] == before
+
+
 def test_json_holds_what_the_screen_cuts(made: Path) -> None:
     found = json.loads(call(made, "q01", "--json"))
     assert [each["doc_id"] for each in found["passages"]] == [each.doc_id for each in of(made, "merge", MergeRecord)]

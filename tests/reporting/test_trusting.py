@@ -101,8 +101,12 @@ def test_stages_that_are_not_done_are_told_with_the_command_that_does_them(tmp_p
     assert (check.state, check.said) == ("doubt", ("not done yet: embed, retrieve, merge, prune",))
     assert check.step is not None and check.step.command == "raggs run --config 'my raggs.yaml'"
     store = RunStore(opened.folder)
-    store.save(opened.manifest.model_copy(update={"stages": {}}))
-    assert found(open_run(opened.folder))["Completeness"].state == "bad"
+    store.save(opened.manifest.model_copy(update={"stages": {}, "name": "other", "config": {"name": "demo"}}))
+    nothing = found(open_run(opened.folder))
+    whole = nothing["Completeness"]
+    assert whole.state == "bad" and whole.step is not None
+    assert whole.step.command == "raggs run --config 'my raggs.yaml' --run-id other"  # another name is another run
+    assert nothing["People"].step is None  # there is nothing yet to hold people against
     lock_ = opened.manifest.stages["judge"]
     graded = dict.fromkeys(("embed", "retrieve", "merge", "judge"), lock_)
     store.save(opened.manifest.model_copy(update={"stages": graded}))
