@@ -24,6 +24,7 @@ REGISTRY: Registry[Exporter] = Registry(
         "ir_datasets": "raggs.exporters.irdatasets:IrDatasetsExporter",
         "jsonl": "raggs.exporters.jsonl:JsonlExporter",
         "langsmith": "raggs.exporters.langsmith:LangSmithExporter",
+        "promptfoo": "raggs.exporters.promptfoo:PromptfooExporter",
         "ragas": "raggs.exporters.ragas:RagasExporter",
         "ranx": "raggs.exporters.ranx:RanxExporter",
         "trec": "raggs.exporters.trec:TrecExporter",

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from raggs import importers
 from raggs.artifacts import Passage, Query
@@ -79,3 +83,49 @@ def test_a_table_is_opened_and_not_run(golden, tmp_path: Path) -> None:
     assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row.values())
     found = importers.REGISTRY.load("csv")().read(tmp_path)
     assert list(found.by_query()) == [judged]
+
+
+def test_promptfoo_is_given_no_template_no_file_and_no_id(golden, tmp_path: Path) -> None:
+    texts = ["{{ env.KEY }}", "file:///etc/hostname", "{% raw %}{# c #}{{{", HOSTILE, "a\x85\ufeffb"]
+    REGISTRY.load("promptfoo")().write(
+        golden(
+            [
+                GoldenQuery(f"q{place}", Query(qid=f"q{place}", text=text), (Passage(doc_id="{{x}}", text=text),))
+                for place, text in enumerate(texts)
+            ]
+        ),
+        tmp_path,
+    )
+    written = (tmp_path / "promptfooconfig.yaml").read_text()
+    spelt = [test["vars"]["question"] for test in yaml.safe_load(written)["tests"]]
+    assert len(spelt) == len(texts) and "{{x}}" not in written
+    for text, found in zip(texts, spelt, strict=True):
+        plain = re.sub(r'\{\{ "([{#:])" \}\}', "", found)
+        assert not re.search(r"\{[{%#]|#\}|^\s*\w+:", plain)
+        assert re.sub(r'\{\{ "([{#:])" \}\}', r"\1", found) == text
+
+
+def test_what_promptfoo_runs_gives_the_recall_of_eval(consumed, tmp_path: Path) -> None:
+    node = shutil.which("node") or pytest.skip("node is not installed")
+    out = consumed.export(tmp_path, "promptfoo")
+    config = yaml.safe_load((out / "promptfooconfig.yaml").read_text())
+    script = """
+      const [Lists, check] = [require("./lists.cjs"), require("./recall.cjs")];
+      const config = JSON.parse(process.argv[1]);
+      (async () => {
+        for (const options of config.providers) {
+          const lists = new Lists(options), scores = [];
+          for (const test of config.tests.filter((test) => test.assert)) {
+            const { output } = await lists.callApi("", test);
+            scores.push(check(output, { ...test, config: test.assert[0].config }).score);
+          }
+          console.log(JSON.stringify([lists.label, scores.reduce((one, other) => one + other) / scores.length]));
+        }
+        console.log(JSON.stringify(check("no list", { vars: {}, config: { k: 1, least: 1 } }).pass));
+      })();
+    """
+    done = subprocess.run([node, "-e", script, json.dumps(config)], cwd=out, capture_output=True, text=True, check=True)
+    *found, refused = map(json.loads, done.stdout.splitlines())
+    assert refused is False and {name for name, _ in found} >= {"bm25", "dense", "fused"}
+    for name, mean in found:
+        assert [mean] == pytest.approx(consumed.means(consumed.run, name, "R@10"), abs=1e-9), name
