@@ -21,12 +21,18 @@ LATEST = 20  # words of which the pace is told
 
 
 class Mark(NamedTuple):
-    """A reviewer's word on an item. `sign`: of grade, note and seconds, by which it is known when it comes again."""
+    """A reviewer's word on an item.
+
+    Attributes:
+        sign: of grade, note and seconds, by which it is known when it comes again.
+        byte: at which its line begins.
+    """
 
     line: str
     sign: int
     grade: int | None
     note: str
+    byte: int
 
 
 class Decision(NamedTuple):
@@ -134,8 +140,8 @@ class Marks:
         mine = (made for made in reversed(self._decided.values()) if made.who == who)
         return (made for made in mine if self.decision(made.item) == made)
 
-    def note(self, review: Review) -> None:
-        """Take a line in. Lines come in their order."""
+    def note(self, review: Review, byte: int = 0) -> None:
+        """Take a line in, which begins at a byte of its file. Lines come in their order."""
         if review.replaces is not None:
             self._take_back(review, review.replaces)
         item = self._numbers.get(review.key) if isinstance(review, GradeReview) else None
@@ -146,14 +152,14 @@ class Marks:
             self._decided[review.id] = Decision(review.id, review.who, item, review.grade, review.note)
             self.settled[item] = True
         else:
-            self._say(item, review)
+            self._say(item, review, byte)
 
-    def _say(self, item: int, review: GradeReview) -> None:
+    def _say(self, item: int, review: GradeReview, byte: int) -> None:
         person, line = self.person(review.who), review.id
         if person.done[item]:
             person.twice.add(item)
         sign = sign_of(review.grade, review.note, review.seconds)
-        words = (*person.said(item), Mark(line, sign, review.grade, review.note))
+        words = (*person.said(item), Mark(line, sign, review.grade, review.note, byte))
         person.stack.append((line, item))
         person.lines[line] = item
         if review.seconds is not None:

@@ -16,8 +16,8 @@ from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import OpenedRun
 from raggs.reviewing.pool import Item, Pool
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.folding import Reviewed
-from raggs.reviews.models import HEX, OrderReview, Withdrawal
+from raggs.reviews.folding import Reviewed, fold
+from raggs.reviews.models import HEX, GradeReview, OrderReview, Review, Withdrawal
 from raggs.reviews.shown import ShownStore
 from raggs.reviews.store import ReviewStore
 from raggs.seeds import generator
@@ -55,6 +55,7 @@ class Ordering:
     ) -> None:
         self._pool, self._store, self._seed, self._blind = pool, store, seed, blind
         self._shown, self._lock = ShownStore(store.folder), RLock()
+        self._lines, self._read, self._orders = list[Review](), 0, Reviewed()
         rows: dict[int, dict[str, int]] = {}
         for number, item in enumerate(pool.items):
             if not kept or (item.qid, item.doc_id) in kept:
@@ -69,7 +70,7 @@ class Ordering:
 
     def upcoming(self, who: str, line: str | None = None) -> Asked:
         """What a reviewer is to put in order next."""
-        held = self._store.held()
+        held = self._held()
         order = generator(self._seed, "review", "orders", who).permutation(len(self._batches)).tolist()
         left = [self._batches[place] for place in order if not self._done(held, who, self._batches[place])]
         first = left[0] if left else ()
@@ -109,7 +110,7 @@ class Ordering:
         except ValidationError as error:
             raise UsageError("an order holds each passage that was shown once") from error
         with self._lock:
-            before = self._store.held().orders.get((review.query, frozenset(review.passages)), {}).get(who)
+            before = self._held().orders.get((review.query, frozenset(review.passages)), {}).get(who)
             if before is not None and (before.order, before.seconds) == (review.order, review.seconds):
                 return self.upcoming(who, before.id)
             self._store.append(review)
@@ -121,7 +122,7 @@ class Ordering:
         Raises:
             UsageError: it does not hold, or is another's.
         """
-        held = self._store.held()
+        held = self._held()
         mine = (row[who] for row in held.orders.values() if who in row)
         found = held.latest_order.get(who) if line is None else next((each for each in mine if each.id == line), None)
         if found is None:
@@ -130,6 +131,20 @@ class Ordering:
             Withdrawal(who=who, at=datetime.now(UTC), qid=found.qid, query=found.query, replaces=found.id)
         )
         return self.upcoming(who)
+
+    def _held(self) -> Reviewed:
+        """The orders that hold: grades, of which there are many more, are passed over as they are read."""
+        with self._lock:
+            if self._store.size < self._read:
+                self._lines, self._read, self._orders = [], 0, Reviewed()
+            come = len(self._lines)
+            for review, end in self._store.since(self._read):
+                self._read = end
+                if not isinstance(review, GradeReview):
+                    self._lines.append(review)
+            if len(self._lines) > come:
+                self._orders = fold(self._lines)
+            return self._orders
 
     def _item(self, each: str) -> Item:
         number = self._pool.numbers.get((each[:HEX], each[HEX:]))

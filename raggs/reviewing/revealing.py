@@ -85,8 +85,7 @@ class Revealing:
         if not self._allowed:
             raise UsageError("nobody sees the model's words here", remedy="raggs review serve RUN --reveal")
         number = self._session.latest(who) if item is None else self._session.number(item)
-        key = None if number is None else self._session.pool.items[number].key
-        own = None if key is None else self._session.store.held().grades.get(key, {}).get(who)
+        own = None if number is None else self._session.word(who, number)
         if number is None or own is None:
             raise UsageError("the model's word is shown after one's own; grade it first")
         return number, own

@@ -107,7 +107,7 @@ class Session:
             self._begin()
         elif size > self._read:
             for review, end in self.store.since(self._read):
-                self._marks.note(review)
+                self._marks.note(review, self._read)
                 self._read = end
 
     def known(self, who: str) -> int:
@@ -194,6 +194,14 @@ class Session:
         if found is None:
             raise NotFoundError("there is no such passage here; load the page again")
         return found
+
+    def word(self, who: str, number: int) -> GradeReview | None:
+        """A reviewer's word on an item that holds, as it was noted."""
+        with self._lock:
+            self._catch_up()
+            mark = self._marks.person(who).marks.get(number)
+            found = None if mark is None else next(self.store.since(mark.byte))[0]
+            return found if isinstance(found, GradeReview) else None
 
     def words_on(self, number: int) -> dict[str, Mark]:
         """Everybody's word on an item that holds, by name."""

@@ -48,6 +48,16 @@ def test_an_order_that_is_sent_twice_is_noted_once(tmp_path: Path) -> None:
     assert len(lines) == len(ReviewStore(tmp_path / "reviews").read()) == 1
 
 
+def test_what_another_server_notes_counts_and_a_file_put_back_is_read_anew(tmp_path: Path) -> None:
+    at = ordering(tmp_path)
+    other = Ordering(at._pool, ReviewStore(tmp_path / "reviews"), set(), seed=0)
+    items = [view.item for view in at.upcoming("ada").views]
+    line = other.note("ada", items, [items], "", None).line
+    assert (at.upcoming("ada").done, at.note("ada", items, [items], "", None).line) == (1, line)
+    (tmp_path / "reviews" / "reviews.jsonl").write_text("")
+    assert at.upcoming("ada").done == 0
+
+
 def test_who_was_shown_what_others_said_orders_no_longer_blind(tmp_path: Path) -> None:
     at = ordering(tmp_path)
     items = [view.item for view in at.upcoming("ada").views]

@@ -39,6 +39,9 @@ def test_only_after_ones_own_grade_and_only_where_it_is_allowed(tmp_path: Path) 
     found = at.reveal("ada", None)
     assert (found.view.item, found.own.grade) == (item, 4)
     assert [(word.grade, word.model, word.note.startswith("because")) for word in found.words] == [(2, True, True)]
+    session.grade(Holder("bo", "t"), item, 1, "", 1.0)
+    assert at.reveal("ada", item) == found
+    assert at.reveal("bo", item).own.grade == 1, "one's own line among others'"
     session, at, item = revealing(tmp_path / "two", allowed=False)
     session.grade(ADA, item, 4, "", 1.0)
     session.show("ada", session.number(item))  # where it was decided
