@@ -17,6 +17,7 @@ from typer.main import get_command
 
 from raggs.cli.app import app
 from raggs.config.models import RunConfig
+from raggs.sweeps.config import SweepConfig
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -52,6 +53,8 @@ def test_the_page_of_settings_has_every_setting_with_its_meaning() -> None:
     assert not [row[0] for row in rows if not row[3].strip("◦ ")], "a description in the Field of each"
     shown = {row[0].strip("`") for row in rows}
     for name in RunConfig.model_fields:
+        assert any(key == name or key.startswith(f"{name}.") for key in shown), name
+    for name in SweepConfig.model_fields.keys() - {"llm", "budget", "excluded"} | {"except"}:
         assert any(key == name or key.startswith(f"{name}.") for key in shown), name
     for kind in ("retriever `bm25`", "judge `panel`", "corpus `jsonl`", "execution `dask`"):
         assert f"### {kind}\n" in page
