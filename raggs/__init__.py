@@ -1,10 +1,11 @@
 """raggs builds golden sets for retrieval-augmented generation, and scores retrieval against them.
 
-from raggs import load_config, open_golden, run
+from raggs import evaluate, open_golden, run
 
-result = run(load_config("raggs.yaml"))
+result = run("raggs.yaml")
 for golden in open_golden("runs/demo").by_query():
     print(golden.query.text, [record.doc_id for record in golden.order[:3]])
+print(evaluate("runs/demo", lambda question, k: my_search(question, k)).worst(3))
 """
 
 from __future__ import annotations
@@ -15,23 +16,56 @@ from typing import TYPE_CHECKING, Any
 from raggs.version import __version__
 
 if TYPE_CHECKING:
+    from raggs.app.evaluate import EvalResult as EvalResult
+    from raggs.app.finished import Finished as Finished
     from raggs.app.run import run as run
     from raggs.app.scored import evaluate as evaluate
+    from raggs.app.sweep import SweepResult as SweepResult
     from raggs.app.sweep import load_sweep as load_sweep
+    from raggs.app.sweep import plan_sweep as plan_sweep
     from raggs.app.sweep import sweep as sweep
+    from raggs.app.worst import Worst as Worst
+    from raggs.config.load import LoadedConfig as LoadedConfig
     from raggs.config.load import load_config as load_config
+    from raggs.errors import RaggsError as RaggsError
+    from raggs.golden.base import GoldenSet as GoldenSet
     from raggs.golden.opened import open_golden as open_golden
     from raggs.manifests.opened import open_run as open_run
 
-__all__ = ["__version__", "evaluate", "load_config", "load_sweep", "open_golden", "open_run", "run", "sweep"]
+__all__ = [
+    "EvalResult",
+    "Finished",
+    "GoldenSet",
+    "LoadedConfig",
+    "RaggsError",
+    "SweepResult",
+    "Worst",
+    "__version__",
+    "evaluate",
+    "load_config",
+    "load_sweep",
+    "open_golden",
+    "open_run",
+    "plan_sweep",
+    "run",
+    "sweep",
+]
 
 # Names that cost an import are fetched when they are first used: `import raggs` itself loads nothing.
 _LAZY = {
+    "EvalResult": "raggs.app.evaluate",
+    "Finished": "raggs.app.finished",
+    "GoldenSet": "raggs.golden.base",
+    "LoadedConfig": "raggs.config.load",
+    "RaggsError": "raggs.errors",
+    "SweepResult": "raggs.app.sweep",
+    "Worst": "raggs.app.worst",
     "evaluate": "raggs.app.scored",
     "load_config": "raggs.config.load",
     "load_sweep": "raggs.app.sweep",
     "open_golden": "raggs.golden.opened",
     "open_run": "raggs.manifests.opened",
+    "plan_sweep": "raggs.app.sweep",
     "run": "raggs.app.run",
     "sweep": "raggs.app.sweep",
 }
@@ -41,3 +75,7 @@ def __getattr__(name: str) -> Any:
     if name not in _LAZY:
         raise AttributeError(f"module 'raggs' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

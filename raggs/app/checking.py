@@ -6,7 +6,7 @@ check that holds costs one evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,13 +15,9 @@ from raggs.app.evaluate import evaluate as evaluate_request
 from raggs.app.gating import GateRequest, Verdicts, judged
 from raggs.app.scored import Asked, Given, evaluate_given, open_given
 from raggs.errors import UsageError
-from raggs.evaluation.models import Report
 from raggs.evaluation.writers import write_report
 from raggs.golden.base import GoldenSet
-from raggs.jsontypes import Number
 from raggs.metrics.names import parse_measure
-
-WORST = 10  # questions that are named
 
 
 @dataclass(frozen=True)
@@ -47,17 +43,6 @@ class CheckRequest:
 
 
 @dataclass(frozen=True)
-class Worst:
-    """A question where a system does badly: its value, what it was in the earlier result, and the words where known."""
-
-    system: str
-    qid: str
-    value: float
-    before: Number
-    text: str
-
-
-@dataclass(frozen=True)
 class Checked:
     """What a check found.
 
@@ -75,19 +60,6 @@ class Checked:
     def failed(self) -> tuple[str, ...]:
         """A sentence for each gate that is not met."""
         return tuple(each.said for each in self.verdicts.outcomes if each.failed)
-
-    def worst(self, count: int = WORST) -> tuple[Worst, ...]:
-        """The questions that lost most against the earlier result, or have the worst values where there is none."""
-        report, before = self.result.report, self.result.gates.before
-        measure = report.measures[0]
-        sign = 1.0 if report.higher_is_better[measure] else -1.0
-        found = [
-            (sign * (value - (then or 0.0)), Worst(system, qid, value, then, ""))
-            for system, qid, value, then in _values(report, before, measure)
-        ]
-        found.sort(key=lambda each: (each[0], each[1].qid, each[1].system))
-        texts = {query.qid: query.text for query in self.golden.queries()} if found else {}
-        return tuple(replace(each, text=texts.get(each.qid, "")) for _, each in found[:count])
 
     def write(self, folder: Path) -> Path:
         """Write eval.json, eval.csv and eval.md, and report.html where the golden set is one that lies in files.
@@ -162,19 +134,3 @@ def _by_measure(limits: float | Mapping[str, float] | None, measures: MeasureReq
     if not measures.names:
         raise UsageError("a limit needs a measure", remedy='name it: check(search, "ndcg@10", at_least=0.5)')
     return dict.fromkeys(measures.names, limits)
-
-
-def _values(report: Report, before: Report | None, measure: str) -> Iterator[tuple[str, str, float, Number]]:
-    for system, by_measure in report.per_query.items():
-        then = _earlier(report, before, system).get(measure, {})
-        for qid, value in by_measure.get(measure, {}).items():
-            if value is not None:
-                yield system, qid, value, then.get(qid)
-
-
-def _earlier(report: Report, before: Report | None, system: str) -> Mapping[str, Mapping[str, Number]]:
-    """The earlier values of a system: those of its name, or of the only one there is."""
-    if before is None or report.golden.digest != before.golden.digest:
-        return {}
-    alone = len(report.per_query) == len(before.per_query) == 1
-    return next(iter(before.per_query.values())) if alone else before.per_query.get(system, {})

@@ -22,6 +22,7 @@ from raggs.app.evalrequest import (
     ScaleRequest,
 )
 from raggs.app.gating import GateRequest, open_gates
+from raggs.app.worst import WORST, Worst, worst_of
 from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import GivenAnswers
@@ -70,13 +71,18 @@ DEFAULT_CUTOFF = 10
 class EvalResult:
     """The report, and the gates to hold it against once it is written: ``result.gates.judge(result.report)``.
 
-    `systems`: the lists that were scored, `judgments`: by what; none where samples were.
+    `systems`: the lists that were scored, `judgments`: by what, and of which set; none where samples were.
     """
 
     report: Report
     gates: Gates
     systems: Sequence[System] = ()
     judgments: Judgments | None = None
+    golden: GoldenSet | None = None
+
+    def worst(self, count: int = WORST, measure: str | None = None) -> tuple[Worst, ...]:
+        """The questions where systems do worst, or lost most against the gates' earlier result (`worst_of`)."""
+        return worst_of(self.report, self.golden, self.gates.before, measure=measure, count=count)
 
     def write(self, folder: Path | str) -> list[Path]:
         """Write eval.json, eval.csv and eval.md into a folder.
@@ -140,7 +146,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
     report = make_report(judgments, systems, scoring, analyses)
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
     told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
-    return EvalResult(told, gates, systems, meant)
+    return EvalResult(told, gates, systems, meant, golden)
 
 
 def _golden(subject: JudgedFiles | JudgedLists) -> GoldenSet:

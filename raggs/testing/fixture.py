@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from raggs.app.checking import Checked, CheckRequest, Worst, check
+from raggs.app.checking import Checked, CheckRequest, check
 from raggs.app.evaluate import EvalResult, MeasureRequest
 from raggs.app.scored import DEPTH, Given
+from raggs.app.worst import Worst
 from raggs.errors import UsageError
 from raggs.evaluation.writers import write_report
 from raggs.text import shorten, visible
@@ -102,7 +103,7 @@ def failure(found: Checked, page: Path) -> str:
     report = found.result.report
     lines = [f"not met on {report.golden.source}:", *(f"  {said}" for said in found.failed), ""]
     lines += _table([("measure", *(part.name for part in report.systems)), *_scores(found)])
-    worst = found.worst()
+    worst = found.result.worst()
     if worst:
         several = len(report.systems) > 1
         lines += ["", f"worst questions by {report.measures[0]}:"]
