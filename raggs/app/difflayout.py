@@ -22,7 +22,7 @@ from raggs.diffs.models import (
     SidePart,
     VerdictPart,
 )
-from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table
+from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
 from raggs.evaluation.words import VERDICTS
 from raggs.evaluation.writers import markdown
 from raggs.hashing import canonical_json
@@ -245,7 +245,7 @@ def _figure(value: Number) -> str:
 
 
 def _plain(value: Number, form: str = "z.3f") -> str:
-    return UNDEFINED if value is None else format(value, form)
+    return formatted(value, form)
 
 
 def _estimate(found: EstimatePart, form: str) -> str:

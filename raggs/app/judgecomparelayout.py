@@ -14,7 +14,7 @@ from raggs.app.judgecompare import Compared, JudgeComparison
 from raggs.app.judgelayout import plain, written
 from raggs.app.judgesides import Bill, Side
 from raggs.atomic import write_texts
-from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table
+from raggs.evaluation.document import UNDEFINED, Cell, Document, Legend, Row, Section, Table, formatted
 from raggs.evaluation.writers import markdown
 from raggs.manifests.store import dump_json
 from raggs.text import plural, shorten
@@ -129,10 +129,10 @@ def _cost(found: JudgeComparison) -> Section:
         return Section("What they cost", ("neither asks a language model: nothing is paid",))
     lines = {
         "grades": [f"{side.graded:,}" for side in _sides(found).values()],
-        "USD paid": [_number(bill.usd, ".4f") for bill in bills.values()],
-        "USD for 1,000 grades": [_number(bill.usd_per_1000, ".3f") for bill in bills.values()],
-        "tokens a grade": [_number(bill.tokens_per_grade, ",.0f") for bill in bills.values()],
-        "seconds a call": [_number(bill.seconds_per_call, ".2f") for bill in bills.values()],
+        "USD paid": [formatted(bill.usd, ".4f") for bill in bills.values()],
+        "USD for 1,000 grades": [formatted(bill.usd_per_1000, ".3f") for bill in bills.values()],
+        "tokens a grade": [formatted(bill.tokens_per_grade, ",.0f") for bill in bills.values()],
+        "seconds a call": [formatted(bill.seconds_per_call, ".2f") for bill in bills.values()],
         "calls": [f"{bill.calls:,}" for bill in bills.values()],
         "cached": [f"{bill.cached:,}" for bill in bills.values()],
     }
@@ -148,10 +148,6 @@ def _cheaper(bills: Mapping[str, Bill]) -> Iterator[str]:
     low, high = sorted((one, other))
     times = f", {high / low:.1f} times as much" if low else ""
     yield f"{NAMES[0] if one > other else NAMES[1]} costs {high - low:.3f} USD more for 1,000 grades{times}"
-
-
-def _number(value: float | None, form: str) -> str:
-    return UNDEFINED if value is None else format(value, form)
 
 
 def _against(near: Nearer) -> Section:

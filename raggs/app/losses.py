@@ -13,14 +13,14 @@ from raggs.manifests.reasons import Changed
 from raggs.pipeline.plan import Selection
 from raggs.pipeline.runner import Runner
 
-COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each of the batches depends
+COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each batch of a ranking depends
 # What of a stage's causes decides what its judge is asked, by the beginning of its name.
 ASKING: Mapping[str, tuple[str, ...]] = {
     "judge": ("judge", "config.judge"),
     "rank": (
         "judge",
         "engine",
-        *(f"config.{name}" for name in ("engine", "batch_size", "parallel", "seed", "options")),
+        *(f"config.{name}" for name in COURSE),
     ),
 }
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, RunFolder
+from raggs.cli.options import Json, RunFolder, Seed
 from raggs.cli.plain import say, say_json
 from raggs.cli.reviews import ReviewsFolder
 
@@ -20,7 +20,6 @@ CalibrationFile = Annotated[
     typer.Option("--calibration", metavar="FILE", help="Write what the judge's grades are worth in people's there."),
 ]
 Confidence = Annotated[float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals.")]
-Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
 
 
 def check(

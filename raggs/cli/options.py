@@ -38,6 +38,7 @@ MaxCalls = Annotated[
     int | None,
     typer.Option("--max-calls", metavar="N", min=0, help="Calls the whole run may make; as budget.max_calls."),
 ]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Of the bootstrap.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 

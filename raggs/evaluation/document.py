@@ -34,6 +34,11 @@ class Range:
         return f"{self.brackets[0]}{self.low:z.3f}, {self.high:z.3f}{self.brackets[1]}"
 
 
+def formatted(value: Value, form: str) -> str:
+    """A number by a format of Python's; what stands for none where it is not defined."""
+    return UNDEFINED if value is None else format(value, form)
+
+
 @dataclass(frozen=True)
 class Cell:
     """One value of a table.
@@ -55,7 +60,7 @@ class Cell:
     @property
     def text(self) -> str:
         """The value as it is written, without mark and ranges."""
-        return UNDEFINED if self.value is None else format(self.value, FORMS[self.form])
+        return formatted(self.value, FORMS[self.form])
 
 
 Row = tuple[Cell, ...]

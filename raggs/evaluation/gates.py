@@ -97,11 +97,6 @@ def settle(outcomes: Iterable[Outcome], report: Report) -> None:
         raise GateError(failed, report.golden.source)
 
 
-def under(report: Report, limits: Mapping[str, float]) -> list[str]:
-    """A sentence for each system that misses a limit; for measures where lower is better, that exceeds it."""
-    return [each.said for each in limits_kept(report, limits) if each.failed]
-
-
 def limits_kept(report: Report, limits: Mapping[str, float]) -> Iterator[Outcome]:
     """Each system held against each limit."""
     for measure, limit in limits.items():
@@ -139,11 +134,6 @@ def read_report(path: Path) -> Report:
             said = "does not say by which judgments it was measured: an earlier version of raggs wrote it"
             raise DataError(said, where=path, remedy=AGAIN) from error
         raise DataError(first_fault(error), where=path, remedy="name an eval.json of this version of raggs") from error
-
-
-def regressions(report: Report, before: Report, *, drop: float, where: Path | None, across: bool = False) -> list[str]:
-    """The sentences of `against` that say that something got worse."""
-    return [each.said for each in against(report, before, drop=drop, where=where, across=across) if each.failed]
 
 
 def against(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
+from raggs.importers.pieces import Pieces, first_of, grades_of, missing, with_runs
 
 
 class BeirImporter(Importer):
@@ -25,7 +25,4 @@ class BeirImporter(Importer):
             there = ", ".join(table.stem for table in tables)
             wanted = f"qrels/{self.split}.tsv" + (f"; --split names one of {there}" if there else "")
             raise missing(path, self.FORMAT, wanted)
-        questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
-        grades = grades_of(labels)
-        orders, lists = runs_beside(path, labels, grades)
-        return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()
+        return with_runs(path, labels, first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl"))

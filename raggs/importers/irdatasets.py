@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
+from raggs.importers.pieces import Pieces, first_of, grades_of, missing, with_runs
 
 
 class IrDatasetsImporter(Importer):
@@ -21,7 +21,4 @@ class IrDatasetsImporter(Importer):
         labels = stated_labels(path) or first_of(path, "qrels.txt")
         if labels is None:
             raise missing(path, self.FORMAT, "qrels.txt")
-        questions, corpus = first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl")
-        grades = grades_of(labels)
-        orders, lists = runs_beside(path, labels, grades)
-        return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()
+        return with_runs(path, labels, first_of(path, "queries.jsonl"), first_of(path, "corpus.jsonl"))

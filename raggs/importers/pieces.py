@@ -79,6 +79,17 @@ class Pieces:
         return GoldenQuery(qid, query, pool, grades, tuple(self.orders.get(qid, ())))
 
 
+def with_runs(folder: Path, labels: Path, questions: Path | None = None, corpus: Path | None = None) -> ImportedSet:
+    """The set of a file of labels, with the runs of its folder.
+
+    Raises:
+        NotFoundError, DataError: as the readers.
+    """
+    grades = grades_of(labels)
+    orders, lists = runs_beside(folder, labels, grades)
+    return Pieces(labels, grades, orders, questions=questions, corpus=corpus, lists=lists).put_together()
+
+
 def form_of(labels: Path) -> GradeScale | None:
     """On which numbers grades stand once they are read: gains of an export of raggs are grades again."""
     stated = stated_scale(labels)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from raggs.golden.scales import stated_labels
 from raggs.importers.base import ImportedSet, Importer
-from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
+from raggs.importers.pieces import Pieces, first_of, grades_of, missing, with_runs
 
 
 class TrecImporter(Importer):
@@ -25,6 +25,4 @@ class TrecImporter(Importer):
         labels = stated_labels(path) or first_of(path, "qrels.txt", "qrels") or (named[0] if len(named) == 1 else None)
         if labels is None:
             raise missing(path, self.FORMAT, "qrels.txt, or one file *.qrels")
-        grades = grades_of(labels)
-        orders, lists = runs_beside(path, labels, grades)
-        return Pieces(labels, grades, orders, lists=lists).put_together()
+        return with_runs(path, labels)

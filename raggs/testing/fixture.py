@@ -16,6 +16,7 @@ from raggs.app.evaluate import EvalResult, MeasureRequest
 from raggs.app.scored import DEPTH, Given
 from raggs.app.worst import Worst
 from raggs.errors import UsageError
+from raggs.evaluation.words import score
 from raggs.evaluation.writers import write_report
 from raggs.text import shorten, visible
 
@@ -115,20 +116,16 @@ def _scores(found: Checked) -> Iterator[tuple[str, ...]]:
     report = found.result.report
     for measure in report.measures:
         scores = (part.scores[measure] for part in report.systems)
-        yield (measure, *(_number(each.mean) + _range(each.low, each.high) for each in scores))
+        yield (measure, *(score(each.mean) + _range(each.low, each.high) for each in scores))
 
 
 def _range(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f" [{low:.3f}, {high:.3f}]"
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:z.4f}"
-
-
 def _row(each: Worst, several: bool) -> tuple[str, ...]:
-    was = "" if each.before is None else f"was {_number(each.before)}"
-    return (*((each.system,) if several else ()), each.qid, _number(each.value), was, shorten(each.text, WIDTH))
+    was = "" if each.before is None else f"was {score(each.before)}"
+    return (*((each.system,) if several else ()), each.qid, score(each.value), was, shorten(each.text, WIDTH))
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from support.gating import regressions
 from support.studies import SYSTEMS, reported
 
 from raggs.errors import DataError
-from raggs.evaluation.gates import regressions
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import ProjectionPart, Report
 from raggs.evaluation.projected import finer_note, rule_words

@@ -1,0 +1,19 @@
+"""The sentences of gates that are not met."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from raggs.evaluation.gates import against, limits_kept
+from raggs.evaluation.models import Report
+
+
+def under(report: Report, limits: Mapping[str, float]) -> list[str]:
+    """Of each system that misses a limit."""
+    return [each.said for each in limits_kept(report, limits) if each.failed]
+
+
+def regressions(report: Report, before: Report, *, drop: float, where: Path | None) -> list[str]:
+    """Of whatever got worse."""
+    return [each.said for each in against(report, before, drop=drop, where=where) if each.failed]
