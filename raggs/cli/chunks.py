@@ -10,7 +10,7 @@ import typer
 
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import show_costs
-from raggs.cli.options import GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
+from raggs.cli.options import DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 from raggs.text import plural
 
@@ -63,9 +63,7 @@ def eval_(
         Path | None,
         typer.Option("--config", "-c", metavar="FILE", help="A run's YAML file: its llm section (addresses, prices)."),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
-    ] = False,
+    dry_run: DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
     yes: Yes = False,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
+from raggs.cli.options import DryRun, GivenConfig, Json, Overrides, Quiet, SameConfig, Yes, meant
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def make(
     given: GivenConfig = None,
     config: SameConfig = None,
     overrides: Overrides = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
-    ] = False,
+    dry_run: DryRun = False,
     again: Annotated[
         bool, typer.Option("--again", help="Ask again about what no answer of use came for, and was cut by rule.")
     ] = False,

@@ -30,6 +30,11 @@ Overrides = Annotated[
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Summary = Annotated[bool, typer.Option("--summary", help="Append the result as Markdown to $GITHUB_STEP_SUMMARY.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
+IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print calls, tokens and USD; no model is asked, nothing is written.")
+]
 MaxUsd = Annotated[
     float | None,
     typer.Option("--max-usd", metavar="USD", min=0, help="What the whole run may spend; as budget.max_usd."),

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, RunFolder
+from raggs.cli.options import ExportFolder, IntoOthers, Json, RunFolder
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 Format = Annotated[
     str, typer.Option("--format", "-f", metavar="FORMAT", help="trec, beir, hf, ...; see: raggs list exporters.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
 
 
 Grades = Annotated[
@@ -35,18 +33,17 @@ CorpusChoice = Annotated[
     typer.Option("--corpus", help="Of formats with one: all passages, where the cache has them, or the pools'."),
 ]
 Split = Annotated[str, typer.Option("--split", metavar="NAME", help="What these questions are called in beir and hf.")]
-Force = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]
 
 
 def export(
     run: RunFolder,
-    out: Out,
+    out: ExportFolder,
     format_: Format = "trec",
     grades: Grades = "gain",
     binary_at: BinaryAt = 4,
     corpus: CorpusChoice = "all",
     split: Split = "test",
-    force: Force = False,
+    force: IntoOthers = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json
+from raggs.cli.options import ExportFolder, IntoOthers, Json
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ SAID = {
 
 def import_(
     place: Annotated[Path, typer.Argument(metavar="FOLDER|FILE", help="What another tool, or an export, wrote.")],
-    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")],
+    out: ExportFolder,
     format_: Annotated[
         str | None,
         typer.Option("--format", "-f", metavar="FORMAT", help="See raggs list importers; an export of raggs says it."),
     ] = None,
     split: Annotated[str, typer.Option("--split", metavar="NAME", help="Which questions, in beir and hf.")] = "test",
-    force: Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")] = False,
+    force: IntoOthers = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
