@@ -17,6 +17,7 @@ REGISTRY: Registry[Exporter] = Registry(
     "exporters",
     "raggs.exporters.base:Exporter",
     {
+        "autorag": "raggs.exporters.autorag:AutoRagExporter",
         "beir": "raggs.exporters.beir:BeirExporter",
         "csv": "raggs.exporters.csv:CsvExporter",
         "deepeval": "raggs.exporters.deepeval:DeepEvalExporter",

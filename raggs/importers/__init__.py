@@ -17,6 +17,7 @@ REGISTRY: Registry[Importer] = Registry(
     "importers",
     "raggs.importers.base:Importer",
     {
+        "autorag": "raggs.importers.autorag:AutoRagImporter",
         "beir": "raggs.importers.beir:BeirImporter",
         "csv": "raggs.importers.csv:CsvImporter",
         "deepeval": "raggs.importers.deepeval:DeepEvalImporter",

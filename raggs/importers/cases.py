@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import tempfile
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import ClassVar
 
@@ -21,7 +22,8 @@ from raggs.golden.scales import sidecar, stated_labels
 from raggs.hashing import hash_bytes
 from raggs.importers.base import ImportedSet, Importer
 from raggs.importers.pieces import Pieces, first_of, grades_of, missing, runs_beside
-from raggs.jsontypes import as_list, as_object
+from raggs.jsonl import decode_json
+from raggs.jsontypes import as_list, as_object, as_text
 from raggs.queries.fields import made_id, query_of
 from raggs.queries.writing import write_queries
 from raggs.text import id_problem, sound
@@ -62,10 +64,11 @@ class CaseImporter(Importer):
     """Base of importers whose file has an entry for each question.
 
     Attributes:
-        FILE: its usual name in a folder.
+        FILE, ALSO: its usual name in a folder, and others.
     """
 
     FILE: ClassVar[str]
+    ALSO: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def entries(self, path: Path) -> Iterator[tuple[int, Entry]]:
@@ -75,20 +78,19 @@ class CaseImporter(Importer):
             NotFoundError, DataError: it cannot be read.
         """
 
-    def passages(self, path: Path) -> Mapping[str, tuple[str, str]]:
-        """Titles and texts by id that lie beside a file, where the format has them apart."""
-        return {}
+    def passages(self, path: Path) -> Iterator[Mapping[str, object]]:
+        """Passages that lie beside a file, as rows of `corpus: {type: jsonl}`, where the format has them apart."""
+        return iter(())
 
     def read(self, path: Path) -> ImportedSet:
         """See `Importer.read`."""
-        file = first_of(path, self.FILE) if path.is_dir() else path
+        file = first_of(path, self.FILE, *self.ALSO) if path.is_dir() else path
         if file is None:
             raise missing(path, self.FORMAT, self.FILE)
         labels = stated_labels(file.parent) if sidecar(file) else None
         read = self._read(file, ours=labels is not None)
-        read.texts.update(self.passages(file))
         kept = tempfile.TemporaryDirectory(prefix="raggs-")
-        questions, corpus = written(read, Path(kept.name))
+        questions, corpus = written(read, Path(kept.name), self.passages(file))
         if labels is None:
             made = Path(kept.name) / f"{file.name}.qrels"
             _write(made, (f"{qid} 0 {doc_id} 1" for qid, doc_id in read.labels))
@@ -149,7 +151,7 @@ def sound_id(name: str, file: Path, number: int) -> str:
     return name
 
 
-def written(read: CaseRead, folder: Path) -> tuple[Path, Path]:
+def written(read: CaseRead, folder: Path, more: Iterable[Mapping[str, object]] = ()) -> tuple[Path, Path]:
     """Questions and passages as JSON lines in a folder.
 
     Raises:
@@ -158,13 +160,13 @@ def written(read: CaseRead, folder: Path) -> tuple[Path, Path]:
     questions, corpus = folder / "queries.jsonl", folder / "corpus.jsonl"
     write_queries(read.queries.values(), questions)
     rows = ({"_id": doc_id, "title": title, "text": text} for doc_id, (title, text) in read.texts.items())
-    _write(corpus, (json.dumps(row) for row in rows))
+    _write(corpus, (json.dumps(row) for row in chain(rows, more)))
     return questions, corpus
 
 
 def _write(path: Path, lines: Iterator[str]) -> None:
-    with disk(path, "name another place for temporary files by TMPDIR"):
-        path.write_text("".join(f"{line}\n" for line in lines))
+    with disk(path, "name another place for temporary files by TMPDIR"), path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line}\n" for line in lines)
 
 
 def first_named(found: Mapping[str, object], names: Sequence[str]) -> object:
@@ -175,3 +177,11 @@ def first_named(found: Mapping[str, object], names: Sequence[str]) -> object:
 def without(found: object, *names: str) -> dict[str, object]:
     """The fields of an object but these."""
     return {name: value for name, value in as_object(found).items() if name not in names}
+
+
+def unpacked(found: object) -> dict[str, object]:
+    """What an export packed into a text; nothing of any other."""
+    try:
+        return dict(as_object(decode_json(as_text(found) or "{}")))
+    except ValueError:
+        return {}

@@ -99,7 +99,7 @@ def _lines(files: Sequence[Path], made: Path) -> Path:
     if len(files) == 1 and files[0].name.endswith((".jsonl", ".jsonl.gz")) and _is_plain(files[0]):
         return files[0]
     with disk(made, "name another place for temporary files by TMPDIR"), made.open("w", encoding="utf-8") as file:
-        for row in chain.from_iterable(map(_rows, files)):
+        for row in chain.from_iterable(map(rows_of, files)):
             file.write(json.dumps(_plain(row), ensure_ascii=False, default=str) + "\n")
     return made
 
@@ -123,7 +123,7 @@ def _plain(row: Mapping[str, object]) -> dict[str, object]:
     return found
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, object]]:
+def rows_of(path: Path) -> Iterator[Mapping[str, object]]:
     """The rows of one file.
 
     Raises:

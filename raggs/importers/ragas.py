@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from raggs.golden.packed import PACKED
-from raggs.importers.cases import CaseImporter, Entry, without
-from raggs.jsonl import decode_json, read_objects
-from raggs.jsontypes import as_object, as_text
+from raggs.importers.cases import CaseImporter, Entry, unpacked, without
+from raggs.jsonl import read_objects
 
 TAKEN = ("user_input", "reference", "reference_contexts", "reference_context_ids", "qid", PACKED)
 
@@ -34,13 +33,6 @@ class RagasImporter(CaseImporter):
                     row.get("reference"),
                     row.get("reference_contexts"),
                     row.get("reference_context_ids"),
-                    {**_unpacked(row.get(PACKED)), **without(row, *TAKEN)},
+                    {**unpacked(row.get(PACKED)), **without(row, *TAKEN)},
                 ),
             )
-
-
-def _unpacked(found: object) -> dict[str, object]:
-    try:
-        return dict(as_object(decode_json(as_text(found) or "{}")))
-    except ValueError:
-        return {}

@@ -58,6 +58,17 @@ def test_a_golden_of_deepeval_names_its_document_where_there_is_one(tmp_path: Pa
     assert second["additional_metadata"]["context_grades"] == [4]
 
 
+def test_any_of_near_duplicates_will_do_for_autorag(tmp_path: Path) -> None:
+    from support.rich import rich_golden
+
+    REGISTRY.load("autorag")().write(rich_golden(), tmp_path)
+    first, second = rows(tmp_path / "qa.jsonl")
+    assert (first["retrieval_gt"], first["generation_gt"]) == ([["d1", "d10"]], ["Ici"])
+    assert (second["retrieval_gt"], second["generation_gt"]) == ([["d3"]], [])
+    assert rows(tmp_path / "corpus.jsonl")[0]["contents"].startswith("T d1\nThe text")
+    compile((tmp_path / "make_parquet.py").read_text(), "make_parquet.py", "exec")
+
+
 @pytest.mark.parametrize("name", ["ragas", "deepeval", "langsmith"])
 def test_hostile_texts_stay_data(name: str, golden, tmp_path: Path) -> None:
     query = Query(qid="q", text=HOSTILE, answer=HOSTILE, metadata={"x": HOSTILE})

@@ -9,6 +9,7 @@ import pytest
 from support.snippets import list_of, run_snippet
 
 from raggs import open_golden
+from raggs.app.importset import import_set
 from raggs.golden.base import GoldenQuery
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of theirs
@@ -64,3 +65,20 @@ def test_the_examples_are_taken_by_langsmith(consumed, out: Path) -> None:
     client = Client()
     run_snippet("langsmith", client=client)
     assert {one.inputs["question"]: set(one.outputs["context_ids"]) for one in client.taken} == counting(consumed.run)
+
+
+def test_the_parquet_of_autorag(consumed, out: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed; it is 150 MB")
+    pytest.importorskip("pandas", reason="pandas is not installed")
+    found = run_snippet("autorag")
+    qa, corpus = found["qa"], found["corpus"]
+    wanted = {doc_id for groups in qa["retrieval_gt"] for group in groups for doc_id in group}
+    assert {
+        text: {doc for group in groups for doc in group} for text, groups in qa[["query", "retrieval_gt"]].values
+    } == (counting(consumed.run))
+    assert wanted <= {*corpus["doc_id"]} and all(one["last_modified_datetime"] for one in corpus["metadata"])
+    for name in ("qa.jsonl", "corpus.jsonl", "meta.json"):
+        (out / name).unlink()
+    done = import_set(out, "autorag", tmp_path / "back")
+    counts = {each.part: each.count for each in done.through}
+    assert (counts["grades"], counts["questions"]) == (sum(map(len, counting(consumed.run).values())), len(qa))

@@ -141,7 +141,7 @@ def test_the_splits_that_there_are_are_named(tmp_path: Path) -> None:
     [
         (["nowhere", "--format", "trec"], 4, "no such file or folder"),
         (["theirs", "--format", "bear"], 2, "did you mean 'beir'?"),
-        (["theirs"], 2, "name it by --format: beir, "),
+        (["theirs"], 2, "name it by --format: autorag, "),
         (["empty.qrels", "--format", "trec"], 5, "holds no grades"),
         (["spaced.json", "--format", "ranx"], 5, "holds white space"),
         (["torn.json", "--format", "ranx"], 5, "not valid JSON"),
@@ -180,6 +180,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], code: int, said: str, t
         ("deepeval", "goldens.json"),
         ("langsmith", "examples.jsonl"),
         ("csv", "golden.csv"),
+        ("autorag", "qa.jsonl"),
     ],
 )
 def test_garbage_is_refused_by_a_sentence(name: str, file: str, garbage: bytes, tmp_path: Path) -> None:
