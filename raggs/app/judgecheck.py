@@ -161,7 +161,9 @@ def blind_only(said: Reviewed) -> Reviewed:
 
 
 def _remedy(left_out: LeftOut) -> str:
-    return "words given after a machine's grade was seen do not count; " * bool(left_out.seen) + REMEDY
+    if not left_out.seen:
+        return REMEDY
+    return f"words given after a machine's grade was seen do not count, nor imported ones without `blind`; {REMEDY}"
 
 
 def _left_out(said: Reviewed, held: Reviewed, keys: set[Key], by_people: int, ungraded: int) -> LeftOut:

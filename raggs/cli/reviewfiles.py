@@ -31,9 +31,10 @@ def import_(
 
     All rows of all files are added, or none.
 
-    A table has the columns grade (1 to 5, or ? for cannot tell), qid and doc_id, and perhaps who, at, note and seconds.
-    Lists of Argilla's records and of Label Studio's tasks are read as these write them. Rows with an empty grade are
-    left out; what was imported before is not added again.
+    A table has the columns grade (1 to 5, or ? for cannot tell), qid and doc_id, and perhaps who, at, note, seconds
+    and blind (true: no machine's grade was seen before; raggs judge counts these alone). Lists of Argilla's records
+    and of Label Studio's tasks are read as these write them. Rows with an empty grade are left out; what was imported
+    before is not added again.
 
     \b
     Examples:

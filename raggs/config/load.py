@@ -151,7 +151,8 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
                 context["name"], context["known"]
             )
         case "type_missing":
-            return f"{name}: needs a `type`", "for example {type: ...}; see: raggs list"
+            given = detail["input"] if isinstance(detail["input"], str) else "..."
+            return f"{name}: needs a `type`", f"for example {{type: {given}}}; see: raggs list"
         case "missing":
             return f"{name} is missing", "give it in the file"
         case "literal_error":

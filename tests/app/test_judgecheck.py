@@ -93,7 +93,9 @@ def test_nothing_to_compare_is_said(made: Project, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="nobody graded a passage"):
         check_judge(open_run(made.run), tmp_path)
     speak(made.run, tmp_path, above, blind=False)
-    with pytest.raises(DataError, match="after a machine's grade was seen"):
+    with pytest.raises(
+        DataError, match="after a machine's grade was seen do not count, nor imported ones without `blind`"
+    ):
         check_judge(open_run(made.run), tmp_path)
 
 

@@ -67,6 +67,11 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "config is not UTF-8": (rewrite("raggs.yaml", b"name: \xff\n"), 5, ("UTF-8",)),
     "unknown key": (change(rank={"max_cals": 3}), 5, ("rank.max_cals", "did you mean 'max_calls'", "raggs.yaml:")),
     "unknown section": (change(ranks={}), 5, ("'ranks'", "did you mean 'rank'")),
+    "an adapter by its name alone": (
+        change(judge={"judge": {"type": "panel", "judges": ["human"]}}),
+        5,
+        ("judge.judge.judges.0: needs a `type`", "for example {type: human}", "raggs list"),
+    ),
     "unknown key of an adapter": (change(retrieve=bm25(kk=3)), 5, ("retrieve.retrievers.0.kk", "did you mean 'k'")),
     "unknown type": (
         change(retrieve={"retrievers": [{"type": "bm52"}]}),
