@@ -98,6 +98,7 @@ def test_an_evaluation_in_a_loop_is_shown_with_names_as_text_and_is_a_frame(pand
 
 
 def test_a_sweep_from_a_mapping_in_a_loop(tmp_path, pandas, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a sweep of a mapping is written where one works
     project = make_sweep(tmp_path, axes={"mode": ["lexical"], "k": [10]})
     values = raggs.load_sweep(project.config).model_dump(mode="json", exclude_unset=True)
 
