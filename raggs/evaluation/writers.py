@@ -61,8 +61,12 @@ def per_query_csv(report: Report) -> str:
     return text.getvalue()
 
 
-def markdown(document: Document) -> str:
-    """The document for people and for pull requests."""
+def markdown(document: Document, *, glossary: bool = True) -> str:
+    """The document for people and for pull requests.
+
+    Args:
+        glossary: whether its last line names the glossary; an audit derives some pages again, which must stay.
+    """
     lines = [f"# {document.title}", ""]
     for warning in document.warnings:
         lines += [f"> **Warning:** {warning}", ""]
@@ -71,7 +75,7 @@ def markdown(document: Document) -> str:
         lines += ["", f"## {section.title}", "", *_section(section)]
     if document.notes:
         lines += ["", "## Notes", "", *_items(document.notes)]
-    return "\n".join([*lines, "", f"{GLOSSARY}, or docs/glossary.md"]) + "\n"
+    return "\n".join([*lines, *(["", f"{GLOSSARY}, or docs/glossary.md"] if glossary else [])]) + "\n"
 
 
 def _section(section: Section) -> Iterator[str]:

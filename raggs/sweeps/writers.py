@@ -24,7 +24,7 @@ def report_files(report: SweepReport) -> dict[str, str]:
     return {
         "sweep.json": report.model_dump_json(indent=2) + "\n",
         "sweep.csv": table_csv(report),
-        "sweep.md": markdown(lay_out(report, full=True)) + (f"\n## Plots\n{shown}" if drawn else ""),
+        "sweep.md": markdown(lay_out(report, full=True), glossary=False) + (f"\n## Plots\n{shown}" if drawn else ""),
         **{name: svg for name, (_, svg) in drawn.items()},
     }
 

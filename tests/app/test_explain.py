@@ -114,6 +114,8 @@ def test_no_word_has_two_entries_and_every_line_of_the_list_is_one() -> None:
 def test_tables_name_the_glossary() -> None:
     page = markdown(Document("Title", Section("Scores"), (), ("a note",)))
     assert page.endswith("- a note\n\nwords: raggs explain WORD, or docs/glossary.md\n")
+    sweep = (PACKAGE / "sweeps" / "writers.py").read_text(encoding="utf-8")
+    assert "glossary=False" in sweep, "sweeps of earlier versions are audited by the bytes of sweep.md"
     assert "{{ glossary }}" in (PACKAGE / "reporting" / "page" / "page.html").read_text(encoding="utf-8")
 
 
