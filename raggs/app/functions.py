@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import partial
 from itertools import pairwise
 
@@ -97,7 +97,7 @@ def _one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
     about = f"question {qid}"
     with told(name, about):
         found = ask()
-        if isinstance(found, Iterable) and not isinstance(found, Mapping | str | bytes):
+        if isinstance(found, Iterable) and not isinstance(found, Mapping | Set | str | bytes):
             found = list(found)  # a generator runs the user's code
     return _listed(found, f"{name}, {about}")
 
@@ -105,6 +105,7 @@ def _one(name: str, qid: str, ask: Callable[[], object]) -> dict[str, float]:
 def _listed(found: object, at: str) -> dict[str, float]:
     if inspect.iscoroutine(found):
         found.close()
+        raise DataError(f"{at}: it returned a coroutine", remedy="give the coroutine function itself, or await in it")
     if isinstance(found, Mapping):
         pairs = sorted(((key, as_real(value, at)) for key, value in found.items()), key=lambda pair: -pair[1])
         return _once([(as_id(key, at), score) for key, score in pairs], at)

@@ -125,7 +125,8 @@ def evaluate(
         UsageError, NotFoundError, DataError: something asked for does not exist, or what is given cannot be right.
         ProviderError: a function raised; the question is named.
     """
-    asked = MeasureRequest(tuple(measures), tuple(cutoffs))
+    named = (measures,) if isinstance(measures, str) else tuple(measures)
+    asked = MeasureRequest(named, tuple(cutoffs))
     return evaluate_given(
         Given(golden, search, runs, queries, depth),
         Asked(asked, ScaleRequest(scale, relevant, dict(gains or {})), AnalysisRequest(baseline=baseline)),

@@ -61,9 +61,13 @@ def as_real(value: object, what: str) -> float:
     Raises:
         DataError: it is none.
     """
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    try:
+        found = math.nan if isinstance(value, bool) or not isinstance(value, Real) else float(value)
+    except OverflowError:  # a whole number of hundreds of digits
+        found = math.inf
+    if not math.isfinite(found):
         raise DataError(f"{what}: {shown(value)} is not a finite number", remedy="remove or repair it")
-    return float(value)
+    return found
 
 
 def shown(value: object) -> str:

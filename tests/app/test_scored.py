@@ -124,6 +124,9 @@ def _raises(question: str, k: int) -> list[str]:
         (_raises, ProviderError, r"test_scored\.py:\d+: _raises raised KeyError on question q2: 'index'"),
         (lambda q, k: ["d", "d"], DataError, "search, question q1: it returned passage d twice"),
         (lambda q, k: None, DataError, r"it returned None \(NoneType\), which is no list"),
+        (lambda q, k: {"doc-1", "doc-2"}, DataError, r"\(set\), which is no list"),
+        (lambda q, k: later(q, k), DataError, "it returned a coroutine"),
+        (lambda q, k: [("d", 10**400)], DataError, "is not a finite number"),
         (lambda q, k: "doc-1", DataError, "which is no list"),
         (lambda q, k: ["d", ("e", 1.0)], DataError, "ids with scores and without"),
         (lambda q, k: [("d", 0.1), ("e", 0.2)], DataError, "higher is better: turn distances round"),
@@ -157,5 +160,5 @@ def test_what_cannot_be_right_is_told(arguments, said):
 
 
 def test_whole_numbers_are_ids_as_tables_make_them_of_digits():
-    found = evaluate({7: {1: 5, 2: 1}}, lambda q, k: [1], queries={7: "a"}, measures=["mrr"]).report
+    found = evaluate({7: {1: 5, 2: 1}}, lambda q, k: [1], queries={7: "a"}, measures="mrr").report
     assert found.per_query["search"]["mrr"] == {"7": 1.0}
