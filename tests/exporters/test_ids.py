@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.golden import GivenGolden
 
+from raggs import importers
 from raggs.artifacts import Passage, Query
 from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.errors import DataError
@@ -83,11 +84,12 @@ def test_any_id_comes_back_equal(name, qids, docs):
         assert {(qrels.qids[query], doc_id, grade) for query, doc_id, grade in rows} == {
             (qid, doc_id, grade) for qid, found in wanted.items() for doc_id, grade in found.items()
         }
-        if REGISTRY.load(name).WHOLE_CORPUS:
-            corpus = JsonlCorpus(JsonlConfig(path=out / "corpus.jsonl"))
-            assert {passage.doc_id for passage in corpus.passages()} == set(docs)
-        if "questions" in REGISTRY.load(name).HOLDS:
-            assert {query.qid for query in back.queries()} == set(qids)
+        if name in importers.REGISTRY:
+            read = importers.REGISTRY.load(name)().read(out)
+            if REGISTRY.load(name).WHOLE_CORPUS:
+                assert {passage.doc_id for passage in read.corpus()} == set(docs)
+            if "questions" in REGISTRY.load(name).HOLDS:
+                assert {query.qid for query in read.queries()} == set(qids)
 
 
 @pytest.mark.parametrize("name", ["#1", "a\0", "a b", "\ufeffa", "a\x7f", "a\ud800"])
