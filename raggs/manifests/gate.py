@@ -37,7 +37,7 @@ def _judge(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
     if rate is None:
         yield "no canary was asked, though a share of them is to be as expected"
     elif rate < least:
-        yield f"{rate:.0%} of the canaries are as expected, at least {least:.0%} are to be"
+        yield f"{rate:.0%} of the canaries are as expected, less than the {least:.0%} asked for"
 
 
 def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _people(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]
         yield "kappa with people is not defined, since all gave one and the same grade"
     elif found.kappa < least:
         of = plural(found.grades, "grade")
-        yield f"kappa with people is {found.kappa:.2f} ({of}), at least {least:g} it is to be"
+        yield f"kappa with people is {found.kappa:.2f} ({of}), less than the {least:g} asked for"
 
 
 def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
@@ -73,9 +73,9 @@ def _rank(manifest: RunManifest, limits: Mapping[str, float]) -> Iterator[str]:
         if flips is None:
             yield "no pair was shown twice, so that flips are not known"
         elif flips > most:
-            yield f"{flips:.0%} of the pairs flip, at most {most:.0%} are to"
+            yield f"{flips:.0%} of the pairs flip, more than the {most:.0%} allowed"
     if (most := limits.get("position_bias")) is not None:
         if bias is None:
             yield "the engine does not estimate the position bias"
         elif abs(bias) > most:
-            yield f"the position bias is {abs(bias):.2f} grades, at most {most:g} it is to be"
+            yield f"the position bias is {abs(bias):.2f} grades, more than the {most:g} allowed"

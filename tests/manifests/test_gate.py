@@ -31,9 +31,9 @@ def manifest(gate: dict[str, float], judge: str = "litellm", **ranked: Any) -> R
     [
         ({}, ()),
         ({"canaries": 0.9, "flips": 0.15, "position_bias": 0.4}, ()),
-        ({"canaries": 0.95}, ("90% of the canaries are as expected, at least 95% are to be",)),
-        ({"flips": 0.1}, ("15% of the pairs flip, at most 10% are to",)),
-        ({"position_bias": 0.3}, ("the position bias is 0.40 grades, at most 0.3 it is to be",)),
+        ({"canaries": 0.95}, ("90% of the canaries are as expected, less than the 95% asked for",)),
+        ({"flips": 0.1}, ("15% of the pairs flip, more than the 10% allowed",)),
+        ({"position_bias": 0.3}, ("the position bias is 0.40 grades, more than the 0.3 allowed",)),
     ],
 )
 def test_each_figure_beyond_its_limit_is_named(gate: dict[str, float], said: tuple[str, ...]) -> None:
@@ -50,7 +50,7 @@ def test_what_could_not_be_looked_at_has_failed() -> None:
     ("grades", "questions", "kappa", "said"),
     [
         (20, 5, 0.6, None),
-        (20, 5, 0.59, "kappa with people is 0.59 (20 grades), at least 0.6 it is to be"),
+        (20, 5, 0.59, "kappa with people is 0.59 (20 grades), less than the 0.6 asked for"),
         (19, 5, 0.9, "only 19 grades of 5 questions can be held against people's"),
         (90, 4, 0.9, "only 90 grades of 4 questions can be held"),
         (20, 5, None, "kappa with people is not defined"),
