@@ -93,7 +93,7 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
     if system is not None:
         found = replace(found, systems=tuple(each for each in found.systems if each.system == system))
         if not found.systems:
-            raise NotFoundError(f"no system {system!r} has a list for {qid}", remedy=did_you_mean(system, known))
+            raise NotFoundError(f"there is no system {system!r}", remedy=did_you_mean(system, known))
     return Shown(found, questions.top)
 
 

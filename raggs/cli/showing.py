@@ -229,18 +229,18 @@ def _hits(console: Console, found: QuestionView, wanted: _Wanted) -> None:
 
     returned = found.systems[0]
     console.print()
+    if not returned.hits:
+        say(f"{returned.system} returned nothing for this question")
+        return
     rows = _numbers(table("#", "grade", "place", "passage"), 2)
     known = {passage.doc_id: passage for passage in found.passages}
     for hit in returned.hits[: wanted.rows]:
         passage = known.get(hit.doc_id)
         place = "" if passage is None or passage.place is None else str(passage.place.rank)
-        named = hit.doc_id if passage is None else _named(passage)
-        rows.add_row(str(hit.rank), _judged(hit, passage), place, named)
+        rows.add_row(str(hit.rank), _judged(hit, passage), place, hit.doc_id if passage is None else _named(passage))
     console.print(rows)
-    console.print(
-        f"{returned.system}; place: in the golden order{wanted.more(len(returned.hits))}",
-        soft_wrap=not console.is_terminal,
-    )
+    told = f"{returned.system}; place: in the golden order{wanted.more(len(returned.hits))}"
+    console.print(told, soft_wrap=not console.is_terminal)
 
 
 def _numbers(rows: Table, *columns: int) -> Table:

@@ -24,15 +24,15 @@ class Lists:
         ends = np.cumsum(np.bincount(self._run.query, minlength=len(self._run.qids)))[:-1]
         self._rows = dict(zip(self._run.qids, np.split(order, ends), strict=True))
 
-    def of(self, qid: str, grades: Mapping[str, int | None]) -> Returned | None:
-        """What it returned; None where it has no list for the question.
+    def of(self, qid: str, grades: Mapping[str, int | None]) -> Returned:
+        """What it returned; nothing where it has no list for the question.
 
         Args:
             grades: by passage; those of others are not judged.
         """
         rows = self._rows.get(qid)
         if rows is None:
-            return None
+            return Returned(self._name, (), 0)
         first = self._first(rows)
         docs = [doc.decode() for doc in self._run.docs.take(first).tolist()]
         found = sorted(zip(docs, self._run.score[first].tolist(), strict=True), reverse=True)

@@ -111,8 +111,7 @@ class Questions:
         found = self._source.view(qid, reviews or self._reviews)
         if self._lists is not None:
             grades = found.grades
-            lists = (each.of(qid, grades) for each in self._lists)
-            found = replace(found, systems=tuple(each for each in lists if each is not None))
+            found = replace(found, systems=tuple(each.of(qid, grades) for each in self._lists))
         return found if self._texts else found.without_texts()
 
 
@@ -233,7 +232,7 @@ class _OfRun:
         return None
 
     def _systems(self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]) -> Iterator[Returned]:
-        lists: dict[str, list[Hit]] = {}
+        lists: dict[str, list[Hit]] = {name: [] for name in self._retrievers}  # who found nothing has a list, too
         for record in self._of("retrieve", RetrieveRecord, qid, self._depth):
             hit = Hit(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
             lists.setdefault(record.retriever, []).append(hit)
@@ -242,6 +241,15 @@ class _OfRun:
                 Hit(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
             ]
         return (Returned(name, tuple(hits), self._found(len(hits))) for name, hits in lists.items())
+
+    @cached_property
+    def _retrievers(self) -> tuple[str, ...]:
+        """Who searched, of the lists that are read."""
+        lock = self._run.manifest.stages.get("retrieve")
+        if lock is None or "retrieve" in self._unread or not self._run.file("retrieve").is_file():
+            return ()
+        named = (name.partition(" ") for name in sorted(lock.components))
+        return tuple(name for kind, _, name in named if kind == "retriever" and name)
 
     def _found(self, hits: int) -> int | None:
         """How many hits there were, of which so many were read."""

@@ -104,7 +104,7 @@ def problems(path: Path, mark: LedgerMark, sums: bytes) -> Iterator[Problem]:
     line = _first_changed(path, sums) if len(sums) >= CRC * mark.rows else None
     yield (
         line,
-        f"is not what was booked: its first {plural(mark.rows, 'line')} have another hash than the manifest says",
+        f"is not what was booked: the hash of its first {plural(mark.rows, 'line')} is not what the manifest says",
     )
 
 

@@ -69,7 +69,7 @@ def _whole(facts: Facts) -> Check:
     missing = _missing(facts)
     said = [facts.golden.lacks] if facts.golden.lacks else []
     said += [f"not done yet: {', '.join(missing)}"] if missing else []
-    said += [f"{plural(failed, 'judgment')} failed and have no grade"] if failed else []
+    said += [f"{plural(failed, 'judgment')} failed, without a grade"] if failed else []
     lost = bool(failed or facts.golden.lacks) or not ORDERING.issuperset(missing)
     state: State = "bad" if facts.golden.lacks or "judge" in missing else "doubt" if lost else "good"
     again = None

@@ -26,6 +26,7 @@ from raggs.golden.base import FUSED
 from raggs.golden.opened import open_golden
 from raggs.golden.questions import Questions
 from raggs.golden.systems import open_systems
+from raggs.golden.views import Returned
 from raggs.jsonl import read_records
 from raggs.manifests.byquery import ByQuery
 from raggs.reviews.folding import fold
@@ -88,6 +89,15 @@ def test_what_each_retriever_returned_stands_with_its_grades(made):
     assert [hit.doc_id for hit in found.systems[2].hits] == [passage.doc_id for passage in found.passages]
 
 
+def test_a_retriever_that_found_nothing_for_a_question_is_shown_beside_the_fusion(copy):
+    path = copy / "retrieve.jsonl"
+    rows = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(row for row in rows if '"qid":"q01"' not in row or '"retriever":"bm25"' not in row))
+    bm25, dense, fused = Questions(open_golden(copy), depth=4).view("q01").systems
+    assert bm25 == Returned("bm25", (), 0)
+    assert (dense.system, fused.system, len(dense.hits), len(fused.hits)) == ("dense", FUSED, 4, 4)
+
+
 def test_lists_of_others_keep_the_order_of_trec_eval_and_say_what_nobody_judged(made, tmp_path):
     pooled = [record.doc_id for record in lines(made, "merge", MergeRecord, "q00")][:2]
     path = tmp_path / "mine.trec"
@@ -98,7 +108,7 @@ def test_lists_of_others_keep_the_order_of_trec_eval_and_say_what_nobody_judged(
     assert [(hit.rank, hit.doc_id) for hit in mine.hits] == [(1, "far"), (2, max(pooled)), (3, min(pooled))]
     grades = {record.doc_id: record.grade for record in lines(made, "judge", JudgeRecord, "q00")}
     assert [hit.grade for hit in mine.hits] == [None, grades[max(pooled)], grades[min(pooled)]]
-    assert questions.view("q01").systems == ()
+    assert questions.view("q01").systems == (Returned("mine", (), 0),)  # it found nothing, which is to be seen
 
 
 def test_lists_may_be_cut_short(made, tmp_path):

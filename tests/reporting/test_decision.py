@@ -93,7 +93,7 @@ def test_what_was_not_looked_at_is_never_fine_and_the_worst_check_decides():
 def test_failed_judgments_are_a_doubt_and_a_set_without_grades_blocks():
     golden = facts().golden
     golden.provenance = PROVENANCE
-    assert box(facts(golden=golden)).checks[0].said == ("1 judgment failed and have no grade",)
+    assert box(facts(golden=golden)).checks[0].said == ("1 judgment failed, without a grade",)
     none = box(replace(facts(), report=None, missing="the set has no grades yet"))
     assert none.blocks[0] == "the set has no grades yet"
     assert none.ships == ()

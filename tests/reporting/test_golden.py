@@ -78,7 +78,7 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
     assert [piece.text for piece in part.mix] == [f"{n} ({n / 5:.0%})" for n in (1, 1, 1, 1, 1)]
     titles = [section.title for section in part.sections]
     assert titles == ["Label mix", "Pools", "Who found what", "Overlap", "Agreement"]
-    assert "1 query without a relevant passage" in " ".join(part.sections[0].sentences)
+    assert "1 query without a relevant passage: recall is 0 there" in " ".join(part.sections[0].sentences)
 
 
 def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:

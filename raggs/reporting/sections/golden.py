@@ -64,7 +64,8 @@ def _labels(labels: Labels) -> Iterator[Section]:
     prevalence = (Cell("share of the judged that is relevant"), *(Cell(f"{each:.1%}") for each in _figures(share)))
     said = [f"{plural(labels.queries, 'query')}, {plural(sum(labels.grades.values()), 'judgment')}"]
     if labels.without:
-        said.append(f"{plural(labels.without, 'query')} without a relevant passage, of which recall says nothing")
+        none = f"{plural(labels.without, 'query')} without a relevant passage"
+        said.append(f"{none}: recall is 0 there, whatever is returned")
     yield Section("Label mix", tuple(said), Table(HEAD, (*rows, prevalence)))
 
 

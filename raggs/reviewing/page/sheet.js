@@ -91,11 +91,11 @@ const sheets = (() => {
     const of = (hit) => (typeof hit === 'number' ? sheet.rows[hit] : { id: hit, strange: true });
     const best = sheet.top ? hits.filter((hit) => typeof hit === 'number' && sheet.rows[hit].rank && sheet.rows[hit].rank <= sheet.top).length : 0;
     const told = shown.map((hit) => of(hit).grade ?? said.none).join(', ');
-    const counts = [returned.found && returned.found <= hits.length ? said.found(returned.found) : said.first(hits.length), sheet.top ? said.best(best, sheet.top) : null].filter(Boolean).join(' · ');
+    const counts = [(returned.found ?? Infinity) <= hits.length ? said.found(returned.found) : said.first(hits.length), sheet.top ? said.best(best, sheet.top) : null].filter(Boolean).join(' · ');
     const box = make('details', { className: 'sheet-system' }, make('summary', {},
       make('span', { className: 'sheet-name' }, isolated(returned.system), make('small', { textContent: counts })),
       make('span', { className: 'sheet-strip', attributes: { 'aria-hidden': 'true' } }, ...shown.map((hit) => chip(of(hit).grade))),
-      unseen(`, ${said.first(shown.length)}: ${told}`)));
+      unseen(shown.length ? `, ${said.first(shown.length)}: ${told}` : '')));
     box.addEventListener('toggle', () => {
       if (box.children.length > 1) return;
       box.append(make('ol', { className: 'sheet-hits' }, ...hits.map((hit) => {
