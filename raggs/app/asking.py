@@ -11,6 +11,7 @@ from raggs.app.services import RunServices
 from raggs.artifacts import Passage
 from raggs.errors import UsageError
 from raggs.hashing import hash_bytes, hash_value
+from raggs.llm.prices import estimate_tokens
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
 from raggs.questions import QUESTIONS
@@ -113,7 +114,7 @@ def estimate_questions(services: QuestionWorld, store: RunStore, *, looks: bool)
 def _asked(
     services: QuestionWorld, model: str, samples: Sequence[SampleRecord], known: Collection[str], answers: Answers
 ) -> Estimate:
-    config, tokens = services.config.questions.ask, services.llm.estimate_tokens
+    config, tokens = services.config.questions.ask, estimate_tokens
     length, hidden = answers.length(model, "ask")
     missing = [(number, sample) for number, sample in enumerate(samples) if sample.qid not in known]
     prompt, sent = tokens(services.asker.words), 0

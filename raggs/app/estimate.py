@@ -17,7 +17,7 @@ from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
 from raggs.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
-from raggs.llm.prices import reasons
+from raggs.llm.prices import estimate_tokens, reasons
 from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
@@ -111,7 +111,7 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     """
     known = _Known(services, standing, looks)
     passage = _mean_tokens(services)
-    total = sum(services.llm.estimate_tokens(query.text) for query in services.queries.values())
+    total = sum(estimate_tokens(query.text) for query in services.queries.values())
     question = max(1, total // len(services.queries))
     yield from _embeddings(known, question, passage)
     yield from _rewrites(known, question)
@@ -271,9 +271,9 @@ def _pool_size(known: _Known) -> tuple[int, bool]:
 
 def _mean_tokens(services: RunServices) -> int:
     sample = services.passages.sample(SAMPLE)
-    return max(1, sum(map(services.llm.estimate_tokens, sample)) // max(1, len(sample)))
+    return max(1, sum(map(estimate_tokens, sample)) // max(1, len(sample)))
 
 
 def _prompt_tokens(services: RunServices, task: Task) -> int:
     """The prompt's own words, without what is put into it."""
-    return services.llm.estimate_tokens(services.prompts[task].text())
+    return estimate_tokens(services.prompts[task].text())

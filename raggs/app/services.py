@@ -128,6 +128,10 @@ class RunServices(ConfiguredParts):
         """From now on calls are booked on this stage, in this file."""
         self.workshop.ledger.turn_to(ledger, stage)
 
+    def arrive(self) -> None:
+        """Let calls on their way arrive, after which all that was paid for is booked."""
+        self.workshop.arrive()
+
     def check(self, stages: Collection[str]) -> None:
         """Find what is wrong before anything is paid for.
 

@@ -101,18 +101,20 @@ class Caller:
             raise
 
     async def drain(self, grace_s: float) -> None:
-        """Let calls on their way arrive, for `grace_s` seconds, and start no others."""
+        """Let calls on their way arrive, for `grace_s` seconds or until this is cancelled, and start no others."""
         self._closing = True
-        tasks = set(self._under_way.values())
+        late = tasks = set(self._under_way.values())
         for task in tasks - self._on_their_way:
             task.cancel()
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=grace_s)
+        try:
+            if tasks:
+                _, late = await asyncio.wait(tasks, timeout=grace_s)
+        finally:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
-        self._under_way.clear()
-        self._closing = False  # the next loop may ask again
+            self._under_way.clear()
+            self._closing = False  # the next loop may ask again
 
     async def call(self, call: Call[A], trace: Trace) -> A:
         """One answer, with tokens told or estimated; `trace` learns what it took.

@@ -19,7 +19,7 @@ from raggs.errors import ConfigError
 from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
-from raggs.llm.prices import address_of, estimate_tokens, list_price, provider_of
+from raggs.llm.prices import address_of, list_price, provider_of
 from raggs.llm.settings import BatchSettings, BudgetSettings, LLMSettings, Price
 from raggs.secrets import mask
 from raggs.spending import Spending
@@ -168,17 +168,17 @@ class LLM:
                 remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
             )
 
-    @staticmethod
-    def estimate_tokens(text: str) -> int:
-        """A conservative estimate of the tokens in `text` (see `raggs.llm.prices`)."""
-        return estimate_tokens(text)
+    async def arrive(self) -> None:
+        """Wait a little for calls on their way, whose answers are paid for, so that they are booked."""
+        if "_caller" in self.__dict__:
+            await self._caller.drain(GRACE_S)
 
     async def close(self) -> None:
-        """Wait a little for calls on their way, whose answers are paid for; then close connections and the cache."""
+        """Let calls on their way arrive; then close connections and the cache."""
         if "_caller" in self.__dict__:
             from raggs.llm import providers
 
-            await self._caller.drain(GRACE_S)
+            await self.arrive()
             for batched in self._batched.values():
                 await batched.close()
             self._batched.clear()

@@ -40,6 +40,10 @@ class RunWorld(Services, Protocol):
         """Say on which stage, and in which file, calls are booked from now on."""
         ...
 
+    def arrive(self) -> None:
+        """Let calls on their way arrive, after which all that was paid for is booked."""
+        ...
+
     def check(self, stages: Collection[str]) -> None:
         """Find what is wrong with the inputs of some stages before anything is paid for."""
         ...
@@ -153,6 +157,7 @@ class Runner:
                 yield
             except BaseException:
                 with suppress(OSError, RaggsError):
+                    self.services.arrive()
                     self.store.seal_ledger()
                 raise
 

@@ -111,6 +111,11 @@ class Models:
         """Tell the listener how far something is that is made once."""
         self._hear(Building(what, done, total))
 
+    def arrive(self) -> None:
+        """Let calls on their way arrive, after which all that was paid for is booked."""
+        if "llm" in self.__dict__:
+            self.loop.run(self.llm.arrive())
+
     def close(self) -> None:
         """Close what is open; it is not used again."""
         if "llm" in self.__dict__:

@@ -14,7 +14,7 @@ from pathlib import Path
 import raggs.judges.litellm, raggs.rewriters.llm
 from raggs.llm import LLM, BudgetSettings, LLMSettings
 llm = LLM(LLMSettings(), BudgetSettings(), Path("nowhere"))
-llm.price("openai/gpt-5-mini"), llm.estimate_tokens("text"), llm.spent
+llm.price("openai/gpt-5-mini"), llm.spent
 heavy = ("litellm", "openai", "httpx", "aiohttp", "tenacity", "diskcache", "numpy")
 print([name for name in heavy if name in sys.modules])
 """

@@ -15,6 +15,7 @@ from support.judging import passage
 from support.reranking import KNOWN, asked_at_a_server
 
 from raggs.errors import BudgetError, ConfigError, ProviderError
+from raggs.llm.prices import estimate_tokens
 from raggs.prompts.labels import labels_for
 from raggs.rerankers.listwise import ListwiseReranker, read_order, windows
 
@@ -149,7 +150,7 @@ def test_an_outlay_is_about_what_is_paid(make, server):
     bench = make()
     texts = [passage(f"m{number}", f"worth {number} " + "and more of it " * 30) for number in range(50)]
     found = bench.ask(texts)
-    size = sum(bench.workshop.llm.estimate_tokens(each.text) for each in texts) // len(texts)
+    size = sum(estimate_tokens(each.text) for each in texts) // len(texts)
     told = bench.who.outlay(MODEL, 50, 6, size)
     assert told.calls == found.calls == 4
     assert found.tokens < told.input_tokens < 2 * found.tokens

@@ -12,6 +12,7 @@ from support.judging import passage
 from support.reranking import KNOWN, asked_at_a_server
 
 from raggs.errors import AuthenticationError, ConfigError, ProviderError
+from raggs.llm.prices import estimate_tokens
 from raggs.rerankers.pointwise import check_relevance, side_by_side
 
 MODEL = KNOWN
@@ -102,7 +103,7 @@ def test_the_prompt_is_in_the_language_of_the_question_and_a_cause(make, server)
 def test_an_outlay_is_about_what_is_paid(make, server):
     bench = make()
     found = bench.ask(PASSAGES)
-    size = bench.workshop.llm.estimate_tokens(PASSAGES[0].text)
+    size = estimate_tokens(PASSAGES[0].text)
     told = bench.who.outlay(MODEL, 10, 6, size)
     assert told.calls == found.calls
     assert found.tokens < told.input_tokens < 2 * found.tokens
