@@ -13,7 +13,7 @@ from pathlib import Path
 from raggs.agreement import Checked, Nearer, check_labels, nearer
 from raggs.app.judgecheck import blind_only
 from raggs.app.judgesides import Item, Judged, Side, judged_by, members_of, settings_apart, side_of
-from raggs.app.planitems import OPENING, PER_CHARACTER
+from raggs.app.planitems import usual_seconds
 from raggs.app.review import reviews_of
 from raggs.app.unaided import by_people
 from raggs.errors import DataError, UsageError
@@ -198,7 +198,7 @@ def _item(case: Compared) -> PlanItem:
         doc_id=case.doc_id,
         passage=case.key[1],
         worth=1.0,
-        seconds=round(OPENING + PER_CHARACTER * case.length, 1),
+        seconds=round(usual_seconds(case.length), 1),
         why="two judges differ",
     )
 

@@ -94,10 +94,14 @@ def _why(entry: Entry, drawn: bool, pull: list[int], names: Names) -> str:
     return what if doubt == "near" else f"{what}; {doubt}"
 
 
+def usual_seconds(length: float) -> float:
+    """What reading so many characters takes at the usual pace, with seeing what is asked and answering."""
+    return OPENING + PER_CHARACTER * length
+
+
 def reading_seconds(pool: Pool, entries: Sequence[Entry]) -> tuple[Floats, float]:
     """What reading each takes, and people's pace."""
     told = [(took, length) for took, length in pool.timed if 0 < took <= LONGEST]
-    usual = [took / (OPENING + PER_CHARACTER * length) for took, length in told]
+    usual = [took / usual_seconds(length) for took, length in told]
     pace = float(np.median(usual)) if len(usual) >= FEWEST_TIMED else 1.0
-    lengths = np.array([entry.length for entry in entries], dtype=np.float64)
-    return pace * (OPENING + PER_CHARACTER * lengths), pace
+    return pace * np.array([usual_seconds(entry.length) for entry in entries], dtype=np.float64), pace

@@ -17,7 +17,7 @@ from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session
 from raggs.reviewing.views import ItemView, view_of
-from raggs.reviews.models import GradeReview, Key, Withdrawal
+from raggs.reviews.models import GradeReview, Key
 from raggs.text import clean_unicode
 
 Wanted = Literal["all", "people", "model"]
@@ -143,10 +143,8 @@ class Deciding:
             found = next((made for made in self._session.decided_by(who) if line in (None, made.line)), None)
             if found is None:
                 raise UsageError("there is nothing to take back")
-            item = self._pool.items[found.item]
-            back = Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=found.line)
-            self._store.append(back)
-            return item.key
+            self._store.append(self._session.withdrawal(who, found.item, found.line))
+            return self._pool.items[found.item].key
 
     def _shown(self, who: str, dispute: Dispute) -> Difference:
         self._session.show(who, dispute.number)

@@ -157,7 +157,7 @@ class Session:
                 raise UsageError("there is nothing to take back")
             held = person.marks.get(number)
             if held is not None and held.line == (line or held.line):
-                self.store.append(self._withdrawal(holder.who, number, held.line))
+                self.store.append(self.withdrawal(holder.who, number, held.line))
                 self._catch_up()
             self._leases.take(holder, number, first=True)
             return self._receipt(holder, None)
@@ -280,7 +280,8 @@ class Session:
             chance=self.pool.chances[number],
         )
 
-    def _withdrawal(self, who: str, number: int, line: str) -> Withdrawal:
+    def withdrawal(self, who: str, number: int, line: str) -> Withdrawal:
+        """What takes back the line of that id about an item."""
         item = self.pool.items[number]
         return Withdrawal(who=who, at=datetime.now(UTC), qid=item.qid, query=item.key[0], replaces=line)
 

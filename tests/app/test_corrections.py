@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.project import Project, make_project, raggs
+from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
 from raggs.app.corrections import drawn_labels
@@ -61,11 +61,7 @@ def test_nothing_drawn_is_said(made: Project, tmp_path: Path) -> None:
 
 def test_a_run_that_people_graded_themselves_cannot_be_corrected(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path / "reviews", above, chance=CHANCE, reads=lot)
-    run = tmp_path / "run"
-    run.mkdir()
-    for path in made.run.iterdir():
-        if path.is_file():
-            (run / path.name).write_bytes(path.read_bytes())
+    run = files_copied(made.run, tmp_path / "run")
     records = [
         each.model_copy(update={"judge": "human: ada"}) for each in read_records(run / "judge.jsonl", JudgeRecord)
     ]

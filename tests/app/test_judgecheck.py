@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.project import Project, make_project, raggs
+from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
 from raggs.app.judgecheck import _length, _order, check_judge
@@ -76,11 +76,7 @@ def test_the_part_that_was_drawn_is_counted(made: Project, tmp_path: Path) -> No
 
 def test_grades_that_are_peoples_own_are_no_witness(made: Project, tmp_path: Path) -> None:
     count = speak(made.run, tmp_path / "reviews", above)
-    run = tmp_path / "run"
-    run.mkdir()
-    for path in made.run.iterdir():
-        if path.is_file():
-            (run / path.name).write_bytes(path.read_bytes())
+    run = files_copied(made.run, tmp_path / "run")
     records = list(read_records(run / "judge.jsonl", JudgeRecord))
     people = [record.model_copy(update={"judge": "human: ada"}) for record in records[:9]]
     write_records(run / "judge.jsonl", [*people, *records[9:]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.project import Project, make_project, raggs
+from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import graded_pool, speak
 
 from raggs.app.judgecheck import check_judge
@@ -26,12 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def copy(made: Project, tmp_path: Path) -> Path:
-    run = tmp_path / "run"
-    run.mkdir()
-    for path in made.run.iterdir():
-        if path.is_file():
-            (run / path.name).write_bytes(path.read_bytes())
-    return run
+    return files_copied(made.run, tmp_path / "run")
 
 
 def entry(shown: str, order: str | None, **more: object) -> JournalRecord:

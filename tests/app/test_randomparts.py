@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.project import Project, make_project, raggs
+from support.project import Project, files_copied, make_project, raggs
 from support.reviewing import speak
 
 from raggs.app.corrections import DrawnLabels, drawn_labels
@@ -111,11 +111,7 @@ def test_what_came_into_the_pools_after_the_draw_is_told(made: Project, tmp_path
 
 
 def test_near_duplicates_have_the_label_of_what_is_read_for_them(made: Project, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    run.mkdir()
-    for path in made.run.iterdir():
-        if path.is_file():
-            (run / path.name).write_bytes(path.read_bytes())
+    run = files_copied(made.run, tmp_path / "run")
     records = list(read_records(run / "judge.jsonl", JudgeRecord))
     first, second = (record for record in records if record.qid == "q00" and record.rank <= 2)
     twin = second.model_copy(update={"duplicate_of": first.doc_id})

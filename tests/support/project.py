@@ -116,6 +116,15 @@ def make_project(folder: Path, queries: int = 4, corpus: int = 40, **sections: A
     return project
 
 
+def files_copied(run: Path, target: Path) -> Path:
+    """A new folder with the files of a run, and none of its folders."""
+    target.mkdir()
+    for path in run.iterdir():
+        if path.is_file():
+            (target / path.name).write_bytes(path.read_bytes())
+    return target
+
+
 def environment(**more: str) -> dict[str, str]:
     """This process's environment without raggs' own variables."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("RAGGS")}
