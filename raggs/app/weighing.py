@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Thread
 
@@ -139,8 +140,9 @@ def _talk(process: subprocess.Popen[bytes], asked: str) -> bytes:
     try:
         process.stdin.write(f"{asked}\n".encode())
         process.stdin.flush()
-    except BrokenPipeError:
-        pass  # its exit code says more
+    except BrokenPipeError:  # its exit code says more
+        with suppress(BrokenPipeError):
+            process.stdin.close()  # what could not be written would be tried again at the end
     said = process.stdout.read()
     process.wait()
     return said

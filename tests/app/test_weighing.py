@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from support.reviewing import speak
 from support.reviewpage import differing, judge_run, write_run
 
 from raggs.app import weighing
+from raggs.app.reviewimpact import Asked
 from raggs.app.weighing import Aside, weigher
 from raggs.artifacts import RetrieveRecord
 from raggs.jsonl import write_records
@@ -79,3 +81,17 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
     again = Sorted(weigher([run], reviews, aside=aside))
     again.sort(found)
     assert again.weights.told == "the server stops"
+
+
+def test_a_process_that_ended_before_it_was_asked_has_a_code_and_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weighing, "CHILD", "raise SystemExit(3)")
+    start = Aside._start
+
+    def ended(aside: Aside) -> subprocess.Popen[bytes] | None:
+        process = start(aside)
+        assert process is not None and process.wait() == 3
+        return process
+
+    monkeypatch.setattr(Aside, "_start", ended)
+    asked = Asked(run=Path("run"), folder=None, systems=(), measures=(), grades=())
+    assert Aside().weigh(asked).told == "the process that weighs them ended with code 3"
