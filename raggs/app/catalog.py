@@ -75,7 +75,7 @@ class MeasureEntry:
         aliases: other names.
         grades: whether it needs the grades 1 to 5 of a golden set.
         origin: the package that gives it, and its version.
-        ties: whether E[...], range[...], bias[...], min[...] and max[...] of it are known.
+        ties: whether E[...], range[...], range_at_k[...], bias[...], min[...] and max[...] of it are known.
     """
 
     summary: str

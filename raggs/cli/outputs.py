@@ -152,9 +152,7 @@ def _list_measures(as_json: bool) -> None:
         say(line)
         say(hanging("    ", entry.summary))
         say(hanging("    ", f"{entry.formula}  [{entry.source}]{origin}"))
-    say(
-        hanging("", "ties known: E[...], range[...], bias[...], min[...] and max[...] of the measure, as in E[ndcg@10]")
-    )
+    say(hanging("", "ties known: E[...], range[...], range_at_k[...], bias[...], min[...], max[...], as in E[ndcg@10]"))
 
 
 def _measure_row(entry: MeasureEntry) -> tuple[str, ...]:

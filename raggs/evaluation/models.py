@@ -56,6 +56,8 @@ class TiePart(Part):
     most: Number
     bias: Number = Field(description="the mean as the run stands, less the expected one")
     queries: int = Field(description="queries whose value depends on how ties are broken")
+    across: Number = Field(None, description="the range by the tie group across the cutoff alone; null without cutoff")
+    reached: float = Field(0.0, description="share of the queries with judged passages in ties that reach the cutoff")
 
 
 class BottleneckPart(Part):

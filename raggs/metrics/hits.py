@@ -95,6 +95,11 @@ class Hits:
         query, item, rank, start, size = columns
         return replace(self, query=query, item=item, rank=rank, start=start, size=size)
 
+    def across(self, k: int) -> Hits:
+        """The same with only the tie groups left open that lie across the cutoff `k`; all others stand as they do."""
+        open_ = (self.start < k) & (self.start + self.size > k)
+        return replace(self, start=np.where(open_, self.start, self.rank - 1), size=np.where(open_, self.size, 1))
+
     def condensed(self) -> Hits:
         """The same as if the run had not returned any unjudged passage (Sakai 2007)."""
         first_row = np.searchsorted(self.query, np.arange(len(self.length)))

@@ -26,9 +26,11 @@ MODE_WORDS = {
     "min": "the least over those orders",
     "max": "the largest over those orders",
     "range": "the largest less the least over those orders",
+    "range_at_k": "the largest less the least over the orders of the tie group that lies across the cutoff",
     "bias": "the value as the list stands less that mean",
 }
-MODES = {"e": "E", "range": "range", "bias": "bias", "min": "min", "max": "max"}
+MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
+SPREADS = frozenset({"range", "range_at_k", "bias"})  # best at 0, and no scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
 PLAIN = re.compile(r"(\w+)(?:\(([^()]*)\))?(?:@(\d+))?")
@@ -41,8 +43,8 @@ class Named:
 
     Attributes:
         measure: the measure.
-        mode: "" for its value by the order as it stands; "E", "min", "max", "range" (max - min) or "bias" (the
-            value as it stands - E).
+        mode: "" for its value by the order as it stands; "E", "min", "max", "range" (max - min), "range_at_k" (the
+            same over the orders of the group across the cutoff) or "bias" (the value as it stands - E).
     """
 
     measure: Measure
@@ -60,7 +62,7 @@ class Named:
     @property
     def higher(self) -> bool:
         """Whether a higher value is better; a range or bias is best at 0."""
-        return self.measure.HIGHER and self.mode not in {"range", "bias"}
+        return self.measure.HIGHER and self.mode not in SPREADS
 
     def values(self, hits: Hits) -> Floats:
         """Shape (queries,): the value of each query, NaN where it is not defined.
@@ -75,8 +77,9 @@ class Named:
                 return measure.expected(hits)
             case "min" | "max":
                 return measure.extreme(hits, self.mode == "max")
-            case "range":
-                return measure.extreme(hits, True) - measure.extreme(hits, False)
+            case "range" | "range_at_k":
+                moved = hits.across(measure.cutoff) if self.mode == "range_at_k" else hits
+                return measure.extreme(moved, True) - measure.extreme(moved, False)
             case "bias":
                 return measure.score(hits) - measure.expected(hits)
         return measure.score(hits)
@@ -95,6 +98,8 @@ def parse_measure(text: str) -> Named:
         inner = parse_measure(wrapped[2])
         if inner.mode or not inner.measure.TIES:
             raise UsageError(f"{mode}[...] is not defined for {inner.name}", remedy="take the plain measure")
+        if mode == "range_at_k" and inner.measure.k is None:
+            raise UsageError(f"{text.strip()} needs a cutoff", remedy=f"write range_at_k[{inner.name}@10]")
         return replace(inner, mode=mode)
     found = PLAIN.fullmatch(text.strip())
     if not found:
@@ -135,7 +140,8 @@ def needs_cutoff(text: str) -> bool:
     wrapped = WRAPPED.fullmatch(text.strip())
     found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
     name = _known(found[1]) if found else ""
-    return name in REGISTRY and REGISTRY.load(name).CUTOFF == "needed"
+    across = wrapped is not None and wrapped[1].lower() == "range_at_k"
+    return name in REGISTRY and (across or REGISTRY.load(name).CUTOFF == "needed")
 
 
 def glossary(names: Iterable[str]) -> dict[str, str]:

@@ -197,6 +197,8 @@ def test_ties_are_said_with_their_range_and_broken_as_asked(here: Path) -> None:
         "expected": pytest.approx(2.75 / 3),
         "bias": pytest.approx(2.5 / 3 - 2.75 / 3),
         "queries": 1,
+        "across": None,
+        "reached": pytest.approx(1 / 3),
     }
     assert by_id["systems"][0]["tied"] == 2
     (note,) = by_id["notes"]

@@ -61,6 +61,7 @@ def test_a_canonical_name_parses_back_to_itself(text):
         ("rbp(0.12345678)", "rbp(p=0.12345678)"),
         ("e[NDCG@10]", "E[ndcg@10]"),
         ("Range[ R@5 ]", "range[recall@5]"),
+        ("Range_At_K[R@5]", "range_at_k[recall@5]"),
     ],
 )
 def test_one_name_for_many_spellings(text, name):
@@ -90,7 +91,7 @@ def test_one_name_for_many_spellings(text, name):
         ("rbp(p=1)", "p lies in 0 to 0.9999"),
         ("proc_ra_nwg(pool=2.5)@10", "pool is a whole number"),
         ("recall(rel=2.5)@10", "rel is a whole number"),
-        ("mean[ndcg@10]", "known: E, range, bias, min, max"),
+        ("mean[ndcg@10]", "known: E, min, max, range, range_at_k, bias"),
         ("E[E[ndcg@10]]", "is not defined for E[ndcg@10]"),
         ("range[bpref]", "is not defined for bpref"),
     ],

@@ -94,6 +94,42 @@ def test_any_relevance(scored, low):
         assert ours == pytest.approx(evaluate(renamed, found, [f"E[{name}]"], scale=(1, 5)).mean[f"E[{name}]"])
 
 
+@settings(max_examples=60, deadline=None)
+@given(SCORED.filter(bool), st.lists(st.integers(1, 5), max_size=2), st.integers(1, 6))
+def test_range_at_k_moves_the_group_across_the_cutoff_alone(scored, missed, k):
+    """Against all orders of that group, where every other group stands as the run has it."""
+    groups = groups_of(scored)
+    judged, found = world(groups, missed)
+    if not judged["q"]:
+        return
+    stood = [sorted(docs, reverse=True) for docs in by_score(found["q"])]  # as trec_eval has them
+    across = next((n for n, docs in enumerate(stood) if (above := sum(map(len, stood[:n]))) < k < above + len(docs)), 0)
+    ways = []
+    for order in permutations(stood[across]):
+        docs = [doc for n, group in enumerate(stood) for doc in (order if n == across else group)]
+        ways.append([judged["q"].get(doc) for doc in docs])
+    straddles = sum(map(len, stood[:across])) < k < sum(map(len, stood[: across + 1]))
+    names = [written(name, k, 4) for name in TIED]
+    ours = evaluate(judged, found, [f"range_at_k[{name}]" for name in names], scale=(1, 5))
+    for plain, name in zip(TIED, names, strict=True):
+        values = [plain_value(plain, way, list(judged["q"].values()), k, 4) for way in ways]
+        values = [value for value in values if not math.isnan(value)]
+        expected = math.nan if not values else max(values) - min(values) if straddles else 0.0
+        assert ours.mean[f"range_at_k[{name}]"] == pytest.approx(expected, abs=1e-9, nan_ok=True), name
+
+
+def by_score(scores):
+    return [[doc for doc in scores if scores[doc] == value] for value in sorted(set(scores.values()), reverse=True)]
+
+
+def test_range_at_k_is_less_than_the_true_range_where_ties_lie_above_the_cutoff():
+    judged, found = {"q": {"a": 5, "b": 1, "c": 1}}, {"q": {"a": 2.0, "b": 2.0, "c": 1.0}}
+    ours = evaluate(judged, found, ["range[mrr@3]", "range_at_k[mrr@3]", "range_at_k[recall@1]"], scale=(1, 5))
+    assert list(ours.mean.values()) == [0.5, 0.0, 1.0]
+    with pytest.raises(UsageError, match="needs a cutoff"):
+        parse_measure("range_at_k[mrr]")
+
+
 def test_without_ties_there_is_no_range_and_no_bias():
     judged, _ = world([[5, 3, None, 4, 1, 2]], [4])
     found = {"q": [*judged["q"], "x"]}

@@ -13,7 +13,7 @@ from raggs.evaluation.study import Study
 from raggs.evaluation.words import MARKS, VERDICTS, would_tell
 from raggs.golden.judgments import Judgments
 from raggs.jsontypes import number
-from raggs.metrics.names import Named
+from raggs.metrics.names import SPREADS, Named
 from raggs.metrics.stats import Comparison, compare_many
 
 UNCOMPARED = {"holes", "judged"}  # they tell how far a score can be trusted, not how good it is
@@ -53,7 +53,7 @@ class Comparisons(PartAnalysis[ComparisonPart]):
         return [
             Finding(part.system, part)
             for named in study.scoring.measures
-            if named.mode not in {"range", "bias"} and named.measure.NAME not in UNCOMPARED
+            if named.mode not in SPREADS and named.measure.NAME not in UNCOMPARED
             for part in _on_measure(study, named, baseline)
         ]
 

@@ -1,6 +1,8 @@
 """Ties: what the order of equal scores makes of each measure.
 
-Its sentence is a note, since a score that depends on ties is not to be believed as it stands.
+The widest range is a note, since a score that depends on ties is not to be believed as it stands. Where ties reach the
+cutoff of more than a few queries, sentences give what is to be reported in its place: the expectation and the range of
+each measure.
 """
 
 from __future__ import annotations
@@ -21,13 +23,15 @@ from raggs.metrics.hits import Hits
 from raggs.metrics.names import Named
 from raggs.text import plural
 
+REPORTED = 0.01  # from this share of the queries on, (E, range) stands beside each score
+
 
 class TieRanges(PartAnalysis[TiePart]):
     """How far scores depend on how ties are broken."""
 
     NAME = "ties"
     TITLE = "Ties"
-    HEAD = ("system", "measure", "expected", "least", "most", "range", "bias", "queries")
+    HEAD = ("system", "measure", "expected", "least", "most", "range", "range_at_k", "bias", "queries")
     PART = TiePart
 
     def compute(self, study: Study) -> Sequence[Finding[TiePart]]:
@@ -55,12 +59,29 @@ class TieRanges(PartAnalysis[TiePart]):
         """A row for each system and measure."""
         return [
             (
-                *cells(system, part.measure, part.expected, part.least, part.most, _width(part)),
+                *cells(system, part.measure, part.expected, part.least, part.most, _width(part), part.across),
                 Cell(part.bias, "signed"),
                 Cell(part.queries),
             )
             for system, part in found
         ]
+
+    def sentences(self, found: Sequence[Finding[TiePart]]) -> Sequence[str]:
+        """(E, range) of every measure of the systems whose ties reach the cutoff of more than 1 % of the queries."""
+        told: dict[str, list[TiePart]] = {}
+        for system, part in found:
+            told.setdefault(system, []).append(part)
+        return [_pairs(system, parts) for system, parts in told.items() if max(map(_reach, parts)) > REPORTED]
+
+
+def _reach(part: TiePart) -> float:
+    return part.reached
+
+
+def _pairs(system: str, parts: Sequence[TiePart]) -> str:
+    pairs = (f"{part.measure} ({score(part.expected)}, {score(_width(part))})" for part in parts)
+    share = max(map(_reach, parts))
+    return f"{system}: ties reach the cutoff for {share:.0%} of the queries; report (E, range): {', '.join(pairs)}"
 
 
 def _moved(hits: Hits, measures: Sequence[Named], found: Evaluation) -> Iterator[TiePart]:
@@ -81,11 +102,26 @@ def _moved(hits: Hits, measures: Sequence[Named], found: Evaluation) -> Iterator
                 most=mean(most),
                 bias=mean(plain - expected),
                 queries=moved,
+                across=_across(plain, tied, named, some),
+                reached=_reached(hits, named),
             )
 
 
 def _with(plain: Floats, tied: Flags, named: Named, mode: str, some: Hits) -> Floats:
     return np.where(tied, replace(named, mode=mode).values(some), plain)
+
+
+def _across(plain: Floats, tied: Flags, named: Named, some: Hits) -> float | None:
+    """The mean range over the orders of the group across the cutoff; None where there is no cutoff."""
+    if named.measure.k is None:
+        return None
+    return mean(np.where(tied, replace(named, mode="range_at_k").values(some), plain * 0.0))
+
+
+def _reached(hits: Hits, named: Named) -> float:
+    """The share of the queries with judged passages in a tie that begins above the cutoff."""
+    open_ = (hits.size > 1) & (hits.start < named.measure.cutoff)
+    return len(np.unique(hits.query[open_])) / len(hits.length)
 
 
 def _width(part: TiePart) -> float | None:

@@ -31,10 +31,26 @@ def test_the_widest_range_is_a_note():
         "expected 0.6667 (1 query)"
     )
     section = TieRanges().section(report)
-    assert section.sentences == ()
     assert [cell.text for cell in section.table.rows[1]] == [
-        "tied", "recall@1", "0.6667", "0.5000", "0.8333", "0.3333", "-0.1667", "1",
+        "tied", "recall@1", "0.6667", "0.5000", "0.8333", "0.3333", "0.3333", "-0.1667", "1",
     ]  # fmt: skip
+
+
+def test_where_ties_reach_the_cutoff_of_more_than_a_few_queries_what_to_report_is_a_sentence():
+    report = tied("mrr", "recall@1", "ndcg@2")
+    (told,) = TieRanges().section(report).sentences
+    assert told == (
+        "tied: ties reach the cutoff for 33% of the queries; report (E, range): mrr (0.9167, 0.1667), "
+        "recall@1 (0.6667, 0.3333), ndcg@2 (0.8314, 0.1230)"
+    )
+    parts = [part.model_copy(update={"reached": 0.01}) for part in report.systems[0].ties]
+    assert TieRanges().section(report.with_systems({"tied": {"ties": tuple(parts)}})).sentences == ()
+
+
+def test_a_tie_within_the_cutoff_reaches_it_and_none_lies_across():
+    mrr, recall, ndcg = tied("mrr", "recall@1", "ndcg@2").systems[0].ties
+    assert [part.across for part in (mrr, recall, ndcg)] == [None, pytest.approx(1 / 3), 0.0]
+    assert [part.reached for part in (mrr, recall, ndcg)] == pytest.approx([1 / 3] * 3)
 
 
 def test_a_run_without_ties_has_nothing_to_say():
