@@ -67,8 +67,14 @@ class OpenIndex(ABC):
 
 
 class Index(Adapter, ABC):
-    """How vectors are indexed. Built as ``cls(config)``."""
+    """How vectors are indexed. Built as ``cls(config)``.
 
+    Attributes:
+        EFFORT: the setting, a whole number, by which a search looks at more, and nothing that is built changes; empty
+            where there is none.
+    """
+
+    EFFORT: ClassVar[str] = ""
     Config: ClassVar[type[IndexConfig]] = IndexConfig
 
     config: IndexConfig
@@ -84,6 +90,10 @@ class Index(Adapter, ABC):
     def causes(self) -> Causes:
         """What can change its hits: settings, versions."""
         return self.own_causes()
+
+    def least_effort(self, k: int) -> int:
+        """The least value of `EFFORT` that differs from smaller ones where k hits are wanted."""
+        return 1
 
     def check(self, rows: int, dims: int, place: Path) -> None:
         """Find what it lacks before the vectors are made.

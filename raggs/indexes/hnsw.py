@@ -23,6 +23,7 @@ from raggs.indexes.faisslib import FaissIndex, new, tune
 class HnswIndex(ApproximateIndex):
     """HNSW: a layered graph of near neighbours; fast, near exact, large in memory (extra ann)."""
 
+    EFFORT = "ef"
     SETTING = "efSearch"
     TOGETHER = True
 
@@ -69,6 +70,9 @@ class HnswIndex(ApproximateIndex):
 
     def width(self, k: int) -> int:
         return max(self.config.ef, k)
+
+    def least_effort(self, k: int) -> int:
+        return k
 
     def candidates(self, k: int) -> int:
         """All that were looked at: they are there already."""

@@ -32,6 +32,7 @@ ID = 8  # bytes
 class IvfIndex(ApproximateIndex):
     """IVF: vectors in lists, the nearest of which are read; quick to build, small with pq (extra ann)."""
 
+    EFFORT = "nprobe"
     SETTING = "nprobe"
 
     class Config(IndexConfig):

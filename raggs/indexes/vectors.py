@@ -8,6 +8,7 @@ builds at a time, others wait. The folder's name depends on embedder and corpus,
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -18,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.arrays import Vectors
+from raggs.arrays import SmallInts, Vectors
 from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, ProviderError, RaggsError
 from raggs.hashing import hash_value
@@ -65,13 +66,30 @@ class Header:
 
 
 class VectorIndex:
-    """A corpus's vectors, ready to be searched. Made by `open_vectors`."""
+    """A corpus's vectors, ready to be searched. Made by `open_vectors`, or `of` a matrix.
 
-    def __init__(self, vectors: Vectors, store: PassageStore, place: Path, header: Header) -> None:
-        self.vectors = vectors
-        self.place = place  # the folder that holds them, and what is made of them
-        self.sum = hash_value(asdict(header))  # of what they are and whose
-        self.ranks = store.id_ranks()  # of each row's doc_id among all
+    Args:
+        vectors: shape (n, dims), of unit length or zero.
+        ranks: of each row's doc_id among all.
+        place: the folder that holds them, and what is made of them.
+        sum: of what they are and whose.
+    """
+
+    def __init__(self, vectors: Vectors, ranks: SmallInts, place: Path, sum: str) -> None:
+        self.vectors, self.ranks, self.place, self.sum = vectors, ranks, place, sum
+
+    @classmethod
+    def of(cls, matrix: Vectors, place: Path) -> VectorIndex:
+        """Vectors that belong to no corpus, or to a part of one; ties go to the earlier row.
+
+        Args:
+            matrix: as `vectors`, in one piece.
+            place: the folder in which indexes of it are kept.
+        """
+        digest = hashlib.blake2b(str(matrix.shape).encode(), digest_size=16)
+        for start in range(0, len(matrix), SHARD):
+            digest.update(matrix[start : start + SHARD].tobytes())
+        return cls(matrix, np.arange(len(matrix), dtype=np.int32), place, digest.hexdigest())
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -107,7 +125,7 @@ def open_vectors(
         header = _read_header(place, wanted)
         if not header.complete:
             header = _build(place, wanted, store, embed, progress)
-    return VectorIndex(_mapped(place, wanted), store, place, header)
+    return VectorIndex(_mapped(place, wanted), store.id_ranks(), place, hash_value(asdict(header)))
 
 
 def _mapped(place: Path, wanted: Header) -> Vectors:

@@ -269,3 +269,18 @@ def test_it_says_what_it_costs(recipe, vectors):
 
 def test_unit_rows_are_what_the_tests_think():
     assert np.allclose(np.linalg.norm(unit(np.ones((2, 3))), axis=1), 1)
+
+
+def test_effort_is_a_setting_that_changes_the_search_alone(recipe, vectors):
+    if not recipe.EFFORT:
+        pytest.skip("a search of its own cannot look at more")
+    queries, least = clusters(40, DIMS, seed=3), recipe.least_effort(10)
+    wider = [type(recipe)(recipe.config.model_copy(update={recipe.EFFORT: effort})) for effort in (least, 8 * least)]
+    folders, shares = [], []
+    truth = vectors.search(queries, 10).positions
+    for each in wider:
+        found = opened(each, vectors).search(queries, 10).positions
+        shares.append((found[:, :, None] == truth[:, None, :]).any(axis=2).mean())
+        folders.append(sorted(path.name for path in vectors.place.iterdir() if path.is_dir()))
+    assert shares[1] >= shares[0]
+    assert folders[0] == folders[1]  # nothing was built anew

@@ -13,7 +13,7 @@ import pytest
 from raggs.artifacts import Passage
 from raggs.errors import DataError, ProviderError
 from raggs.indexes.passages import PassageStore
-from raggs.indexes.vectors import SHARD, open_vectors
+from raggs.indexes.vectors import SHARD, VectorIndex, open_vectors
 
 ROWS, DIMS = 2 * SHARD + 100, 4
 
@@ -200,3 +200,11 @@ def test_a_place_that_cannot_be_written(tmp_path, store, embed):
     (tmp_path / "file").write_text("")
     with pytest.raises(ProviderError, match="cannot be stored"):
         build(tmp_path / "file", store, embed)
+
+
+def test_a_matrix_of_ones_own_is_searched_like_a_corpus(tmp_path):
+    matrix = np.repeat(np.eye(3, 4, dtype=np.float32), 2, axis=0)
+    mine = VectorIndex.of(matrix, tmp_path)
+    assert mine.search(matrix[2:3], 3).positions.tolist() == [[2, 3, 0]]  # ties go to the earlier row
+    assert mine.sum == VectorIndex.of(matrix.copy(), tmp_path).sum != VectorIndex.of(matrix[:5], tmp_path).sum
+    assert mine.sum != VectorIndex.of(matrix.reshape(12, 2), tmp_path).sum
