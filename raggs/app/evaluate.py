@@ -27,7 +27,7 @@ from raggs.errors import UsageError
 from raggs.evaluation.analyses import REGISTRY, USUAL
 from raggs.evaluation.analyses.answers import GivenAnswers
 from raggs.evaluation.analyses.base import Analysis
-from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.bottleneck import PUBLISHED, Bottleneck
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.gates import Gates
 from raggs.evaluation.models import Report
@@ -142,7 +142,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
         from raggs.app.locking import check_lock  # late: most evaluations are held to no lock
 
         check_lock(request.gates.lock, meant, scoring.measures)
-    analyses = [*_analyses(request.analyses), *corrections.analyses]
+    analyses = [*_analyses(request.analyses, request.measures), *corrections.analyses]
     report = make_report(judgments, systems, scoring, analyses)
     notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
     told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
@@ -174,7 +174,7 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
     read = open_samples(subject.samples, subject.outputs)
     names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES
     scoring = replace(_scoring(request, _Usual(names, DEFAULT_K, always=True)), answer_rank=read.answer_rank or None)
-    judgments, analyses = _on_scale(read.judgments, request.scale), _analyses(request.analyses)
+    judgments, analyses = _on_scale(read.judgments, request.scale), _analyses(request.analyses, request.measures)
     if not any(read.cutoffs):
         return make_report(judgments, [read.system], scoring, analyses)
     return merged_by_cutoff(judgments, read.system, scoring, read.cutoffs, analyses)
@@ -194,11 +194,11 @@ def _on_scale(judgments: Judgments, asked: ScaleRequest) -> Judgments:
     return replace(judgments, qrels=replace(judgments.qrels, scale=tuned))
 
 
-def _analyses(asked: AnalysisRequest) -> list[Analysis]:
+def _analyses(asked: AnalysisRequest, measured: MeasureRequest) -> list[Analysis]:
     """The usual ones and those asked for, in the order of the report's sections."""
     made: Mapping[str, Analysis] = {
         "comparisons": Comparisons(asked.baseline, asked.against_first),
-        "bottleneck": Bottleneck(asked.pool),
+        "bottleneck": Bottleneck(asked.pool, () if measured.names or measured.cutoffs else PUBLISHED),
         "answers": GivenAnswers({} if asked.correct is None else read_correct(asked.correct)),
     }
     wanted = {*USUAL, *asked.names}

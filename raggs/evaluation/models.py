@@ -67,6 +67,8 @@ class BottleneckPart(Part):
     pool: int
     actual: Number
     ceiling: Number
+    of_means: Number = Field(None, description="%PROC as ratio of means: actual / ceiling")
+    of_queries: Number = Field(None, description="%PROC as mean of ratios: what pct_proc_* says")
     retrieval: Number = Field(description="what better retrieval could give at most")
     ordering: Number = Field(description="what a perfect order of the pool could give")
     kind: Literal["retrieval", "ordering", "none"]

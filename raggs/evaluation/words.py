@@ -17,8 +17,10 @@ VERDICTS: dict[Verdict, str] = {
     "unresolvable": "open",
 }
 BOTTLENECKS: dict[Kind, str] = {
-    "retrieval": "retrieve better: more of what is useful must enter its pool",
-    "ordering": "order better: the pool holds what the top lacks",
+    "retrieval": "retrieve better, more of what is useful must enter its pool: dense and BM25 fused (RRF), a more "
+    "exact index (ef, nprobe), questions rewritten",
+    "ordering": "order better, the pool holds what the top lacks: a reranker, near-duplicates left out, cleaner "
+    "metadata, shorter chunks",
     "none": "neither retrieval nor ordering loses much",
 }
 LOSSES = ("what nobody found", "candidates", "order", "unjudged")  # from a perfect list down to a system's own
@@ -60,6 +62,11 @@ def told(part: ComparisonPart) -> str:
         f"[{signed(part.low)}, {signed(part.high)}]{tested}; better on {part.wins}, equal on {part.ties}, "
         f"worse on {part.losses} queries"
     )
+
+
+def percent(value: Number) -> str:
+    """A share in a sentence, with one decimal."""
+    return "–" if value is None else f"{100 * value:.1f} %"
 
 
 def signed(value: Number) -> str:

@@ -13,14 +13,18 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.metrics.hits import Hits
-from raggs.metrics.measures.ceilings import ProcNRecall4, ProcRaNwg
-from raggs.metrics.measures.n_recall import NRecall4
+from raggs.metrics.measures.ceilings import ProcNRecall4, ProcNRecall5, ProcRaNwg
+from raggs.metrics.measures.n_recall import NRecall4, NRecall5
 from raggs.metrics.measures.ra_nwg import RaNwg
 
 Kind = Literal["retrieval", "ordering", "none"]
 NEGLIGIBLE = 0.01  # losses below this are no bottleneck
 
-PAIRS = {"ra_nwg": (RaNwg, ProcRaNwg), "n_recall4": (NRecall4, ProcNRecall4)}
+PAIRS = {
+    "ra_nwg": (RaNwg, ProcRaNwg),
+    "n_recall4": (NRecall4, ProcNRecall4),
+    "n_recall5": (NRecall5, ProcNRecall5),
+}
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,10 @@ class Bottleneck:
     """The losses of a system on one measure, over the queries where it is defined.
 
     Attributes:
-        measure: "ra_nwg" or "n_recall4".
+        measure: "ra_nwg", "n_recall4" or "n_recall5".
         k, pool: the cutoff and the candidates.
         actual, ceiling: mean values.
+        share: the mean over queries of actual / ceiling, where the ceiling is not 0; NaN without any.
         retrieval, ordering: the mean gain that perfect retrieval, or a perfect order of the pool, could bring.
         kind: the larger loss, "none" where both are negligible.
         by_query: the larger loss of each query, "" where the measure is not defined.
@@ -42,11 +47,17 @@ class Bottleneck:
     pool: int
     actual: float
     ceiling: float
+    share: float
     retrieval: float
     ordering: float
     kind: Kind
     by_query: tuple[str, ...]
     losses: Floats
+
+    @property
+    def share_of_means(self) -> float:
+        """actual / ceiling: %PROC as published; it weighs queries by their ceiling, as `share` does not. NaN over 0."""
+        return self.actual / self.ceiling if self.ceiling > 0 else np.nan
 
 
 def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 50) -> Bottleneck:
@@ -54,7 +65,7 @@ def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 
 
     Args:
         hits: the run.
-        measure: "ra_nwg" or "n_recall4".
+        measure: "ra_nwg", "n_recall4" or "n_recall5".
         k: the cutoff.
         pool: how many of its passages are its candidates; at least `k` of them.
 
@@ -66,6 +77,7 @@ def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 
     actual, ceiling = plain(k).score(hits), best(k, {"pool": pool}).score(hits)
     losses = np.stack([1.0 - ceiling, ceiling - actual], axis=1)
     valid = np.isfinite(actual)
+    shares = actual[valid & (ceiling > 0)] / ceiling[valid & (ceiling > 0)]
     means = losses[valid].mean(axis=0) if valid.any() else np.full(2, np.nan)
     return Bottleneck(
         measure=measure,
@@ -73,6 +85,7 @@ def bottleneck(hits: Hits, measure: str = "ra_nwg", *, k: int = 10, pool: int = 
         pool=max(pool, k),
         actual=float(actual[valid].mean()) if valid.any() else np.nan,
         ceiling=float(ceiling[valid].mean()) if valid.any() else np.nan,
+        share=float(shares.mean()) if len(shares) else np.nan,
         retrieval=float(means[0]),
         ordering=float(means[1]),
         kind=_kind(*means),

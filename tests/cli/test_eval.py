@@ -226,7 +226,7 @@ def test_bounds_enclose_every_score_and_meet_where_nothing_is_unjudged(here: Pat
 def test_the_bottleneck_is_told_by_query(here: Path) -> None:
     write(here, full=QRELS + "q1 0 doc-7 1\nq3 0 doc-8 1\n")
     report = scored("-g", "full", "-r", "a", "-k", "1", "--pool", "2")
-    nwg, recall = report["systems"][0]["bottleneck"]
+    nwg, recall, _ = report["systems"][0]["bottleneck"]
     assert (nwg["measure"], nwg["pool"], recall["measure"]) == ("ra_nwg@1", 2, "n_recall4@1")
     # q1 and q3 have what they need at rank 2; q2 has it at rank 1
     assert nwg["by_query"] == {"q1": "ordering", "q2": "none", "q3": "ordering"}
@@ -248,7 +248,7 @@ def test_advice_is_given_on_the_measures_that_were_asked_for(here: Path) -> None
         "mrr": 0, "n_recall4": 1, "proc_ra_nwg": 1, "E[ra_nwg]": 1,
     }  # fmt: skip
     assert "a: n_recall4@1 " in shown["n_recall4"]
-    assert len(scored(*files, "-m", "mrr")["systems"][0]["bottleneck"]) == 2
+    assert len(scored(*files, "-m", "mrr")["systems"][0]["bottleneck"]) == 3
 
 
 def test_sensitivity_tells_whether_the_order_of_systems_holds(here: Path) -> None:

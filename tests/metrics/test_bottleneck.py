@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -26,7 +27,7 @@ def hits_of(judged, lists, scale=(1, 5)):
     st.permutations(DOCS).map(lambda ids: ids[:5]),
     st.integers(1, 3),
     st.integers(1, 5),
-    st.sampled_from(["ra_nwg", "n_recall4"]),
+    st.sampled_from(["ra_nwg", "n_recall4", "n_recall5"]),
 )
 def test_the_ceiling_is_the_best_order_of_the_pool_and_the_losses_add_up(labels, ranked, k, pool, measure):
     found = bottleneck(hits_of({"one": labels}, {"one": ranked}), measure, k=k, pool=pool)
@@ -64,6 +65,21 @@ def test_a_loss_that_nobody_would_notice_is_no_bottleneck():
     found = bottleneck(hits_of({"one": labels}, {"one": list(labels)[:149]}), "n_recall4", k=150, pool=150)
     assert 0 < found.retrieval < NEGLIGIBLE
     assert found.kind == "none"
+
+
+def test_the_share_of_means_weighs_queries_by_their_ceiling_and_the_mean_of_shares_does_not():
+    """a finds one of two that it could show, of five; b all that it could, which is one of five."""
+    judged = {qid: dict.fromkeys(["1", "2", "3", "4", "5"], 5) for qid in "ab"}
+    lists = {"a": ["1", "x", "y", "z", "w", "2"], "b": ["1", "x", "y", "z", "w", "v"]}
+    found = bottleneck(hits_of(judged, lists), "n_recall4", k=5, pool=6)
+    assert (found.actual, found.ceiling) == pytest.approx((0.2, 0.3))
+    assert (found.share_of_means, found.share) == pytest.approx((2 / 3, 0.75))
+
+
+@pytest.mark.parametrize(("actual", "ceiling", "percent"), [(0.918, 0.988, 92.9), (0.930, 0.985, 94.4)])
+def test_the_share_of_means_is_the_published_one(actual, ceiling, percent):
+    found = bottleneck(hits_of({"q": {"a": 5}}, {"q": ["a"]}), k=1)
+    assert 100 * replace(found, actual=actual, ceiling=ceiling).share_of_means == pytest.approx(percent, abs=0.05)
 
 
 def test_other_scales_are_refused():

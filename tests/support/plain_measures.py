@@ -59,8 +59,8 @@ def proc_ra_nwg(shown: Shown, pool: Pool, k: int, depth: int) -> float:
     return share(best([w[g] for g in shown[: max(depth, k)]], k), best([w[g] for g in pool], k))
 
 
-def proc_n_recall4(shown: Shown, pool: Pool, k: int, depth: int) -> float:
-    return share(min(k, good(shown[: max(depth, k)])), min(k, good(pool)))
+def proc_n_recall(low: int) -> Callable[[Shown, Pool, int, int], float]:
+    return lambda shown, pool, k, depth: share(min(k, good(shown[: max(depth, k)], low)), min(k, good(pool, low)))
 
 
 def pct(plain: Callable[..., float], ceiling: Callable[..., float]) -> Callable[..., float]:
@@ -141,9 +141,11 @@ PLAIN: dict[str, Callable[..., float]] = {
     "holes": holes,
     "judged": judged,
     "proc_ra_nwg": proc_ra_nwg,
-    "proc_n_recall4": proc_n_recall4,
+    "proc_n_recall4": proc_n_recall(4),
+    "proc_n_recall5": proc_n_recall(5),
     "pct_proc_ra_nwg": pct(ra_nwg, proc_ra_nwg),
-    "pct_proc_n_recall4": pct(n_recall(4), proc_n_recall4),
+    "pct_proc_n_recall4": pct(n_recall(4), proc_n_recall(4)),
+    "pct_proc_n_recall5": pct(n_recall(5), proc_n_recall(5)),
     "udcg": udcg,
     "hit": lambda shown, pool, k: float(good(shown[:k]) > 0),
     "hits": lambda shown, pool, k: float(good(shown[:k])),

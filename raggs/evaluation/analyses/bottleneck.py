@@ -11,11 +11,12 @@ from raggs.evaluation.document import Row, cells
 from raggs.evaluation.models import BottleneckPart, Report
 from raggs.evaluation.strangers import doubt_of
 from raggs.evaluation.study import Study
-from raggs.evaluation.words import BOTTLENECKS, score
-from raggs.jsontypes import number
+from raggs.evaluation.words import BOTTLENECKS, percent, score
+from raggs.jsontypes import Number, number
 from raggs.metrics.bottleneck import PAIRS, bottleneck
 from raggs.metrics.hits import Hits
 
+PUBLISHED = (10, 30)  # the cutoffs at which the source gives ceilings
 WRAPPER = re.compile(r"^\w+\[")
 
 
@@ -25,25 +26,36 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
 
     Attributes:
         pool: how many of its passages are its candidates.
+        cutoffs: where it is asked, as far as lists reach; those of the measures where there are none.
     """
 
     pool: int = 50
+    cutoffs: tuple[int, ...] = ()
 
     NAME = "bottleneck"
     TITLE = "Where they lose"
-    HEAD = ("system", "measure", "actual", "ceiling", "retrieval could give", "ordering could give", "bottleneck")
+    HEAD = (
+        "system", "measure", "actual", "ceiling", "%PROC of means", "mean %PROC", "retrieval could give",
+        "ordering could give", "bottleneck",
+    )  # fmt: skip
     PART = BottleneckPart
 
     def compute(self, study: Study) -> Sequence[Finding[BottleneckPart]]:
-        """Each system on RA-nWG and N-Recall4, at the largest cutoff."""
+        """Each system on RA-nWG, N-Recall4 and N-Recall5, at each cutoff."""
         if not study.graded:
             return ()
         return [
-            Finding(system, _part(hits, measure, study.cutoff, self.pool))
+            Finding(system, _part(hits, measure, cutoff, self.pool))
             for system, hits in study.hits.items()
             if not doubt_of(study, system)  # advice by lists of another corpus would be wrong
             for measure in PAIRS
+            for cutoff in self._cutoffs(study, hits)
         ]
+
+    def _cutoffs(self, study: Study, hits: Hits) -> Sequence[int]:
+        """No list is asked for more than it holds unless somebody named that cutoff."""
+        longest = int(hits.length.max(initial=0))
+        return [k for k in self.cutoffs if k <= longest] or sorted(set(study.scoring.cutoffs))
 
     def put(self, report: Report, found: Sequence[Finding[BottleneckPart]]) -> Report:
         """Into each system's `bottleneck`."""
@@ -65,21 +77,47 @@ class Bottleneck(PartAnalysis[BottleneckPart]):
 
     def rows(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[Row]:
         """A row for each system and measure."""
-        return [
-            cells(system, part.measure, part.actual, part.ceiling, part.retrieval, part.ordering, part.kind)
-            for system, part in found
-        ]
+        return [cells(system, part.measure, *_numbers(part), part.kind) for system, part in found]
 
     def sentences(self, found: Sequence[Finding[BottleneckPart]]) -> Sequence[str]:
-        """What each system should do, by the first measure: RA-nWG, where it was asked for."""
-        first = found[0].part.measure
+        """What each system should do, by the first measure: RA-nWG, where it was asked for; at the told cutoffs."""
+        first = _plain(found[0].part)
         return [
             f"{system}: {part.measure} {score(part.actual)} of {score(part.ceiling)}, the ceiling that a perfect order "
-            f"of its top {part.pool} would reach; better retrieval could give {score(part.retrieval)}, a perfect order "
-            f"{score(part.ordering)} — {BOTTLENECKS[part.kind]}"
-            for system, part in found
-            if part.measure == first and part.actual is not None
+            f"of its top {part.pool} would reach{_shares(part)}; better retrieval could give {score(part.retrieval)}, "
+            f"a perfect order {score(part.ordering)} — {BOTTLENECKS[part.kind]}"
+            for system, part in _told([each for each in found if _plain(each.part) == first])
+            if part.actual is not None
         ]
+
+
+def _numbers(part: BottleneckPart) -> tuple[Number, ...]:
+    return (part.actual, part.ceiling, part.of_means, part.of_queries, part.retrieval, part.ordering)
+
+
+def _plain(part: BottleneckPart) -> str:
+    return part.measure.partition("@")[0]
+
+
+def _cutoff(part: BottleneckPart) -> int:
+    return int(part.measure.partition("@")[2])
+
+
+def _told(found: Sequence[Finding[BottleneckPart]]) -> Sequence[Finding[BottleneckPart]]:
+    """Those at the published cutoffs; of a system without any those at its largest one."""
+    most = {system: max(_cutoff(part) for name, part in found if name == system) for system, _ in found}
+    told = {system for system, part in found if _cutoff(part) in PUBLISHED}
+    return [
+        each
+        for each in found
+        if (_cutoff(each.part) in PUBLISHED if each.system in told else _cutoff(each.part) == most[each.system])
+    ]
+
+
+def _shares(part: BottleneckPart) -> str:
+    if part.of_means is None:
+        return ""
+    return f" (%PROC {percent(part.of_means)} of means, {percent(part.of_queries)} in the mean of queries)"
 
 
 def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
@@ -89,6 +127,8 @@ def _part(hits: Hits, measure: str, k: int, pool: int) -> BottleneckPart:
         pool=found.pool,
         actual=number(found.actual),
         ceiling=number(found.ceiling),
+        of_means=number(found.share_of_means),
+        of_queries=number(found.share),
         retrieval=number(found.retrieval),
         ordering=number(found.ordering),
         kind=found.kind,

@@ -9,7 +9,7 @@ from raggs.metrics import pools
 from raggs.metrics import weights as w
 from raggs.metrics.hits import Hits
 from raggs.metrics.measure import Linear, parameters
-from raggs.metrics.measures.n_recall import NRecall4
+from raggs.metrics.measures.n_recall import NRecall4, NRecall5
 from raggs.metrics.measures.parameters import ALPHA, CAP3, CAP4, POOL
 from raggs.metrics.measures.ra_nwg import RaNwg
 
@@ -76,6 +76,16 @@ class ProcNRecall4(_Ceiling, NRecall4):
     FIRST = "pool"
 
 
+class ProcNRecall5(_Ceiling, NRecall5):
+    """Ceiling of n_recall5: what the best k passages of the system's own pool would score."""
+
+    NAME = "proc_n_recall5"
+    FORMULA = "n_recall5 of the best k passages among the system's top P = pool"
+    SOURCE = "Dallaire 2025, section 2.3"
+    PARAMS = ProcNRecall4.PARAMS
+    FIRST = "pool"
+
+
 class PctProcRaNwg(_Share, RaNwg):
     """Share of its own ceiling that ra_nwg reaches: a low one says that the order can be mended."""
 
@@ -93,4 +103,14 @@ class PctProcNRecall4(_Share, NRecall4):
     FORMULA = "n_recall4@k / proc_n_recall4@k; not defined where the pool holds nothing of use"
     SOURCE = "Dallaire 2025, section 2.3"
     PARAMS = ProcNRecall4.PARAMS
+    FIRST = "pool"
+
+
+class PctProcNRecall5(_Share, NRecall5):
+    """Share of its own ceiling that n_recall5 reaches: a low one says that the order can be mended."""
+
+    NAME = "pct_proc_n_recall5"
+    FORMULA = "n_recall5@k / proc_n_recall5@k; not defined where the pool holds nothing of use"
+    SOURCE = "Dallaire 2025, section 2.3"
+    PARAMS = ProcNRecall5.PARAMS
     FIRST = "pool"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.studies import GOOD, POOR, elsewhere, reported
 
-from raggs.evaluation.analyses.bottleneck import Bottleneck
+from raggs.evaluation.analyses.bottleneck import PUBLISHED, Bottleneck
 from raggs.golden.systems import System
 from raggs.metrics.columns import Run
 
@@ -24,12 +24,26 @@ def test_it_says_what_to_do_by_ra_nwg_and_shows_both_measures():
     section = Bottleneck(7).section(reported(Bottleneck(7), systems=SYSTEMS))
     assert section.title == "Where they lose (pool of 7)"
     assert len(section.table.rows) == 2
+    assert [cell.text for cell in section.table.rows[1]][2:6] == ["0.1111", "0.4444", "0.2500", "0.5000"]
     good, poor = section.sentences
     assert good == (
-        "good: ra_nwg@2 1.0000 of 1.0000, the ceiling that a perfect order of its top 7 would reach; better retrieval "
-        "could give 0.0000, a perfect order 0.0000 — neither retrieval nor ordering loses much"
+        "good: ra_nwg@2 1.0000 of 1.0000, the ceiling that a perfect order of its top 7 would reach (%PROC 100.0 % of "
+        "means, 100.0 % in the mean of queries); better retrieval could give 0.0000, a perfect order 0.0000 — neither "
+        "retrieval nor ordering loses much"
     )
-    assert poor.endswith("retrieve better: more of what is useful must enter its pool")
+    assert poor.endswith("dense and BM25 fused (RRF), a more exact index (ef, nprobe), questions rewritten")
+
+
+def test_it_is_told_at_10_and_30_as_far_as_lists_reach_and_else_where_it_was_asked():
+    long = {qid: [*found, *(f"x{place}" for place in range(30))] for qid, found in GOOD.items()}
+    systems = (System("long", "f", Run.of(long)), System("poor", "f", Run.of(HALF)))
+    report = reported(Bottleneck(50, PUBLISHED), systems=systems)
+    assert [part.measure for part in report.systems[0].bottleneck[:2]] == ["ra_nwg@10", "ra_nwg@30"]
+    assert [part.measure for part in report.systems[1].bottleneck] == ["ra_nwg@2", "n_recall4@2", "n_recall5@2"]
+    told = Bottleneck().section(report).sentences
+    assert [sentence.partition(" 0")[0].partition(" 1")[0] for sentence in told] == [
+        "long: ra_nwg@10", "long: ra_nwg@30", "poor: ra_nwg@2",
+    ]  # fmt: skip
 
 
 def test_it_asks_nothing_of_labels_on_another_scale():
