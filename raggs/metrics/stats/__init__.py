@@ -5,21 +5,25 @@ comes from a seed, so equal inputs give equal results; nothing here knows what w
 """
 
 from raggs.metrics.stats.compare import Comparison, Verdict, compare, compare_many, outcomes
+from raggs.metrics.stats.groups import Contrast, contrasts, permutation_tests
 from raggs.metrics.stats.intervals import Interval, bootstrap_mean, bootstrap_means
 from raggs.metrics.stats.paired import effect_size, holm, least_queries, queries_needed, randomisation_test
 
 __all__ = [
     "Comparison",
+    "Contrast",
     "Interval",
     "Verdict",
     "bootstrap_mean",
     "bootstrap_means",
     "compare",
     "compare_many",
+    "contrasts",
     "effect_size",
     "holm",
     "least_queries",
     "outcomes",
+    "permutation_tests",
     "queries_needed",
     "randomisation_test",
 ]
