@@ -27,6 +27,7 @@ METHODS = {
     "exporters": ("write",),
     "importers": ("read",),
     "executions": ("records", "close"),
+    "perturbers": ("bundle", "renamed", "text", "causes"),
 }
 PLAIN = ("exporters", "importers")  # that no configuration names
 ADAPTERS = [(kind, name) for kind in METHODS for name in REGISTRIES[kind]]
@@ -81,14 +82,19 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
 
 @pytest.mark.parametrize(
     ("kind", "name"),
-    [pair for pair in ADAPTERS if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers", "chunkers")],
+    [
+        pair
+        for pair in ADAPTERS
+        if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers", "chunkers", "perturbers")
+    ],
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
     adapter = loaded(kind, name)
     required = {"path": "none.trec", "model": "openai/x", "index": "passages", "callable": "json:dumps", "dims": 3}
     required |= {"of": {"type": "bm25"}, "by": {"type": "python", "callable": "json:dumps"}}
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
-    made = adapter(adapter.Config.model_validate(needed), SimpleNamespace(llm=None))
+    own = adapter.Config.model_validate(needed)
+    made = adapter(own) if kind == "perturbers" else adapter(own, SimpleNamespace(llm=None))
     causes = made.own_causes()
     assert causes["version"] == adapter.VERSION
     assert set(causes["packages"]) == set(adapter.PACKAGES)

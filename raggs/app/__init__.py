@@ -3,5 +3,6 @@
 The command line, Python programs and pages call nothing else.
 
 Imports: reporting, sweeps, chunking, config, evaluation, diffs, execution, pipeline, exporters, golden, manifests,
-questions, stages, workshop, adapters, chunkers, embedders, rerankers, tools, libraries, llm, health, leaves.
+questions, stages, workshop, adapters, chunkers, embedders, rerankers, perturbers, tools, libraries, llm, health,
+leaves.
 """

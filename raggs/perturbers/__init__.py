@@ -1,7 +1,34 @@
 """Changes of a text whose effect on a vector or a score is measured: a name masked, an order turned, a case changed.
 
-One file each and one line in a registry, as other adapters. A perturber is seeded: the same text, seed and place give
+One file each and one line here, as other adapters. A perturber is seeded: the same text, seed and place give
 the same change.
 
 Imports: tools, probes, libraries, llm, leaves.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.perturbers.base import Perturber
+
+REGISTRY: Registry[Perturber] = Registry(
+    "perturber",
+    "perturbers",
+    "raggs.perturbers.base:Perturber",
+    {
+        "hard_name_mask": "raggs.perturbers.hard_name_mask:HardNameMask",
+        "gibberish_name": "raggs.perturbers.gibberish_name:GibberishName",
+        "edit_distance_near_miss": "raggs.perturbers.edit_distance_near_miss:EditDistanceNearMiss",
+        "remove_label": "raggs.perturbers.remove_label:RemoveLabel",
+        "strip_diacritics": "raggs.perturbers.strip_diacritics:StripDiacritics",
+        "initials_form": "raggs.perturbers.initials_form:InitialsForm",
+        "name_order_inversion": "raggs.perturbers.name_order_inversion:NameOrderInversion",
+        "case_punct_perturb": "raggs.perturbers.case_punct_perturb:CasePunctPerturb",
+        "author_position_shift": "raggs.perturbers.author_position_shift:AuthorPositionShift",
+        "unicode_normalization_stress": "raggs.perturbers.unicode_normalization_stress:UnicodeNormalizationStress",
+    },
+)
