@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 from raggs.version import __version__
 
 if TYPE_CHECKING:
+    from raggs.app.diagnose import Diagnosed as Diagnosed
+    from raggs.app.diagnose import diagnose as diagnose
     from raggs.app.evaluate import EvalResult as EvalResult
     from raggs.app.finished import Finished as Finished
     from raggs.app.run import run as run
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from raggs.manifests.opened import open_run as open_run
 
 __all__ = [
+    "Diagnosed",
     "EvalResult",
     "Finished",
     "GoldenSet",
@@ -41,6 +44,7 @@ __all__ = [
     "SweepResult",
     "Worst",
     "__version__",
+    "diagnose",
     "evaluate",
     "load_config",
     "load_sweep",
@@ -53,6 +57,7 @@ __all__ = [
 
 # Names that cost an import are fetched when they are first used: `import raggs` itself loads nothing.
 _LAZY = {
+    "Diagnosed": "raggs.app.diagnose",
     "EvalResult": "raggs.app.evaluate",
     "Finished": "raggs.app.finished",
     "GoldenSet": "raggs.golden.base",
@@ -60,6 +65,7 @@ _LAZY = {
     "RaggsError": "raggs.errors",
     "SweepResult": "raggs.app.sweep",
     "Worst": "raggs.app.worst",
+    "diagnose": "raggs.app.diagnose",
     "evaluate": "raggs.app.scored",
     "load_config": "raggs.config.load",
     "load_sweep": "raggs.app.sweep",

@@ -76,7 +76,7 @@ def test_the_readme_opens_with_exactly_two_commands_and_is_short() -> None:
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for folder in (".", "docs", "examples", "benchmarks", "benchmarks/results")
+    for folder in (".", "docs", "docs/diagnose", "examples", "benchmarks", "benchmarks/results")
     for path in (ROOT / folder).glob("*.md")
 )
 

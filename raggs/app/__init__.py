@@ -2,7 +2,7 @@
 
 The command line, Python programs and pages call nothing else.
 
-Imports: reporting, sweeps, chunking, config, evaluation, diffs, execution, pipeline, exporters, golden, manifests,
-questions, stages, workshop, adapters, chunkers, embedders, rerankers, perturbers, tools, libraries, llm, health,
-leaves.
+Imports: reporting, diagnosis, sweeps, chunking, config, evaluation, diffs, execution, pipeline, exporters, golden,
+manifests, questions, stages, workshop, adapters, chunkers, inner adapters, tools, probes, libraries,
+llm, health, leaves.
 """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from raggs import chunkers
 from raggs.app.chunks import ChunkRequest, open_questions
-from raggs.app.cutting import line_of, lines_of
+from raggs.app.cutting import lines_of
 from raggs.chunkers.base import Chunker, ChunkerContext
 from raggs.chunkers.embedding import EmbeddingChunker
 from raggs.chunkers.paid import PaidChunker
@@ -20,6 +20,7 @@ from raggs.chunking.documents import Documents, read_documents
 from raggs.chunking.making import foresee
 from raggs.llm.rehearsal import Rehearsal
 from raggs.manifests.models import Estimate
+from raggs.manifests.outlook import line_of
 from raggs.workshop import Workshop
 
 EMBED = "embed"  # the ledger's name for it
@@ -63,7 +64,7 @@ def _lines(request: ChunkRequest, workshop: Workshop, rehearsal: Rehearsal) -> I
     for each in paid:
         each.embed_queries(questions_read([query.text for _, query in asked.values()], request.compat))
     for model in dict.fromkeys(models):
-        line = line_of(EMBED, model, rehearsal.asked(model, EMBED), workshop)
+        line = line_of(EMBED, model, rehearsal.asked(model, EMBED), workshop.llm.price(model))
         yield line.model_copy(update={"exact": not guessed})
 
 

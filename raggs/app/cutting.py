@@ -17,8 +17,8 @@ from raggs.corpora.cut import CutCorpus
 from raggs.errors import UsageError
 from raggs.llm.credentials import require_keys
 from raggs.llm.prices import reasons
-from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
+from raggs.manifests.outlook import line_of
 from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building
 from raggs.text import plural
@@ -112,25 +112,10 @@ def lines_of(found: Foreseen, workshop: Workshop) -> Iterator[Estimate]:
     for model, asked in found.asked.items():
         settings = workshop.llm.settings
         hidden = HIDDEN if reasons(model, settings.parameters_of(model)) else 0
-        line = line_of(STAGE, model, asked, workshop, answer=ANSWER + hidden)
+        line = line_of(STAGE, model, asked, workshop.llm.price(model), answer=ANSWER + hidden)
         yield line.model_copy(
             update={"hidden_tokens": hidden, "repairs": settings.max_repairs, "exact": not found.guessed}
         )
-
-
-def line_of(stage: str, model: str, asked: Asked, workshop: Workshop, *, answer: int = 0) -> Estimate:
-    """What would be asked of one model; `answer`: tokens of each answer."""
-    price, output = workshop.llm.price(model), asked.calls * answer
-    return Estimate(
-        stage=stage,
-        calls=asked.calls,
-        cached=asked.known,
-        input_tokens=asked.tokens,
-        output_tokens=output,
-        usd=None if price is None else price.usd(asked.tokens, output),
-        exact=True,
-        who=model,
-    )
 
 
 @contextmanager

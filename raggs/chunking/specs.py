@@ -62,6 +62,15 @@ def parse_spec(text: str, registry: Registry[Adapter], kind: type[C]) -> C:
     return found
 
 
+def spec_name(config: AdapterConfig) -> str:
+    """The shortest word that says which part it is: its type, and its main setting where that is not the usual one."""
+    fields = type(config).model_fields
+    main = next((name for name in MAIN if name in fields), None)
+    value = None if main is None else getattr(config, main)
+    usual = main is None or value == fields[main].get_default(call_default_factory=True)
+    return config.type if usual else f"{config.type}:{value}"
+
+
 def _settings(text: str, parts: Sequence[str], config: type[AdapterConfig]) -> Iterator[tuple[str, str]]:
     """Names and values; the main setting may hold colons, as functions and some models' names do."""
     main = next((name for name in MAIN if name in config.model_fields), None)

@@ -40,6 +40,7 @@ COMMANDS: dict[str, str | Group] = {
     "diff": "diffs:diff",
     "compare": "diffs:compare",
     "sweep": "sweeps:sweep",
+    "diagnose": Group("Say why retrieval fails, by small probes.", {"list": "diagnosing:list_"}, usual="list"),
     "report": "reports:report",
     "validate": "configs:validate",
     "doctor": "housekeeping:doctor",

@@ -120,8 +120,8 @@ def list_(
     if as_json:
         say_json(dump_json({title: _plain(entries) for title, entries in found.items()}))
         return
-    width = max(len(name) for entries in found.values() for name in entries)
-    origins = max(len(entry.origin) for entries in found.values() for entry in entries.values())
+    width = max((len(name) for entries in found.values() for name in entries), default=0)
+    origins = max((len(entry.origin) for entries in found.values() for entry in entries.values()), default=0)
     for title, entries in found.items():
         if kind is None:
             say(f"{title}:")

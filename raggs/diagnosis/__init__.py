@@ -1,8 +1,31 @@
 """`raggs diagnose`: why retrieval fails, told by small controlled probes in minutes and before a sweep.
 
-A kind is one file or package here, one page in ``docs/diagnose`` and one line in the registry. Its mathematics lies in
-`raggs.probes`; it works with a `Bench` and gives typed findings, which alone are drawn.
+A kind is one file or package here and one line in the table below:
+
+    raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and four methods
+                                 (`base.py` says which); it works with a `Bench` and gives typed findings
+    raggs/probes/mine.py         its mathematics, pure
+    raggs/cli/diagnosing.py      its command, a function of `DiagnosisFlags` and its own typed flags
+    docs/diagnose/mine.md        its page
+
+Tables and plots are drawn of the findings alone, so that what is read from the disk is shown as what was just measured.
 
 Imports: sweeps, chunking, config, evaluation, golden, manifests, stages, workshop, adapters, chunkers, inner adapters,
 tools, probes, libraries, llm, leaves.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raggs.registry import Registry
+
+if TYPE_CHECKING:
+    from raggs.diagnosis.base import Diagnosis, Found
+
+REGISTRY: Registry[Diagnosis[Found]] = Registry(
+    "diagnosis",
+    "diagnoses",
+    "raggs.diagnosis.base:Diagnosis",
+    {},
+)

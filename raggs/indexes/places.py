@@ -17,6 +17,7 @@ NOTES: Mapping[str, str] = {
     "rerank": "scores of rerankers of this machine; made again by the model",
     "bm25": "lexical indexes; made again from the passages",
     "sweeps": "lists of the parts of sweeps; made again by searching",
+    "diagnoses": "parts of diagnoses; made again by measuring",
 }
 
 
@@ -69,3 +70,8 @@ class Places:
     def sweeps(self) -> Path:
         """Lists that systems of sweeps share."""
         return self.folder("sweeps")
+
+    @property
+    def diagnoses(self) -> Path:
+        """What diagnoses have measured so far."""
+        return self.folder("diagnoses")

@@ -18,9 +18,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from raggs.artifacts import Record, artifact_file
-from raggs.atomic import disk, remove_leftovers, sync_folder, write_atomic
-from raggs.errors import BusyError, DataError, NotFoundError
+from raggs.atomic import remove_leftovers, sync_folder, write_atomic
+from raggs.errors import DataError, NotFoundError
 from raggs.hashing import canonical_json, hash_file
+from raggs.holding import held
 from raggs.inputs import regular_file
 from raggs.jsonl import DECODER as STRICT
 from raggs.jsonl import M, Written, first_fault, read_records, write_routed
@@ -228,27 +229,12 @@ class RunStore:
             BusyError: another process holds it.
             ProviderError: the directory cannot be made or written.
         """
-        from filelock import (
-            FileLock,
-            Timeout,
-        )  # late: from then on it listens to all that the process imports and opens
-
-        with disk(self.folder, "choose another workspace"):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.folder / LOCK, timeout=0)
-            try:
-                lock.acquire()
-            except Timeout as error:
-                remedy = f"wait for it, or {self._pipeline.beside}"
-                raise BusyError(
-                    "another raggs run is using this directory", where=self.folder, remedy=remedy
-                ) from error
-        try:
+        wait = f"wait for it, or {self._pipeline.beside}"
+        who = "another raggs run is using this directory"
+        with held(self.folder / LOCK, self.folder, who=who, wait=wait, remedy="choose another workspace"):
             remove_leftovers(self.folder)
             remove_leftovers(self.folder / SUMS)
             yield
-        finally:
-            lock.release()
 
 
 def manifest_bytes(content: Mapping[str, object]) -> bytes:

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-
-from pydantic import BaseModel
 
 from raggs.artifacts import EmbedRecord, Frozen
-from raggs.atomic import disk, write_atomic
-from raggs.errors import RaggsError
-from raggs.hashing import hash_value
-from raggs.jsonl import M, dump_line, read_records
 from raggs.rerankers.base import Reranking
+from raggs.rowstore import RowStore
 
 Scored = tuple[str, float]
 Lists = Mapping[str, Sequence[Scored]]
-FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -54,62 +47,39 @@ class TimeRow(_Row):
     ms: float
 
 
-class PartStore:
+class PartStore(RowStore):
     """Parts in one folder, which is made when one is kept."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
 
     def lists(self, causes: object) -> Lists | None:
         """Kept lists by query; None where there are none."""
-        rows = self._read(causes, ListRow)
+        rows = self.rows(causes, ListRow)
         return None if rows is None else {row.qid: row.hits for row in rows}
-
-    def has(self, causes: object) -> bool:
-        """Whether something is kept; reading may still find it damaged."""
-        return self._path(causes).is_file()
 
     def keep_lists(self, causes: object, lists: Lists) -> None:
         """Keep lists."""
-        self._write(causes, (ListRow(qid=qid, hits=tuple(hits)) for qid, hits in lists.items()))
+        self.keep(causes, (ListRow(qid=qid, hits=tuple(hits)) for qid, hits in lists.items()))
 
     def rerankings(self, causes: object) -> Mapping[str, Reranking] | None:
         """Kept rerankings by query; None where there are none."""
-        rows = self._read(causes, RerankRow)
+        rows = self.rows(causes, RerankRow)
         return None if rows is None else {row.qid: row.found for row in rows}
 
     def keep_rerankings(self, causes: object, found: Mapping[str, Reranking]) -> None:
         """Keep rerankings."""
-        self._write(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
+        self.keep(causes, (RerankRow(qid=qid, found=each) for qid, each in found.items()))
 
     def records(self, causes: object) -> list[EmbedRecord] | None:
         """Kept questions as they are searched for; None where there are none."""
-        return self._read(causes, EmbedRecord)
+        return self.rows(causes, EmbedRecord)
 
     def keep_records(self, causes: object, records: Iterable[EmbedRecord]) -> None:
         """Keep questions."""
-        self._write(causes, records)
+        self.keep(causes, records)
 
     def times(self, step: str) -> dict[str, float]:
         """By question, the milliseconds that a paid step took; empty where nobody timed it."""
-        return {row.qid: row.ms for row in self._read(["times", step], TimeRow) or ()}
+        return {row.qid: row.ms for row in self.rows(["times", step], TimeRow) or ()}
 
     def keep_times(self, step: str, ms: Mapping[str, float]) -> None:
         """Keep milliseconds by question."""
-        self._write(["times", step], (TimeRow(qid=qid, ms=one) for qid, one in ms.items()))
-
-    def _path(self, causes: object) -> Path:
-        return self._folder / f"{hash_value([FORMAT, causes])[:32]}.jsonl"
-
-    def _read(self, causes: object, model: type[M]) -> list[M] | None:
-        path = self._path(causes)
-        try:
-            return list(read_records(path, model)) if path.is_file() else None
-        except RaggsError:
-            return None  # made again
-
-    def _write(self, causes: object, rows: Iterable[BaseModel]) -> None:
-        path = self._path(causes)
-        with disk(path, "check the folder's permissions"):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, b"".join(map(dump_line, rows)), durable=False)
+        self.keep(["times", step], (TimeRow(qid=qid, ms=one) for qid, one in ms.items()))

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from filelock import FileLock, Timeout
 from pydantic import Field, JsonValue, ValidationError
 
 from raggs.atomic import disk, remove_leftovers, write_atomic
-from raggs.errors import BusyError, DataError, NotFoundError, RaggsError, UsageError
+from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.evaluation.models import Part
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
 from raggs.golden.places import judged_places
 from raggs.hashing import hash_file, hash_value
+from raggs.holding import held
 from raggs.jsonl import read_records, read_torn, write_records
 from raggs.manifests.store import RunStore
 from raggs.metrics.columns import Run
@@ -107,18 +107,10 @@ class SweepStore:
             BusyError: another process holds it.
             ProviderError: it cannot be written.
         """
-        lock = FileLock(self.folder.with_name(f".{self.folder.name}.lock"), timeout=0)
-        with disk(self.folder, REMEDY):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire()
-            except Timeout as error:
-                remedy = "wait for it, or choose another `name`"
-                raise BusyError("another raggs sweep is using this folder", where=self.folder, remedy=remedy) from error
-        try:
+        lock = self.folder.with_name(f".{self.folder.name}.lock")
+        wait = "wait for it, or choose another `name`"
+        with held(lock, self.folder, who="another raggs sweep is using this folder", wait=wait, remedy=REMEDY):
             yield
-        finally:
-            lock.release()
 
     def manifest(self) -> SweepManifest:
         """The manifest.

@@ -40,6 +40,7 @@ ENOUGH = 0.5  # of the judged passages that the corpus has; below it, it is anot
 SAMPLE = 1000  # judged passages that are looked for
 SHOWN = 12
 GENERATOR = "generator"
+NAME_IT = "name it: corpus: {type: jsonl, path: ...}"
 
 
 class World:
@@ -128,7 +129,10 @@ class World:
         Raises:
             DataError: nobody says where it is.
         """
-        return self.config.corpus or _corpus_of(self.config.golden)
+        found = self.config.corpus or corpus_of(self.config.golden)
+        if found is None:
+            raise DataError("does not say where its corpus is", where=self.config.golden, remedy=NAME_IT)
+        return found
 
     @cached_property
     def passages(self) -> Passages:
@@ -138,15 +142,7 @@ class World:
             DataError: they are not.
         """
         found = self.corpus.passages(whole=True)
-        known = self.judgments.origin.corpus
-        if known is not None and known != found.content_hash:
-            raise self._foreign(f"content {known[:SHOWN]}, here {found.content_hash[:SHOWN]}")
-        if known is None:
-            docs = self.judgments.qrels.docs
-            ids = {docs.text(row) for row in range(0, len(docs), max(1, len(docs) // SAMPLE))}
-            met = len(found.known(ids))
-            if met < ENOUGH * len(ids):
-                raise self._foreign(f"of {plural(len(ids), 'judged passage')} it has {met:,}")
+        refuse_foreign(found, self.judgments, self.golden.source, self.corpus.place)
         return found
 
     @cached_property
@@ -218,13 +214,6 @@ class World:
         """Where its calls are booked."""
         return self.folder / FILE
 
-    def _foreign(self, how: str) -> DataError:
-        return DataError(
-            f"is about another corpus than {self.corpus.place} ({how}), so equal ids mean other texts",
-            where=self.golden.source,
-            remedy="name the corpus that it was made of under `corpus`, or make a golden set of this one",
-        )
-
     def close(self) -> None:
         """Close what is open."""
         self.workshop.close()
@@ -251,13 +240,39 @@ def _priced(config: SweepConfig) -> LLMSettings:
     return config.llm.model_copy(update={"prices": {**config.llm.prices, **stated}})
 
 
-def _corpus_of(golden: Path) -> AdapterConfig:
-    """Where a golden set says its corpus is.
+def refuse_foreign(found: Passages, judgments: Judgments, source: str, place: Path | str) -> None:
+    """Refuse passages that are not those that a golden set is about.
+
+    Args:
+        source: of the golden set; `place`: of the corpus.
 
     Raises:
-        DataError: it does not say, or that is no corpus any more.
+        DataError: they are not.
     """
-    remedy = "name it: corpus: {type: jsonl, path: ...}"
+    known = judgments.origin.corpus
+    how = None
+    if known is not None and known != found.content_hash:
+        how = f"content {known[:SHOWN]}, here {found.content_hash[:SHOWN]}"
+    if known is None:
+        docs = judgments.qrels.docs
+        ids = {docs.text(row) for row in range(0, len(docs), max(1, len(docs) // SAMPLE))}
+        met = len(found.known(ids))
+        if met < ENOUGH * len(ids):
+            how = f"of {plural(len(ids), 'judged passage')} it has {met:,}"
+    if how is not None:
+        raise DataError(
+            f"is about another corpus than {place} ({how}), so equal ids mean other texts",
+            where=source,
+            remedy="name the corpus that it was made of under `corpus`, or make a golden set of this one",
+        )
+
+
+def corpus_of(golden: Path) -> AdapterConfig | None:
+    """Where a golden set says its corpus is; None where it does not say.
+
+    Raises:
+        DataError: that is no corpus any more.
+    """
     beside = (golden if golden.is_dir() else golden.parent) / CORPUS
     store = RunStore(golden)
     if golden.is_dir() and store.exists:
@@ -265,7 +280,6 @@ def _corpus_of(golden: Path) -> AdapterConfig:
         try:
             return adapter.validate_python(store.manifest().config.get("corpus"))
         except ValidationError as error:
-            raise DataError("its manifest names no corpus that can be opened", where=golden, remedy=remedy) from error
-    if beside.is_file():
-        return TypeAdapter(CorpusSpec).validate_python({"type": "jsonl", "path": str(beside)})
-    raise DataError("does not say where its corpus is", where=golden, remedy=remedy)
+            said = "its manifest names no corpus that can be opened"
+            raise DataError(said, where=golden, remedy=NAME_IT) from error
+    return TypeAdapter(CorpusSpec).validate_python({"type": "jsonl", "path": str(beside)}) if beside.is_file() else None

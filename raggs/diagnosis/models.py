@@ -1,0 +1,29 @@
+"""diagnose/<kind>.json: what was found, and what it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from raggs.evaluation.models import Part
+from raggs.version import __version__
+
+
+class DiagnosisReport(Part):
+    """One diagnosis. It holds no time, so that equal work gives equal bytes."""
+
+    v: Literal[1] = 1
+    kind: str = Field(description="as `raggs list diagnoses` has it")
+    title: str = Field(description="the question that it answers")
+    raggs: str = __version__
+    seed: int
+    settings: Mapping[str, JsonValue] = Field(description="of the kind")
+    subject: Mapping[str, tuple[str, ...]] = Field(
+        description="what was looked at: names of embedders and rerankers, of the golden set, of the run"
+    )
+    golden: str | None = Field(description="sha256 over the judgments it looked at; null where it looked at none")
+    causes: str = Field(description="hash of all that the findings depend on")
+    found: Mapping[str, JsonValue] = Field(description="the kind's own findings, its verdict among them")
+    files: Mapping[str, str] = Field(description="sha256 of each other file of the diagnosis")

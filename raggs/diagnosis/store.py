@@ -1,0 +1,121 @@
+"""Diagnoses on disk, side by side in one folder: for each kind its report, its page and its plots.
+
+    <kind>.json     the findings, what they depend on, and the hash of each other file; written last
+    <kind>.md       the page
+    <kind>-*.svg    its plots
+
+Equal causes are read, not measured again; a diagnosis that was killed has no report, or one whose hashes do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from raggs.atomic import disk, remove_leftovers, write_atomic
+from raggs.diagnosis.layout import AGAIN, page, plots
+from raggs.diagnosis.models import DiagnosisReport
+from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.hashing import hash_bytes, hash_file
+from raggs.holding import held
+from raggs.inputs import read_whole
+
+REMEDY = "choose another --out, or check its permissions"
+
+
+class DiagnosisStore:
+    """The files of one kind in a folder, which is made when something is written.
+
+    Raises:
+        UsageError: the folder is a file.
+    """
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        if folder.exists() and not folder.is_dir():
+            raise UsageError(f"{folder} is a file, not a folder", remedy="name the folder of diagnoses by --out")
+        self.folder, self.kind = folder, kind
+        self.path = folder / f"{kind}.json"
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Hold this kind's files for writing.
+
+        Raises:
+            BusyError: another process holds them.
+            ProviderError: the folder cannot be written.
+        """
+        lock, who = self.folder / f".{self.kind}.lock", f"another raggs diagnose {self.kind} is using this folder"
+        with held(lock, self.folder, who=who, wait="wait for it, or choose another --out", remedy=REMEDY):
+            yield
+
+    def report(self) -> DiagnosisReport:
+        """What was found.
+
+        Raises:
+            NotFoundError: nothing yet.
+            DataError: the file is damaged, or of another kind.
+        """
+        return read_report(self.path, self.kind)
+
+    def unchanged(self, causes: str) -> DiagnosisReport | None:
+        """The report, where it is of these causes and all of its files are as they were written; else None."""
+        try:
+            found = self.report()
+        except (NotFoundError, DataError):
+            return None
+        return found if found.causes == causes and self._whole(found) else None
+
+    def keep(self, report: DiagnosisReport) -> DiagnosisReport:
+        """Write the report with its page and plots; plots of what is no more go away.
+
+        Raises:
+            ProviderError: the folder cannot be written.
+        """
+        drawn = plots(report)
+        texts = {f"{self.kind}.md": page(report, drawn), **drawn}
+        files = {name: hash_bytes(text.encode()) for name, text in texts.items()}
+        kept = report.model_copy(update={"files": files})
+        with disk(self.folder, REMEDY):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                write_atomic(self.folder / name, text.encode())
+            for path in self.folder.glob(f"{self.kind}-*.svg"):
+                if path.name not in texts:
+                    path.unlink()
+            write_atomic(self.path, kept.model_dump_json(indent=2).encode() + b"\n")
+            for name in (*texts, self.path.name):
+                remove_leftovers(self.folder, name)
+        return kept
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The report, and what it names."""
+        return (self.path, *(self.folder / name for name in self.report().files))
+
+    def _whole(self, report: DiagnosisReport) -> bool:
+        paths = {self.folder / name: sha256 for name, sha256 in report.files.items()}
+        return all(path.is_file() and hash_file(path) == sha256 for path, sha256 in paths.items())
+
+
+def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
+    """A report's file.
+
+    Args:
+        kind: that it must be of; None: any.
+
+    Raises:
+        NotFoundError: it is not there.
+        DataError: it is no diagnosis, or one of another kind.
+    """
+    if not path.is_file():
+        raise NotFoundError("no diagnosis", where=path, remedy=f"raggs diagnose {kind or 'KIND'}")
+    try:
+        found = DiagnosisReport.model_validate_json(read_whole(path))
+    except ValidationError as error:
+        raise DataError("not a diagnosis as raggs writes it now", where=path, remedy=AGAIN) from error
+    if kind is not None and found.kind != kind:
+        raise DataError(f"a diagnosis of {found.kind}, not of {kind}", where=path, remedy=AGAIN)
+    return found

@@ -1,0 +1,75 @@
+"""A kind of diagnosis that is small enough for tests: how long the vectors of some texts are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast, Found
+from raggs.diagnosis.bench import Bench
+from raggs.evaluation.document import Section, Table, cells
+from raggs.evaluation.models import Part
+from raggs.evaluation.svg import Drawing
+
+NAME = "tiny"
+TARGET = "support.diagnosing:Tiny"
+TEXTS = ("a dog", "a cat", "two dogs", "no cat")
+
+
+class Row(Part):
+    text: str
+    total: float
+
+
+class TinyFound(Found):
+    rows: Mapping[str, tuple[Row, ...]] = Field(description="by embedder")
+
+
+class TinyConfig(DiagnosisConfig):
+    type: Literal["tiny"] = "tiny"
+    texts: int = Field(4, ge=1, le=4, description="how many texts are embedded")
+
+
+class Tiny(Diagnosis[TinyFound]):
+    """Sums of the vectors of some texts."""
+
+    Config = TinyConfig
+    Result = TinyFound
+    TITLE = "What do vectors add up to?"
+    NEEDS = ("embedder",)
+    TAKES = ("golden",)
+    TIME = "seconds"
+    config: TinyConfig
+    made: ClassVar[list[str]] = []  # parts that were not kept
+
+    def forecast(self, bench: Bench) -> Forecast:
+        for embedder in bench.embedders.values():
+            if embedder.models:
+                embedder.embed(TEXTS[: self.config.texts])
+        return Forecast((f"{self.config.texts} texts embedded",), bench.asked())
+
+    def measure(self, bench: Bench) -> TinyFound:
+        rows = {name: tuple(self._rows(bench, name)) for name in bench.embedders}
+        return TinyFound(verdict="Vectors add up.", passed=None, rows=rows)
+
+    def _rows(self, bench: Bench, name: str) -> list[Row]:
+        embedder = bench.embedders[name]
+
+        def make() -> list[Row]:
+            self.made.append(name)
+            texts = TEXTS[: self.config.texts]
+            return [Row(text=text, total=float(sum(v))) for text, v in zip(texts, embedder.embed(texts), strict=True)]
+
+        return bench.kept([NAME, self.own_causes(), embedder.causes()], Row, make)
+
+    def sections(self, found: TinyFound) -> tuple[Section, ...]:
+        rows = tuple(cells(name, row.text, row.total) for name, each in found.rows.items() for row in each)
+        return (Section("Sums", (), Table(("embedder", "text", "sum"), rows)),)
+
+    def plots(self, found: TinyFound) -> Mapping[str, str]:
+        drawing = Drawing("sums", 100)
+        for at, row in enumerate(row for each in found.rows.values() for row in each):
+            drawing.text(10, 20 * at, f"{row.total:.3f}")
+        return {"sums": drawing.svg()}
