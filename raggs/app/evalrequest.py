@@ -69,6 +69,7 @@ class MeasureRequest:
         ties: the order of equal scores.
         condensed: whether unjudged passages are left out of the lists.
         facets: a file of ``doc_id<TAB>facet`` lines.
+        default_k: the cutoff where neither a name, nor `cutoffs`, nor a sample says one; None for the usual one.
     """
 
     names: tuple[str, ...] = ()
@@ -76,6 +77,7 @@ class MeasureRequest:
     ties: Ties = "trec"
     condensed: bool = False
     facets: Path | None = None
+    default_k: int | None = None
 
 
 @dataclass(frozen=True)

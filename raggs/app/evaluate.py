@@ -6,7 +6,7 @@ path before the work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -137,7 +137,7 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
 
         judgments, systems = projected(golden, judgments, systems, subject.projection)
         names = PROJECTED if names == GRADED and not request.measures.condensed else names
-    scoring = _scoring(request, _Usual(names, DEFAULT_CUTOFF, always=False))
+    scoring = _scoring(request, _Usual(names, request.measures.default_k or DEFAULT_CUTOFF, always=False))
     if request.gates.lock is not None:
         from raggs.app.locking import check_lock  # late: most evaluations are held to no lock
 
@@ -173,7 +173,8 @@ def _of_samples(request: EvalRequest, subject: SampleFiles) -> Report:
 
     read = open_samples(subject.samples, subject.outputs)
     names = (*OF_SAMPLES, "containment") if read.answer_rank else OF_SAMPLES
-    scoring = replace(_scoring(request, _Usual(names, DEFAULT_K, always=True)), answer_rank=read.answer_rank or None)
+    usual = _Usual(names, request.measures.default_k or DEFAULT_K, always=True)
+    scoring = replace(_scoring(request, usual), answer_rank=read.answer_rank or None)
     judgments, analyses = _on_scale(read.judgments, request.scale), _analyses(request.analyses, request.measures)
     if not any(read.cutoffs):
         return make_report(judgments, [read.system], scoring, analyses)
@@ -213,7 +214,8 @@ class _Usual:
     Attributes:
         names: of measures.
         k: their cutoff.
-        always: whether measures that do without a cutoff get it too.
+        always: whether measures that do without a cutoff get it too, all but the reciprocal rank: a first hit below
+            the cutoff counts, unless somebody says mrr@k.
     """
 
     names: tuple[str, ...]
@@ -222,7 +224,12 @@ class _Usual:
 
     def at(self, name: str) -> list[int]:
         """The cutoffs of a measure that was asked for without one."""
-        return [self.k] if self.always or needs_cutoff(name) else []
+        return [self.k] if needs_cutoff(name) or (self.always and not _uncut(name)) else []
+
+    def all(self, cutoffs: Sequence[int]) -> Iterator[Named]:
+        """What is measured where no measure was asked for, at the cutoffs that were, or at the usual one."""
+        for name in self.names:
+            yield from at_cutoffs(name, [] if self.always and _uncut(name) else cutoffs or [self.k])
 
 
 def _scoring(request: EvalRequest, usual: _Usual) -> Scoring:
@@ -245,4 +252,8 @@ def _measures(asked: MeasureRequest, usual: _Usual) -> list[Named]:
     """Each measure at its own cutoff, at those asked for, or at the usual one."""
     if asked.names:
         return [one for name in asked.names for one in at_cutoffs(name, asked.cutoffs or usual.at(name))]
-    return [one for name in usual.names for one in at_cutoffs(name, asked.cutoffs or [usual.k])]
+    return list(usual.all(asked.cutoffs))
+
+
+def _uncut(name: str) -> bool:
+    return not needs_cutoff(name) and parse_measure(name).measure.NAME == "mrr"

@@ -89,6 +89,12 @@ Named = Annotated[
 Doubt = Annotated[
     bool, typer.Option("--uncertainty", help="Widen intervals by the doubt about labels (needs --golden RUN).")
 ]
+DefaultK = Annotated[
+    int | None,
+    typer.Option(
+        "--default-k", metavar="K", min=1, help="Cutoff where no name, sample or -k says one. [default: 10; samples: 5]"
+    ),
+]
 Facets = Annotated[
     Path | None, typer.Option("--facets", metavar="FILE", help="doc_id<TAB>facet lines, for ra_nwg_novel.")
 ]
@@ -160,6 +166,7 @@ class MeasureFlags:
     ties: TieRule = "trec"
     condensed: Condensed = False
     facets: Facets = None
+    default_k: DefaultK = None
 
     def request(self) -> MeasureRequest:
         """Names and cutoffs, read.
@@ -171,7 +178,8 @@ class MeasureFlags:
         from raggs.metrics.names import split_names
 
         names = tuple(split_names(self.measures or ""))
-        return MeasureRequest(names, parse_cutoffs(self.k), parse_ties(self.ties), self.condensed, self.facets)
+        cutoffs, ties = parse_cutoffs(self.k), parse_ties(self.ties)
+        return MeasureRequest(names, cutoffs, ties, self.condensed, self.facets, self.default_k)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """How measures are written: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``robustness(0.3)@10``.
 
-Case does not matter, and ir_measures' spelling is understood. Each measure has one canonical name, which parses
-back to itself.
+Case does not matter, and ir_measures' spelling is understood; a name that ends in ``-at-k`` wants a cutoff. Each
+measure has one canonical name, which parses back to itself.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
 SPREADS = frozenset({"range", "range_at_k", "bias"})  # best at 0, and no scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
-PLAIN = re.compile(r"(\w+)(?:\(([^()]*)\))?(?:@(\d+))?")
+PLAIN = re.compile(r"(\w[\w-]*)(?:\(([^()]*)\))?(?:@(\d+))?")
 LARGEST = 10**9  # the cutoff
+AT_K = "-at-k"
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def parse_measure(text: str) -> Named:
     k = None if found[3] is None else int(found[3])
     if k is not None and not 1 <= k <= LARGEST:
         raise UsageError(f"{text}: a cutoff lies in 1 to {LARGEST}")
-    if k is None and kind.CUTOFF == "needed":
+    if k is None and (kind.CUTOFF == "needed" or found[1].lower().endswith(AT_K)):
         raise UsageError(f"{text} needs a cutoff", remedy=f"write e.g. {text}@10")
     return Named(kind(k, _params(kind, found[2] or "")))
 
@@ -141,7 +142,8 @@ def needs_cutoff(text: str) -> bool:
     found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
     name = _known(found[1]) if found else ""
     across = wrapped is not None and wrapped[1].lower() == "range_at_k"
-    return name in REGISTRY and (across or REGISTRY.load(name).CUTOFF == "needed")
+    wanted = across or (found is not None and found[1].lower().endswith(AT_K))
+    return name in REGISTRY and (wanted or REGISTRY.load(name).CUTOFF == "needed")
 
 
 def glossary(names: Iterable[str]) -> dict[str, str]:

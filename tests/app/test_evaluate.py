@@ -73,6 +73,31 @@ def test_samples_bring_their_own_cutoff_and_know_no_doubt(files, tmp_path):
         evaluate(EvalRequest(samples, analyses=AnalysisRequest(frozenset({"uncertainty"}))))
 
 
+def test_the_reciprocal_rank_of_samples_has_no_cutoff_unless_one_is_named(tmp_path):
+    retrieved = ", ".join(f'"x{place}"' for place in range(6))
+    write(
+        tmp_path,
+        samples="samples: [{id: s, expected_output: [a], metadata: {k: 5}}]",
+        plain="samples: [{id: s, expected_output: [a]}]",
+    )
+    write(tmp_path, outputs=f'{{"id": "s", "output": [{retrieved}, "a"]}}')
+    asked = MeasureRequest(("mrr", "retrieval-mrr", "mrr@5", "retrieval-hit-at-k"))
+    for name, hit in (("plain", "hit@5"), ("samples", "hit@k")):
+        report = evaluate(EvalRequest(SampleFiles(tmp_path / name, tmp_path / "outputs"), asked)).report
+        scores = {measure: part.mean for measure, part in report.systems[0].scores.items()}
+        assert (scores["mrr"], scores[hit.replace("hit", "mrr")], scores[hit]) == (pytest.approx(1 / 7), 0.0, 0.0)
+    usual = evaluate(EvalRequest(SampleFiles(tmp_path / "plain", tmp_path / "outputs"), MeasureRequest(cutoffs=(3,))))
+    assert usual.report.measures == ("hit@3", "recall@3", "precision@3", "mrr", "ndcg@3", "holes@3")
+
+
+def test_the_default_cutoff_gives_way_to_every_other(files, tmp_path):
+    by_name = evaluate(EvalRequest(files, MeasureRequest(("ra_nwg", "recall@2"), default_k=3))).report.measures
+    assert by_name[:2] == ("ra_nwg@3", "recall@2")
+    assert evaluate(EvalRequest(files, MeasureRequest(cutoffs=(1,), default_k=3))).report.measures[0] == "ra_nwg@1"
+    samples = SampleFiles(tmp_path / "samples", tmp_path / "outputs")
+    assert evaluate(EvalRequest(samples, MeasureRequest(default_k=2))).report.measures[0] == "hit@2"
+
+
 def test_a_gain_of_no_grade_is_refused(files):
     with pytest.raises(UsageError, match="9 is no grade"):
         evaluate(EvalRequest(files, scale=ScaleRequest(gains={9: 1.0})))

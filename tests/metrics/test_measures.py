@@ -241,6 +241,26 @@ def test_containment_needs_texts():
         value({"a": 5}, ["a"], "containment@1")
 
 
+def test_robustness_divides_by_the_truth_or_by_k():
+    """30 relevant, 5 of 10 found: a recall of 5/30, and 5/10 of what could be shown."""
+    pool = {f"d{n}": 5 for n in range(30)}
+    found = [f"d{n}" for n in range(5)] + [f"x{n}" for n in range(5)]
+    reached = {name: value(pool, found, name) for name in ("robustness(0.16)@10", "robustness(0.17)@10")}
+    assert list(reached.values()) == [1.0, 0.0]
+    by_k = [value(pool, found, f"robustness({delta}, by_k=1)@10") for delta in (0.5, 0.51)]
+    assert by_k == [1.0, 0.0]
+
+
+def test_all_of_nothing_is_not_defined_or_as_the_source_has_it_there():
+    assert math.isnan(value({"d0": 3, "d1": 1}, ["d0"], "hit_all@1"))
+    assert (
+        value({"d0": 3, "d1": 1}, ["d0"], "hit_all(vacuous=1)@1")
+        == value({"d0": 3, "d1": 1}, ["d0"], "E[hit_all(1)@1]")
+        == 1.0
+    )
+    assert value({"d0": 5, "d1": 1}, ["d1"], "hit_all(vacuous=1)@1") == 0.0
+
+
 @given(st.lists(st.tuples(st.integers(1, 6), st.integers(0, 6)), min_size=1, max_size=8))
 def test_the_area_under_the_curve_of_robustness_is_the_mean_recall(sizes):
     """Recalls are multiples of 1/60 here, so the curve is flat between them and a sum of its middles is exact."""

@@ -62,6 +62,11 @@ def test_a_canonical_name_parses_back_to_itself(text):
         ("e[NDCG@10]", "E[ndcg@10]"),
         ("Range[ R@5 ]", "range[recall@5]"),
         ("Range_At_K[R@5]", "range_at_k[recall@5]"),
+        ("retrieval-hit-at-k@5", "hit@5"),
+        ("retrieval-recall-at-k@5", "recall@5"),
+        ("Retrieval-nDCG-at-k@5", "ndcg@5"),
+        ("E[retrieval-mrr]", "E[mrr]"),
+        ("answer-containment-at-k@5", "containment@5"),
     ],
 )
 def test_one_name_for_many_spellings(text, name):
@@ -80,6 +85,8 @@ def test_one_name_for_many_spellings(text, name):
         ("quality@10", "see: raggs list measures"),
         ("ra_nwg", "needs a cutoff"),
         ("precision(rel=2)", "needs a cutoff"),
+        ("retrieval-ndcg-at-k", "needs a cutoff"),
+        ("retrieval-ndgc-at-k@5", "did you mean"),
         ("ndcg@0", "a cutoff lies in 1 to"),
         ("map@99999999999999999999", "a cutoff lies in 1 to"),
         ("ndcg(rel=2)@10", "its parameters: none"),

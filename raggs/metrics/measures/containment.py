@@ -15,6 +15,7 @@ class Containment(Measure):
     FORMULA = "1 if the answer stands in a text of the top k (NFKC, case and white space folded), else 0"
     SOURCE = "has-answer of open-domain question answering (Chen et al. 2017)"
     CUTOFF = "possible"
+    ALIASES = ("answer-containment-at-k",)
     TIES = False
 
     def check(self, hits: Hits) -> None:

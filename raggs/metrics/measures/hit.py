@@ -18,7 +18,7 @@ class Hit(Measure):
     SOURCE = "success@k of trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
-    ALIASES = ("success",)
+    ALIASES = ("success", "retrieval-hit-at-k")
 
     def score(self, hits: Hits) -> Floats:
         """Shape (queries,): 1 where the top k holds a relevant passage, else 0."""

@@ -9,15 +9,17 @@ from raggs.metrics import weights as w
 from raggs.metrics.chances import all_within
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Measure
+from raggs.metrics.measure import Measure, Parameter, parameters
 
 
 class HitAll(Measure):
     """Whether every passage of grade 4 or 5 is in the top k: the condition of Acc|Hit."""
 
     NAME = "hit_all"
-    FORMULA = "1 if all passages with g >= 4 are in the top k, else 0"
+    FORMULA = "1 if all passages with g >= 4 are in the top k, else 0; without any not defined, or 1 with vacuous=1"
     SOURCE = "Dallaire 2025, section 4.1"
+    PARAMS = parameters(vacuous=Parameter(0, 0, 1, whole=True))
+    FIRST = "vacuous"
     GOLDEN = True
 
     def table(self, qrels: Qrels) -> Floats:
@@ -25,7 +27,7 @@ class HitAll(Measure):
         return w.at_least(qrels, 4)
 
     def score(self, hits: Hits) -> Floats:
-        """Shape (queries,): 1 where all of them are in the top k, else 0; NaN where there is none."""
+        """Shape (queries,): 1 where all of them are in the top k, else 0; NaN where there is none, 1 if `vacuous`."""
         table = self.table(hits.qrels)
         found = hits.total(hits.weigh(table) * (hits.rank <= self.cutoff))
         return self._defined(hits, (found == w.number_of(hits.qrels, table)).astype(np.float64))
@@ -37,4 +39,6 @@ class HitAll(Measure):
         return self._defined(hits, everywhere * all_within(hits, hits.weigh(table) > 0, self.cutoff))
 
     def _defined(self, hits: Hits, values: Floats) -> Floats:
-        return np.where(w.number_of(hits.qrels, self.table(hits.qrels)) > 0, values, math.nan)
+        return np.where(
+            w.number_of(hits.qrels, self.table(hits.qrels)) > 0, values, 1.0 if self["vacuous"] else math.nan
+        )

@@ -17,7 +17,7 @@ class Mrr(Measure):
     SOURCE = "Voorhees 1999; trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
-    ALIASES = ("rr", "recip_rank")
+    ALIASES = ("rr", "recip_rank", "retrieval-mrr")
 
     def score(self, hits: Hits) -> Floats:
         """Shape (queries,): 1 / rank of the first relevant passage in the top k; 0 without one."""

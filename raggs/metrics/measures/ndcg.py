@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from raggs.arrays import Floats
@@ -16,6 +18,7 @@ class Ndcg(Linear):
     FORMULA = "sum gain / log2(rank + 1) over the top k / the same of the best order; 0 where that is 0"
     SOURCE = "Jaervelin and Kekaelaeinen 2002; trec_eval"
     CUTOFF = "possible"
+    ALIASES: ClassVar[tuple[str, ...]] = ("retrieval-ndcg-at-k",)
 
     def table(self, qrels: Qrels) -> Floats:
         """Shape (grades,): the gains of the scale."""
@@ -34,6 +37,7 @@ class NdcgExp(Ndcg):
     """As ndcg, with exponential gains."""
 
     NAME = "ndcg_exp"
+    ALIASES = ()
     FORMULA = "as ndcg, with 2^gain - 1 for the gain"
     SOURCE = "Burges et al. 2005"
 

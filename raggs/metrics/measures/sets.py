@@ -17,7 +17,7 @@ class Recall(Linear):
     SOURCE = "trec_eval"
     CUTOFF = "possible"
     PARAMS = parameters(rel=REL)
-    ALIASES = ("r",)
+    ALIASES = ("r", "retrieval-recall-at-k")
 
     def norm(self, hits: Hits, table: Floats) -> Floats:
         """Shape (queries,): all relevant passages."""
