@@ -179,7 +179,7 @@ OTHERS: dict[str, Callable[[], dict[str, str]]] = {
 def json_schema(name: str) -> dict[str, Any]:
     """The JSON Schema of an artifact's records, of ``manifest``, ``llm.ledger``, ``config``, or a report's file.
 
-    Reports are ``diff``, ``sweep`` and ``chunks``.
+    Reports are ``diff``, ``sweep``, ``chunks`` and ``diagnose``.
 
     Raises:
         UsageError: no such name.
@@ -199,6 +199,10 @@ def json_schema(name: str) -> dict[str, Any]:
         from raggs.diffs.models import DiffReport
 
         return DiffReport.model_json_schema(mode="serialization")
+    if name == "diagnose":
+        from raggs.diagnosis.models import report_schema
+
+        return report_schema()
     if name == "chunks":
         from raggs.chunking.models import ChunkReport
 

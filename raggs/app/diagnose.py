@@ -16,7 +16,6 @@ from raggs.app.beside import beside, in_loop
 from raggs.app.diagnoserequest import CAP, DiagnoseRequest
 from raggs.app.run import AnyConfig
 from raggs.config.environment import refuse_stored
-from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.layout import found_in, lay_out
@@ -36,8 +35,8 @@ __all__ = [
     "Forecast",
     "diagnose",
     "forecast_diagnosis",
+    "opened",
     "run_diagnosis",
-    "titles",
 ]
 
 
@@ -110,11 +109,6 @@ def diagnose(
     return run_diagnosis(request, listen, approve)
 
 
-def titles() -> dict[str, str]:
-    """The question that each kind answers."""
-    return {name: REGISTRY.load(name).TITLE for name in REGISTRY}
-
-
 def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody) -> Diagnosed:
     """The same of a request."""
     if in_loop():
@@ -122,7 +116,7 @@ def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: 
     request.permit(approve)
     kind, store = request.diagnosis, DiagnosisStore(request.folder, request.kind)
     refuse_stored(kind.config.model_dump(mode="json"))
-    with _opened(request, listen) as bench:
+    with opened(request, listen) as bench:
         bench.require(kind.NEEDS)
         kind.check(bench)
         causes = hash_value(kind.causes(bench))
@@ -144,7 +138,7 @@ def forecast_diagnosis(request: DiagnoseRequest) -> Forecast:
     if in_loop():
         return beside(lambda _: forecast_diagnosis(request), silent)
     kind, store = request.diagnosis, DiagnosisStore(request.folder, request.kind)
-    with _opened(request, silent, rehearses=True) as bench:
+    with opened(request, silent, rehearses=True) as bench:
         bench.require(kind.NEEDS)
         kind.check(bench)
         if store.unchanged(hash_value(kind.causes(bench))) is not None:
@@ -153,7 +147,12 @@ def forecast_diagnosis(request: DiagnoseRequest) -> Forecast:
 
 
 @contextmanager
-def _opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = False) -> Iterator[Bench]:
+def opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = False) -> Iterator[Bench]:
+    """The bench of a request, closed at the end of the block.
+
+    Args:
+        rehearses: whether its embedders and rerankers only remember what was paid for, and ask nobody.
+    """
     workshop = Workshop(request.workspace, request.llm, request.budget, hear=listen)
     rehearsal = workshop.rehearsal() if rehearses else None
     try:
@@ -167,9 +166,8 @@ def _opened(request: DiagnoseRequest, listen: Listener, *, rehearses: bool = Fal
 def _require_keys(kind: Diagnosis[Found], bench: Bench) -> None:
     """Find a missing key before the work, unless what was answered before may do."""
     answers = bench.workshop.places.llm
-    used = {*kind.NEEDS, *kind.TAKES} & {"embedder", "reranker"}
-    if used and not (answers.is_dir() and any(answers.iterdir())):
-        require_keys(bench.models, bench.workshop.llm.settings)
+    if not (answers.is_dir() and any(answers.iterdir())):
+        require_keys(kind.models(bench), bench.workshop.llm.settings)
 
 
 def _report(kind: Diagnosis[Found], bench: Bench, causes: str) -> DiagnosisReport:

@@ -40,7 +40,11 @@ COMMANDS: dict[str, str | Group] = {
     "diff": "diffs:diff",
     "compare": "diffs:compare",
     "sweep": "sweeps:sweep",
-    "diagnose": Group("Say why retrieval fails, by small probes.", {"list": "diagnosing:list_"}, usual="list"),
+    "diagnose": Group(
+        "Say why retrieval fails, by small probes.",
+        {"list": "diagnosing:kinds", "all": "diagnosing:all_"},
+        usual="list",
+    ),
     "report": "reports:report",
     "validate": "configs:validate",
     "doctor": "housekeeping:doctor",

@@ -1,30 +1,26 @@
 """`raggs diagnose KIND`: the flags that all kinds share, and how their result is shown.
 
-A kind's command takes `DiagnosisFlags`, its own typed flags, and hands both on:
-
-    @grouped
-    def names(shared: DiagnosisFlags, runs: Annotated[int | None, typer.Option(...)] = None, debug: Debug = False):
-        run_kind("names", shared, runs=runs)
-
-A flag that is left out is None, and the kind's own default holds: no default is written here.
+Kinds have their commands in `raggs.cli.diagnoses`.
 """
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.cutting import show_costs
+from raggs.cli.cutting import IN_PART, show_costs
+from raggs.cli.groups import grouped
 from raggs.cli.options import DryRun, Json, Overrides, Quiet, Yes
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
     from raggs.app.diagnose import Diagnosed, DiagnoseRequest
+    from raggs.app.diagnoses import Rounds
 
 RunConfigFile = Annotated[
     Path | None,
@@ -119,22 +115,79 @@ def _show(result: Diagnosed) -> None:
         say(f"{'unchanged: ' if result.unchanged else ''}{file}")
 
 
-def list_(as_json: Json = False, debug: Debug = False) -> None:
-    """List the kinds of diagnosis, each with the question that it answers.
+@grouped
+def kinds(
+    shared: DiagnosisFlags,
+    kind: Annotated[str | None, typer.Argument(metavar="KIND", help="A kind that a package adds.")] = None,
+    debug: Debug = False,
+) -> None:
+    """List the kinds of diagnosis: what each asks and needs, and whether it can run.
+
+    What is named counts: --config, --golden, --embedder, --reranker. A kind that pays nobody is free.
 
     \b
     Examples:
       raggs diagnose
-      raggs diagnose list --json
+      raggs diagnose list --config raggs.yaml
     """
-    from raggs.app.diagnose import titles
+    from raggs.app.diagnoses import lines, outlooks
     from raggs.cli.screen import hanging
+    from raggs.diagnosis import REGISTRY
     from raggs.manifests.store import dump_json
 
-    found = titles()
-    if as_json:
-        say_json(dump_json(found))
+    if kind is not None:
+        REGISTRY.load(kind)  # a name that nobody has is told
+        run_kind(kind, shared)
         return
-    width = max(map(len, found), default=0)
-    for name, title in found.items():
-        say(hanging(f"  {name:<{width}}  ", title))
+    found = outlooks(shared.request("", {}))
+    if shared.as_json:
+        say_json(dump_json({each.name: {**asdict(each), "ready": each.ready} for each in found}))
+    else:
+        for begin, text in lines(found):
+            say(hanging(begin, text))
+
+
+@grouped
+def all_(shared: DiagnosisFlags, debug: Debug = False) -> None:
+    """Run every kind that can run and pays nobody.
+
+    What one kind cannot do stops no other; why one was left out is said at the end.
+
+    \b
+    Examples:
+      raggs diagnose all
+      raggs diagnose all --config raggs.yaml --out diagnose
+    """
+    from raggs.app.diagnoses import diagnose_all, outlooks
+    from raggs.cli.addresses import approver
+    from raggs.cli.progress import listener
+    from raggs.manifests.store import dump_json
+    from raggs.pipeline.events import silent
+
+    request = shared.request("", {})
+    if shared.dry_run:
+        free = [each.name for each in outlooks(request) if each.ready and not each.models]
+        say_json(dump_json(free)) if shared.as_json else say(f"would run: {', '.join(free) or 'none'}")
+        return
+    display = listener(shared.quiet or shared.as_json)
+    with display or nullcontext():
+        found = diagnose_all(request, display or silent, approver(shared.yes, shared.quiet))
+    if shared.as_json:
+        reports = {each.report.kind: each.report.model_dump(mode="json") for each in found.done}
+        say_json(dump_json({"done": reports, "skipped": found.skipped, "failed": found.failed}))
+    elif not shared.quiet:
+        _show_all(found)
+    for name, why in found.failed.items():
+        say(f"raggs: {name}: {why}", err=True)
+    if found.failed:
+        raise typer.Exit(IN_PART)
+
+
+def _show_all(found: Rounds) -> None:
+    from raggs.cli.screen import hanging
+
+    for each in found.done:
+        say(hanging(f"{each.report.kind}: ", each.verdict))
+        say(f"  {'unchanged: ' if each.unchanged else ''}{each.files[0]}")
+    for name, why in found.skipped.items():
+        say(hanging(f"{name}: left out: ", why))

@@ -167,7 +167,7 @@ def schema(
         str,
         typer.Argument(
             metavar="ARTIFACT",
-            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval, diff, sweep or chunks.",
+            help="One of `raggs list artifacts`, or manifest, llm.ledger, config, eval, diff, sweep, chunks, diagnose.",
         ),
     ],
     debug: Debug = False,
@@ -175,7 +175,8 @@ def schema(
     """Print the JSON Schema of an artifact.
 
     Of an artifact's records, of the manifest, of the configuration, of the eval.json of an evaluation, of the
-    diff.json of two golden sets, of the sweep.json of a sweep, or of the chunks.json of a comparison of chunkers.
+    diff.json of two golden sets, of the sweep.json of a sweep, of the chunks.json of a comparison of chunkers, or of
+    the reports of diagnoses.
 
     \b
     Example:

@@ -5,7 +5,7 @@ A kind is one file or package here and one line in the table below:
     raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and four methods
                                  (`base.py` says which); it works with a `Bench` and gives typed findings
     raggs/probes/mine.py         its mathematics, pure
-    raggs/cli/diagnosing.py      its command, a function of `DiagnosisFlags` and its own typed flags
+    raggs/cli/diagnoses/mine.py  its command, a function of `DiagnosisFlags` and its own typed flags
     docs/diagnose/mine.md        its page
 
 Tables and plots are drawn of the findings alone, so that what is read from the disk is shown as what was just measured.

@@ -72,6 +72,13 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         parts: Causes = {need: bench.causes(need) for need in (*self.NEEDS, *self.TAKES)}
         return {"kind": self.own_causes(), "seed": bench.seed, **parts}
 
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """The models that it would pay: those of the embedders and rerankers that it uses, and what a kind adds."""
+        used = {*self.NEEDS, *self.TAKES}
+        asked = [each.models for each in bench.embedders.values() if "embedder" in used]
+        asked += [each.models for each in bench.rerankers.values() if "reranker" in used]
+        return tuple(dict.fromkeys(model for models in asked for model in models))
+
     def check(self, bench: Bench) -> None:
         """Refuse what can be refused before the work; what it NEEDS is there already.
 

@@ -6,9 +6,24 @@ from collections.abc import Mapping
 from typing import Literal
 
 from pydantic import Field, JsonValue
+from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue, models_json_schema
 
+from raggs.diagnosis import REGISTRY
 from raggs.evaluation.models import Part
 from raggs.version import __version__
+
+MODE: JsonSchemaMode = "serialization"
+REF = "#/$defs/{model}"
+
+
+def report_schema() -> JsonSchemaValue:
+    """The JSON Schema of a report, with the findings of every kind that is installed."""
+    results = [(REGISTRY.load(name).Result, MODE) for name in REGISTRY]
+    found, shared = models_json_schema(results, ref_template=REF)
+    schema = DiagnosisReport.model_json_schema(mode=MODE, ref_template=REF)
+    schema["properties"]["found"] = {"oneOf": [found[result] for result in results]}
+    schema["$defs"] = {**schema.get("$defs", {}), **shared.get("$defs", {})}
+    return schema
 
 
 class DiagnosisReport(Part):
