@@ -2,7 +2,8 @@
 
 The only place that catches `RaggsError`: one sentence to stderr and the exit code of its class.
 
-Imports: app, sweeps, config, evaluation, diffs, pipeline, manifests, questions, stages, llm, metrics, leaves.
+Imports: app, diagnosis, sweeps, config, evaluation, diffs, pipeline, manifests, questions, stages, llm, metrics,
+leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The commands of `raggs diagnose`, one module a kind: a function of `DiagnosisFlags` and of the kind's own typed flags.
+"""The commands of `raggs diagnose`, one module a kind: a function of `DiagnosisFlags` and of its own typed flags.
 
     @grouped
     def names(
