@@ -22,6 +22,7 @@ from raggs.errors import ProviderError
 from raggs.inputs import MORE_HANDLES, lacks_handles
 
 PREFIX = ".tmp-"
+BLOCK = 1 << 16
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -120,3 +121,18 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
     for path in folder.glob(f"{PREFIX}*"):
         if path.name.endswith(f"-{name}" if name else ""):
             path.unlink(missing_ok=True)
+
+
+def cut_torn_line(path: Path) -> None:
+    """Cut off what stands after the last line break: what a kill left of a line."""
+    with path.open("r+b") as file:
+        end = file.seek(0, os.SEEK_END)
+        while end:
+            start = max(0, end - BLOCK)
+            file.seek(start)
+            found = file.read(end - start).rfind(b"\n")
+            if found >= 0:
+                end = start + found + 1
+                break
+            end = start
+        file.truncate(end)

@@ -126,9 +126,8 @@ def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
         )
     if projection:
         hits = replace(hits, reading=projection.reading(system.run, scoring.ties, system.source))
-    facets = {**judgments.facets, **scoring.facets}
-    if facets:
-        hits = replace(hits, facet=judgments.qrels.facets(facets))
+    if (facet := judgments.facets_of(scoring.facets)) is not None:
+        hits = replace(hits, facet=facet)
     if scoring.answer_rank is not None:
         ranks = [scoring.answer_rank.get(qid, math.nan) for qid in judgments.qrels.qids]
         hits = replace(hits, answer_rank=np.array(ranks))

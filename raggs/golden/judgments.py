@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from raggs.arrays import Ints
 from raggs.golden.origin import UNKNOWN, Origin
 from raggs.metrics.columns import Qrels
 from raggs.metrics.ids import pair_keys
@@ -35,6 +37,20 @@ class Judgments:
     origin: Origin = UNKNOWN
     edits: tuple[str, ...] = ()
     sources: Mapping[str, int] = field(default_factory=dict)
+
+    def facets_of(self, more: Mapping[str, str]) -> Ints | None:
+        """Shape (m,): the number of each judged passage's facet, as `Qrels.facets`; None where no facet is known.
+
+        Args:
+            more: facets of passages that go before those of the set.
+        """
+        if not more:
+            return self._own_facets
+        return self.qrels.facets({**self.facets, **more})
+
+    @cached_property
+    def _own_facets(self) -> Ints | None:
+        return self.qrels.facets(self.facets) if self.facets else None  # once, whatever number of systems is scored
 
     @property
     def digest(self) -> str:

@@ -15,6 +15,7 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from raggs.artifacts import Record
+from raggs.bulk import all_records
 from raggs.errors import DataError
 from raggs.inputs import regular_file
 from raggs.jsonl import first_fault
@@ -55,14 +56,15 @@ class ByQuery:
         """
         if qid not in self._pieces:
             return ()
+        lines = list(self._lines(qid, depth))
         try:
-            records = tuple(model.model_validate_json(line) for line in self._lines(qid, depth))
+            records = all_records(lines, model) or list(map(model.model_validate_json, lines))
         except ValidationError as error:
             where = f"{self._path}, query {qid}"
             raise DataError(first_fault(error), where=where, remedy=f"expected a {model.__name__}") from error
         if any(record.qid != qid for record in records):
             raise DataError("has changed while it was read", where=self._path, remedy="start again")
-        return records
+        return tuple(records)
 
     def _lines(self, qid: str, depth: int | None) -> Iterator[bytes]:
         with self._path.open("rb") as file:
@@ -81,16 +83,18 @@ def _beyond(line: bytes, depth: int | None) -> bool:
 
 def _pieces(path: Path) -> Iterator[tuple[str, int, int]]:
     """Query, first byte and end of each run of lines of one query."""
-    named, begin, byte = b"", 0, 0
+    named, head, begin, byte = b"", b"\n", 0, 0
     with regular_file(path).open("rb") as file:
         for number, line in enumerate(file, start=1):
-            found = QID.search(line)
-            if found is None and line.strip():
-                raise DataError("names no query", where=path, line=number, remedy="run raggs audit on the run")
-            if found is not None and found[1] != named:
-                if named:
-                    yield json.loads(named), begin, byte
-                named, begin = found[1], byte
+            if not line.startswith(head):  # as the line before begins, up to the end of its query
+                found = QID.search(line)
+                if found is None and line.strip():
+                    raise DataError("names no query", where=path, line=number, remedy="run raggs audit on the run")
+                if found is not None and found[1] != named:
+                    if named:
+                        yield json.loads(named), begin, byte
+                    named, begin = found[1], byte
+                head = b"\n" if found is None else line[: found.end()]
             byte += len(line)
     if named:
         yield json.loads(named), begin, byte

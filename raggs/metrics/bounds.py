@@ -7,7 +7,7 @@ cutoff are filled; what lies behind it cannot be seen.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,14 +23,36 @@ class Bounds(NamedTuple):
     highest: Floats
 
 
-def bounds(hits: Hits, named: Named) -> Bounds:
-    """The values of a measure with its holes filled.
+class Fillings:
+    """A run whose holes are filled once for each cutoff and grade, however many measures ask.
 
-    Raises:
-        DataError: as `Named.values`.
+    Args:
+        hits: the run.
     """
-    scale, cutoff = hits.qrels.scale, named.measure.cutoff
-    return Bounds(*(named.values(filled(hits, cutoff, grade)) for grade in (scale.low, scale.high)))
+
+    def __init__(self, hits: Hits) -> None:
+        self._hits = hits
+        self._deepest = int(hits.length.max(initial=0))
+        self._made: dict[tuple[int, int], Hits] = {}
+
+    def bounds(self, named: Named) -> Bounds:
+        """The values of a measure with its holes filled.
+
+        Raises:
+            DataError: as `Named.values`.
+        """
+        scale, cutoff = self._hits.qrels.scale, min(named.measure.cutoff, self._deepest)
+        return Bounds(*(named.values(self._filled(cutoff, grade)) for grade in (scale.low, scale.high)))
+
+    def _filled(self, k: int, grade: int) -> Hits:
+        if (k, grade) not in self._made:
+            self._made[k, grade] = filled(self._hits, k, grade)
+        return self._made[k, grade]
+
+
+def bounds(hits: Hits, named: Named) -> Bounds:
+    """As `Fillings.bounds`, for one measure."""
+    return Fillings(hits).bounds(named)
 
 
 def filled(hits: Hits, k: int, grade: int) -> Hits:
@@ -44,18 +66,21 @@ def filled(hits: Hits, k: int, grade: int) -> Hits:
         grade=np.concatenate([qrels.grade, np.full(len(query), grade)]),
         docs=qrels.docs.and_also(names),
     )
-    item = len(qrels.query) + np.arange(len(query))
-    joined = {
-        "query": np.concatenate([hits.query, query]),
-        "item": np.concatenate([hits.item, item]),
-        "rank": np.concatenate([hits.rank, rank]),
-        "start": np.concatenate([hits.rank, rank]) - 1,
-        "size": np.ones(len(hits.query) + len(query), dtype=np.int64),
-    }
-    order = np.lexsort((joined["rank"], joined["query"]))
+    size = len(hits.query) + len(query)
+    every, places = np.concatenate([hits.query, query]), np.concatenate([hits.rank, rank])
+    item = np.concatenate([hits.item, len(qrels.query) + np.arange(len(query))])
+    order = np.lexsort((places, every))
     facet = None if hits.facet is None else np.concatenate([hits.facet, np.full(len(query), -1)])
-    columns: dict[str, Any] = {name: column[order] for name, column in joined.items()}
-    return replace(hits, qrels=more, facet=facet, **columns)
+    return replace(
+        hits,
+        qrels=more,
+        facet=facet,
+        query=every[order],
+        item=item[order],
+        rank=places[order],
+        start=places[order] - 1,
+        size=np.ones(size, dtype=np.int64),
+    )
 
 
 def _holes(hits: Hits, k: int) -> tuple[Ints, Ints]:

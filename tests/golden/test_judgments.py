@@ -44,3 +44,13 @@ def test_files_of_two_formats_have_one_digest(tmp_path):
     (tmp_path / "a.csv").write_text("qid,doc_id,grade\nq2,doc-1,1\nq1,doc-1,5\n")
     one, other = (open_golden(tmp_path / name).judgments() for name in ("a.txt", "a.csv"))
     assert one.digest == other.digest
+
+
+def test_facets_are_numbered_once_for_all_systems_that_are_scored():
+    judgments = Judgments("qrels", Qrels.of({"q": {"a": 5, "b": 4, "c": 4}}), facets={"a": "a", "b": "a"})
+    own = judgments.facets_of({})
+    assert own is judgments.facets_of({})
+    assert own[0] == own[1] != own[2] == -1
+    more = judgments.facets_of({"b": "b", "c": "a"})
+    assert more[0] == more[2] != more[1], "what is given goes before what the set says"
+    assert Judgments("qrels", judgments.qrels).facets_of({}) is None

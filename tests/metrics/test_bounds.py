@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.metrics.bounds import bounds, filled
+from raggs.metrics.bounds import Fillings, bounds, filled
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import find_hits
 from raggs.metrics.names import parse_measure
@@ -57,3 +57,21 @@ def test_tied_holes_keep_their_rank():
     hits = hits_of({"one": {"doc-1": 5}}, {"one": {"doc-1": 1.0, "doc-2": 1.0, "doc-3": 1.0}})
     assert filled(hits, 3, 1).rank.tolist() == [1, 2, 3]
     assert bounds(hits, parse_measure("mrr@3")).lowest[0] == pytest.approx(1 / 3)
+
+
+@given(GRADES.filter(bool), LISTS.filter(bool))
+def test_measures_that_share_filled_lists_have_the_bounds_that_each_has_alone(judged, lists):
+    hits = hits_of(judged, lists)
+    together = Fillings(hits)
+    for name in MEASURES:
+        for shared, alone in zip(together.bounds(parse_measure(name)), bounds(hits, parse_measure(name)), strict=True):
+            np.testing.assert_array_equal(shared, alone)
+
+
+def test_holes_are_filled_once_for_each_cutoff_and_grade(monkeypatch):
+    asked = []
+    monkeypatch.setattr("raggs.metrics.bounds.filled", lambda *args: asked.append(args[1:]) or filled(*args))
+    together = Fillings(hits_of({"one": {"doc-1": 5}}, {"one": ["doc-7", "doc-1", "doc-6", "doc-5"]}))
+    for name in ("ndcg@2", "recall@2", "mrr@3", "map", "map@9"):
+        together.bounds(parse_measure(name))
+    assert sorted(asked) == [(k, grade) for k in (2, 3, 4) for grade in (1, 5)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from raggs.evaluation.analyses.base import Analysis
 from raggs.evaluation.document import Legend
-from raggs.evaluation.models import Report, ScorePart
+from raggs.evaluation.models import Report, ScorePart, SystemPart
 from raggs.evaluation.study import Study, mean
-from raggs.metrics.bounds import bounds
-from raggs.metrics.hits import Hits
-from raggs.metrics.names import Named
+from raggs.metrics.bounds import Fillings
 
 
 class HoleBounds(Analysis):
@@ -16,17 +16,7 @@ class HoleBounds(Analysis):
 
     def extend(self, report: Report, study: Study) -> Report:
         """Into `lowest` and `highest` of each score."""
-        return report.with_systems(
-            {
-                system.name: {
-                    "scores": {
-                        named.name: _bounded(system.scores[named.name], study.hits[system.name], named)
-                        for named in study.scoring.measures
-                    }
-                }
-                for system in report.systems
-            }
-        )
+        return report.with_systems({each.name: {"scores": dict(_bounded(each, study))} for each in report.systems})
 
     def legend(self, report: Report) -> Legend | None:
         """What the braces beside the scores say."""
@@ -35,6 +25,8 @@ class HoleBounds(Analysis):
         return Legend("{ }", "with every unjudged passage at the lowest and the highest grade")
 
 
-def _bounded(score: ScorePart, hits: Hits, named: Named) -> ScorePart:
-    lowest, highest = map(mean, bounds(hits, named))
-    return score.model_copy(update={"lowest": lowest, "highest": highest})
+def _bounded(system: SystemPart, study: Study) -> Iterator[tuple[str, ScorePart]]:
+    fillings = Fillings(study.hits[system.name])
+    for named in study.scoring.measures:
+        lowest, highest = map(mean, fillings.bounds(named))
+        yield named.name, system.scores[named.name].model_copy(update={"lowest": lowest, "highest": highest})

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from raggs.arrays import Flags, Floats
+from raggs.metrics.stats.signedranks import mean_ranks, signed_rank_test
 from raggs.seeds import generator
 
 EXACT = 20  # differences up to which all sign flips are tried: a million sums
@@ -68,13 +69,15 @@ def _sign_sums(values: Floats) -> Floats:
 
 def t_test(differences: Floats) -> float:
     """Two-sided p of Student's paired t-test; 1 where all differences are 0, NaN where all are equal otherwise."""
-    from scipy.stats import ttest_1samp
+    from scipy.special import stdtr  # and not `scipy.stats`, which takes half a second to import
 
     if not differences.any():
         return 1.0 if differences.size else math.nan
     if _constant(differences):
         return math.nan
-    return float(ttest_1samp(differences, 0).pvalue)
+    count, mean = differences.size, differences.mean()
+    variance = ((differences - mean) ** 2).mean() * (count / (count - 1))
+    return float(2 * stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
 
 
 def wilcoxon_test(differences: Floats) -> float:
@@ -82,16 +85,14 @@ def wilcoxon_test(differences: Floats) -> float:
 
     Up to 20 of them it is exact, ties or not: the sign flips of the ranks. (scipy takes most of a second for ties.)
     """
-    from scipy.stats import rankdata, wilcoxon
-
     nonzero = differences[differences != 0]
     if not nonzero.size:
         return 1.0 if differences.size else math.nan
     # Equal differences must share their rank, although they were computed from different scores.
     rounded = np.round(nonzero / np.abs(nonzero).max(), 12)
     if nonzero.size <= EXACT:
-        return _exact(np.sign(nonzero) * rankdata(np.abs(rounded)))
-    return float(wilcoxon(rounded).pvalue)
+        return _exact(np.sign(nonzero) * mean_ranks(np.abs(rounded))[0])
+    return signed_rank_test(rounded)
 
 
 TESTS: dict[str, Callable[[Floats, int], float]] = {
@@ -161,8 +162,9 @@ def _power(count: int, effect: float, alpha: float) -> float:
 
     Without the chance of finding the opposite: where the power is worth having, that is below one in a million.
     """
-    from scipy.stats import nct, t
+    from scipy.special import nctdtr, stdtrit
 
     if math.isinf(effect):
         return 1.0
-    return float(nct.sf(t.isf(alpha / 2, count - 1), count - 1, effect * math.sqrt(count)))
+    least = -stdtrit(count - 1, alpha / 2)
+    return float(1 - nctdtr(count - 1, effect * math.sqrt(count), least))
