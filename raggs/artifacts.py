@@ -152,6 +152,7 @@ class RetrieveRecord(Record):
     rank: Rank
     doc_id: Identifier
     score: float = Field(description="the retriever's own score, higher is better")
+    escalated: tuple[str, ...] = Field((), exclude_if=not_, description="signals that had the query searched deeper")
 
 
 class Placement(Frozen):
@@ -262,9 +263,7 @@ class JournalRecord(Record):
     """rank.journal.jsonl: a batch that the judge ordered or failed on, as it happens; before these, people's orders."""
 
     ORDER = ("qid", "round", "slot")
-    state: str = Field(
-        description="hash of all that the query's ranking starts from; entries of another state are void"
-    )
+    state: str = Field(description="hash of all that the ranking starts from; entries of another state are void")
     engine: str = Field(description="the ranking engine that asked, and its version")
     round: int = Field(ge=0)
     slot: int = Field(ge=0, description="place of the batch in its round")

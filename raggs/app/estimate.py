@@ -190,7 +190,7 @@ def _embedding(
 def _searches(services: RunServices, question: int, passage: int) -> Iterator[Estimate]:
     """Retrievers that ask models, at most: what is kept of their answers is not counted."""
     count = len(services.queries)
-    for retriever in services.retrievers.values():
+    for retriever in (*services.retrievers.values(), *services.deeper.values()):
         for model, each in retriever.outlays(question, passage):
             yield Estimate(
                 stage="retrieve",
@@ -265,7 +265,7 @@ def _pool_size(known: _Known) -> tuple[int, bool]:
     if known.merged:
         merged = known.standing.store.read("merge", MergeRecord)
         return sum(record.duplicate_of is None for record in merged), True
-    widest = sum(spec.k for spec in config.retrieve.retrievers)
+    widest = sum(spec.k for spec in config.retrieve.deepest)
     return len(services.queries) * min(config.merge.depth, widest, len(services.passages)), False
 
 

@@ -51,7 +51,13 @@ class ConfiguredParts(ABC):
     @cached_property
     def retrievers(self) -> Mapping[str, Retriever]:
         """The retrievers by name."""
-        specs = self.config.retrieve.retrievers
+        specs = self.config.retrieve.searched
+        return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
+
+    @cached_property
+    def deeper(self) -> Mapping[str, Retriever]:
+        """Those that search once more, and deeper, for questions that are escalated; by the same names."""
+        specs = self.config.retrieve.again
         return self.workshop.retrievers(specs, self.passages, self.queries.keys(), self.embedder)
 
     @property

@@ -141,9 +141,9 @@ def _asked(found: QuestionView, console: Console) -> Iterator[str]:
     from raggs.text import one_line, shorten
 
     yield hanging(f"{found.qid}  ", one_line(found.text), console)
-    facts = {"searched for": found.rewrite, "language": found.language, "answer": found.answer or ""}
+    facts = {"searched for": found.rewrite, "searched deeper": ", ".join(found.escalated), "language": found.language}
     own = {name: value for name, value in found.metadata.items() if isinstance(value, str | int | float)}
-    for name, value in (*facts.items(), *own.items()):
+    for name, value in (*facts.items(), ("answer", found.answer or ""), *own.items()):
         if value not in ("", None):
             yield hanging(f"{name}: ", shorten(str(value), MOST_FACT), console)
 

@@ -76,6 +76,17 @@ class RunConfig(Settings):
                 raise ValueError(f"merge.weights names {name!r}, which is no retriever; retrievers: {', '.join(names)}")
         return self
 
+    @model_validator(mode="after")
+    def _rewrites_can_differ(self) -> RunConfig:
+        depth = self.retrieve.depth
+        if depth is None or depth.when.rewrite is None:
+            return self
+        if self.embed.embedder is None:
+            raise ValueError("retrieve.depth.when.rewrite compares vectors, and embed.embedder is null")
+        if self.embed.rewrite.type == "none":
+            raise ValueError("retrieve.depth.when.rewrite never fires, since embed.rewrite is none; leave it out")
+        return self
+
     def stage_configs(self) -> dict[str, Settings]:
         """Each stage's configuration by stage."""
         return {

@@ -233,14 +233,16 @@ class _OfRun:
 
     def _systems(self, qid: str, pooled: Sequence[MergeRecord], grades: dict[str, int | None]) -> Iterator[Returned]:
         lists: dict[str, list[Hit]] = {name: [] for name in self._retrievers}  # who found nothing has a list, too
+        why: dict[str, tuple[str, ...]] = {}
         for record in self._of("retrieve", RetrieveRecord, qid, self._depth):
+            why[record.retriever] = record.escalated
             hit = Hit(record.rank, record.doc_id, record.score, grades.get(record.doc_id))
             lists.setdefault(record.retriever, []).append(hit)
         if len(lists) > 1 and FUSED not in lists:
             lists[FUSED] = [
                 Hit(each.rank, each.doc_id, each.score, grades[each.doc_id]) for each in pooled[: self._depth]
             ]
-        return (Returned(name, tuple(hits), self._found(len(hits))) for name, hits in lists.items())
+        return (Returned(name, tuple(hits), self._found(len(hits)), why.get(name, ())) for name, hits in lists.items())
 
     @cached_property
     def _retrievers(self) -> tuple[str, ...]:

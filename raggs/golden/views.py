@@ -111,11 +111,13 @@ class Returned:
     """What a system returned for the question, best first; equal scores by descending id, as trec_eval has it.
 
     `found`: how many passages there were, of which `hits` may be the first; None where they were not counted.
+    `escalated`: signals for which the question was searched deeper; empty where it was not.
     """
 
     system: str
     hits: tuple[Hit, ...]
     found: int | None = None
+    escalated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +166,11 @@ class QuestionView:
     def order(self) -> tuple[PassageView, ...]:
         """The golden order, best first."""
         return tuple(passage for _, passage in sorted(self._placed(), key=lambda pair: pair[0]))
+
+    @property
+    def escalated(self) -> tuple[str, ...]:
+        """The signals for which retrievers searched the question deeper; empty where none did."""
+        return tuple(dict.fromkeys(signal for returned in self.systems for signal in returned.escalated))
 
     @property
     def grades(self) -> dict[str, int | None]:

@@ -77,6 +77,9 @@ def tallied(lock: StageLock, tally: Tally) -> Iterator[Finding]:
         if _figures(found) != _figures(told):
             changes = [str(each) for each in differences(_figures(told), _figures(found))]
             yield _said(lock.stage, f"health is not what its records say: {shorten('; '.join(changes), 160)}")
+        if (counted := dict(tally.statistics.counts())) != dict(lock.counts):
+            changes = [str(each) for each in differences(dict(lock.counts), counted)]
+            yield _said(lock.stage, f"counts are not what its records say: {shorten('; '.join(changes), 160)}")
     if lock.judge is not None and (others := sorted(name for name in tally.judges if not _asked(name, lock.judge))):
         yield _said(lock.stage, f"{lock.judge!r} was asked, its records name {others[0]!r}")
 

@@ -11,6 +11,7 @@ import hashlib
 import platform
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from operator import not_
 from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator
@@ -48,6 +49,9 @@ class StageLock(Frozen):
     health: Health | None = Field(
         None,
         description="of the judge that the stage asks: its depth, repeats and panel; or its orders",
+    )
+    counts: Mapping[str, int] = Field(
+        default_factory=dict, exclude_if=not_, description="what the stage counted: questions that were searched deeper"
     )
     started: datetime
     ended: datetime

@@ -5,7 +5,7 @@ Computes nothing and shows nothing: the command line prints these lines, and so 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +24,7 @@ from raggs.health import (
     sources_words,
 )
 from raggs.judges.exactness import is_exact
+from raggs.stages.statistics import DEEPER, QUESTIONS
 from raggs.text import plural
 
 if TYPE_CHECKING:
@@ -68,8 +69,19 @@ class Line(NamedTuple):
 
 
 def lock_lines(lock: StageLock) -> Iterator[Line]:
-    """What there is to tell of the health in a stage's lock."""
-    return health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
+    """What there is to tell of the counts and of the health in a stage's lock."""
+    if (line := depth_line(lock.counts)) is not None:
+        yield line
+    yield from health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
+
+
+def depth_line(counts: Mapping[str, int]) -> Line | None:
+    """How many questions were searched deeper, and why; None where depth was the same for all."""
+    if QUESTIONS not in counts:
+        return None
+    fired = ", ".join(f"{name} {count:,}" for name, count in counts.items() if name not in (QUESTIONS, DEEPER))
+    told = f" ({fired})" if fired else ""
+    return Line(f"depth: {counts[DEEPER]:,} of {plural(counts[QUESTIONS], 'question')} searched deeper{told}")
 
 
 def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line]:

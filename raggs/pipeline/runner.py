@@ -205,6 +205,7 @@ class Runner:
             outputs=outputs,
             failed=watch.failed,
             health=watch.statistics.health(),
+            counts=watch.statistics.counts(),
             cost=self.services.spent() - before,
             started=started,
             ended=now(),

@@ -1,6 +1,6 @@
 """Retrievers by name: one file and one line each (see `base.Retriever`).
 
-Imports: rerankers, indexes, elastic, fusion, leaves.
+Imports: rerankers, indexes, elastic, probes, fusion, leaves.
 """
 
 from __future__ import annotations

@@ -20,6 +20,7 @@ from raggs.indexes.passages import Passages, PassageStore
 from raggs.indexes.places import Places
 from raggs.loops import open_loop
 from raggs.rerankers.base import Outlay, Reranker, RerankerConfig
+from raggs.retrievers.depth import Reads
 from raggs.settings import Causes
 
 Faults = Iterator[tuple[Path, str]]  # folders of indexes that were altered, and what is wrong with each
@@ -106,6 +107,16 @@ class Retriever(Adapter, ABC):
     def needs_vectors(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003
         """Whether a retriever of these settings needs an embedder."""
         return cls.NEEDS_VECTORS
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads | None:  # noqa: ARG003
+        """What the scores of a retriever of these settings come from; None where nobody can say."""
+        return None
+
+    @classmethod
+    def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
+        """The same settings with so many hits."""
+        return config.model_copy(update={"k": depth})
 
     @classmethod
     def paid(cls, config: RetrieverConfig) -> bool:  # noqa: ARG003

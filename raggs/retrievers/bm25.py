@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from raggs.indexes.passages import PassageStore
     from raggs.indexes.places import Places
     from raggs.retrievers.base import Faults
+    from raggs.retrievers.depth import Reads
 
 
 class Bm25Retriever(Retriever):
@@ -49,6 +50,10 @@ class Bm25Retriever(Retriever):
             return Parameters(self.k1, self.b, self.language)
 
     config: Config
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+        return "words"
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:

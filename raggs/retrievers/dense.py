@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from raggs.indexes.passages import PassageStore
     from raggs.indexes.places import Places
     from raggs.retrievers.base import Faults
+    from raggs.retrievers.depth import Reads
 
 
 class DenseRetriever(Retriever):
@@ -46,6 +47,10 @@ class DenseRetriever(Retriever):
             return self
 
     config: Config
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+        return "vectors"
 
     @classmethod
     def index_faults(cls, config: RetrieverConfig, store: PassageStore, places: Places) -> Faults:  # noqa: ARG003

@@ -24,6 +24,7 @@ from raggs.settings import Causes
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord
+    from raggs.retrievers.depth import Reads
 
 TIES = 100  # further hits that are asked for, lest passages of equal score are cut by chance
 QUERY = "{query}"
@@ -74,6 +75,11 @@ class ElasticsearchRetriever(Retriever):
         if config.mode != "bm25":
             self._check_vectors(index)
         return index
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads | None:
+        modes: dict[str, Reads] = {"bm25": "words", "knn": "vectors"}
+        return modes.get(config.mode) if isinstance(config, cls.Config) else None
 
     @classmethod
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:

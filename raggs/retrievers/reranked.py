@@ -24,6 +24,7 @@ from raggs.settings import Causes
 
 if TYPE_CHECKING:
     from raggs.artifacts import EmbedRecord, Passage
+    from raggs.retrievers.depth import Reads
 
 
 class RerankedConfig(RetrieverConfig):
@@ -50,6 +51,16 @@ class RerankedRetriever(Retriever):
     @classmethod
     def needs_vectors(cls, config: RetrieverConfig) -> bool:
         return retrievers.REGISTRY.of(_of(config)).needs_vectors(_of(config))
+
+    @classmethod
+    def reads(cls, config: RetrieverConfig) -> Reads:  # noqa: ARG003
+        return "candidates"
+
+    @classmethod
+    def at(cls, config: RetrieverConfig, depth: int) -> RetrieverConfig:
+        """So many candidates of the other retriever, all of them given."""
+        of = _of(config)
+        return config.model_copy(update={"k": depth, "of": retrievers.REGISTRY.of(of).at(of, depth)})
 
     @classmethod
     def index_place(cls, config: RetrieverConfig) -> VectorPlace | None:

@@ -1,6 +1,6 @@
 """The six stages in their order. Each is one file; none knows another.
 
-Imports: adapters, chunkers, embedders, libraries, llm, health, leaves.
+Imports: adapters, chunkers, embedders, probes, libraries, llm, health, leaves.
 """
 
 from __future__ import annotations

@@ -95,6 +95,8 @@ class Services(PassageServices, Looped, Protocol):
     @property
     def retrievers(self) -> Mapping[str, Retriever]: ...
     @property
+    def deeper(self) -> Mapping[str, Retriever]: ...  # who search once more for some questions; the same names
+    @property
     def judge(self) -> Judge: ...
 
     def causes(self, part: str, task: Task | None = None) -> Any:

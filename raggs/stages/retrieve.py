@@ -1,23 +1,29 @@
-"""Stage 2: every retriever's best passages for every query."""
+"""Stage 2: every retriever's best passages for every query, some queries deeper than others where `depth` says so."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from raggs import retrievers
 from raggs.adapter import OneOf
-from raggs.artifacts import EmbedRecord, RetrieveRecord
-from raggs.retrievers.base import RetrieverConfig, name_of
-from raggs.settings import Causes, Settings
+from raggs.artifacts import EmbedRecord, Record, RetrieveRecord
+from raggs.probes.uncertainty import fired
+from raggs.retrievers.base import Hit, Retriever, RetrieverConfig, name_of
+from raggs.retrievers.depth import Reads, RoutedDepth, Seen, readings
+from raggs.settings import Causes, Later, Settings
 from raggs.stages.base import Services, Stage, Work
+from raggs.stages.statistics import DEEPER, QUESTIONS, Statistics
 
 BATCH = 64
 
 RetrieverSpec = Annotated[RetrieverConfig, OneOf(retrievers.REGISTRY)]
+Found = dict[str, Sequence[Hit]]  # by retriever, what one query found
+Fired = Sequence[tuple[str, ...]]  # by query of a batch, the signals
 
 
 class RetrieveConfig(Settings):
@@ -25,6 +31,9 @@ class RetrieveConfig(Settings):
 
     retrievers: tuple[RetrieverSpec, ...] = Field(
         ({"type": "bm25"}, {"type": "dense"}), validate_default=True, min_length=1, description="each fills the pool"
+    )
+    depth: Later[RoutedDepth | None] = Field(
+        None, description="how deep each question is searched, instead of the retrievers' own k; null: as they say"
     )
 
     @field_validator("retrievers")
@@ -36,6 +45,60 @@ class RetrieveConfig(Settings):
                 raise ValueError(f"two retrievers are called {name!r}; give each a `name` of its own")
         return specs
 
+    @model_validator(mode="after")
+    def _signals_can_be_read(self) -> Self:
+        if self.depth is None:
+            return self
+        for spec in self.retrievers:
+            if spec.k not in (self.depth.base, type(spec).model_fields["k"].default):
+                raise ValueError(
+                    f"retriever {name_of(spec)} has k {spec.k}, and depth says {self.depth.base} or {self.depth.deep}; "
+                    "leave its k out"
+                )
+        there = {reads for spec in self.retrievers if (reads := _kind(spec).reads(spec)) is not None}
+        if lacking := self.depth.lacking(there):
+            raise ValueError(f"depth.{lacking}; leave the signal out, or add the retriever")
+        return self
+
+    @property
+    def searched(self) -> tuple[RetrieverConfig, ...]:
+        """The retrievers as all questions are searched by them: plain ones as deep as any, rerankers shallow."""
+        if (depth := self.depth) is None:
+            return self.retrievers
+        return tuple(_kind(spec).at(spec, depth.base if _twice(spec) else depth.deep) for spec in self.retrievers)
+
+    @property
+    def again(self) -> tuple[RetrieverConfig, ...]:
+        """The retrievers that search once more, and deeper, for questions that are escalated."""
+        if (depth := self.depth) is None:
+            return ()
+        return tuple(_kind(spec).at(spec, depth.deep) for spec in self.retrievers if _twice(spec))
+
+    @property
+    def deepest(self) -> tuple[RetrieverConfig, ...]:
+        """The retrievers as deep as any question is searched."""
+        depth = self.depth
+        return self.retrievers if depth is None else tuple(_kind(spec).at(spec, depth.deep) for spec in self.retrievers)
+
+
+class RetrieveStatistics(Statistics):
+    """Counts questions, and those that were searched deeper, by signal."""
+
+    def __init__(self) -> None:
+        self._qid = ""
+        self._counts: Counter[str] = Counter({QUESTIONS: 0, DEEPER: 0})
+
+    def see(self, record: Record) -> None:
+        """Take notice of a hit; those of a query come together."""
+        if not isinstance(record, RetrieveRecord) or record.qid == self._qid:
+            return
+        self._qid = record.qid
+        self._counts.update([QUESTIONS, *([DEEPER] if record.escalated else ()), *record.escalated])
+
+    def counts(self) -> Mapping[str, int]:
+        """Of the records so far."""
+        return dict(self._counts)
+
 
 class Retrieve(Stage[RetrieveConfig]):
     NAME = "retrieve"
@@ -44,10 +107,17 @@ class Retrieve(Stage[RetrieveConfig]):
     RECORD = RetrieveRecord
 
     def causes(self, config: RetrieveConfig, services: Services) -> Causes:
-        return {"corpus": services.causes("corpus"), **services.causes("retrievers")}
+        found = {"corpus": services.causes("corpus"), **services.causes("retrievers")}
+        reads_rewrites = config.depth is not None and config.depth.when.rewrite is not None
+        return {**found, "embedder": services.causes("embedder")} if reads_rewrites else found
 
     def by_query(self, config: RetrieveConfig) -> bool:
+        if config.depth is not None and config.depth.when.rewrite is not None:
+            return False  # questions are embedded, as in the stage before
         return not any(retrievers.REGISTRY.of(spec).paid(spec) for spec in config.retrievers)
+
+    def statistics(self, config: RetrieveConfig) -> Statistics:
+        return Statistics() if config.depth is None else RetrieveStatistics()
 
     def prepare(self, work: Work, services: Services) -> None:
         """One search by each retriever, which builds its index."""
@@ -60,15 +130,83 @@ class Retrieve(Stage[RetrieveConfig]):
         queries = work.read("embed", EmbedRecord)
         named = sorted(services.retrievers.items())
         while batch := list(islice(queries, BATCH)):
-            found = {name: list(retriever.search(batch)) for name, retriever in named}
-            for position, query in enumerate(batch):
-                for name, lists in found.items():
-                    for rank, hit in enumerate(lists[position], start=1):
-                        yield RetrieveRecord(
-                            qid=query.qid, retriever=name, rank=rank, doc_id=hit.doc_id, score=float(hit.score)
-                        )
+            lists = {name: list(retriever.search(batch)) for name, retriever in named}
+            found: list[Found] = [{name: hits[at] for name, hits in lists.items()} for at in range(len(batch))]
+            signals: Fired = [()] * len(batch)
+            if config.depth is not None:
+                signals = _signals(batch, found, config, config.depth, services)
+                _route(batch, found, signals, config.depth, services)
+            for query, each, why in zip(batch, found, signals, strict=True):
+                yield from _records(query.qid, each, why)
             done += len(batch)
             work.progress(done, total)
+
+
+def _records(qid: str, found: Found, why: tuple[str, ...]) -> Iterator[RetrieveRecord]:
+    for name, hits in found.items():
+        for rank, hit in enumerate(hits, start=1):
+            yield RetrieveRecord(
+                qid=qid, retriever=name, rank=rank, doc_id=hit.doc_id, score=float(hit.score), escalated=why
+            )
+
+
+def _signals(
+    batch: Sequence[EmbedRecord], found: Sequence[Found], config: RetrieveConfig, depth: RoutedDepth, services: Services
+) -> Fired:
+    """By query, the signals that fire. Each is read off the first retriever of its kind."""
+    when = depth.when.thresholds
+    by_kind: dict[Reads, str] = {}
+    for spec in config.retrievers:
+        if (reads := _kind(spec).reads(spec)) is not None:
+            by_kind.setdefault(reads, name_of(spec))
+    vectors = _vectors(batch, services) if "rewrite" in when else {}
+
+    def seen(query: EmbedRecord, lists: Found) -> Seen:
+        hits: dict[Reads, Sequence[Hit]] = {reads: lists[name] for reads, name in by_kind.items()}
+        return Seen(
+            text=query.text,
+            language=query.language,
+            base=depth.base,
+            vectors=hits.get("vectors"),
+            words=hits.get("words"),
+            candidates=[hit.score for hit in hits.get("candidates", ())],
+            question=vectors.get(query.qid),
+            rewrite=query.embedding,
+        )
+
+    return [fired(readings(seen(query, lists), when), when) for query, lists in zip(batch, found, strict=True)]
+
+
+def _vectors(batch: Sequence[EmbedRecord], services: Services) -> Mapping[str, Sequence[float]]:
+    """Vectors of the questions as they were asked; those that nobody rewrote have one already."""
+    rewritten = [query for query in batch if query.rewrite != query.text]
+    vectors: dict[str, Sequence[float]] = {query.qid: query.embedding for query in batch}
+    if rewritten and services.embedder is not None:
+        made = services.embedder.embed_queries([query.text for query in rewritten])
+        vectors |= {query.qid: vector.tolist() for query, vector in zip(rewritten, made, strict=True)}
+    return vectors
+
+
+def _route(
+    batch: Sequence[EmbedRecord], found: Sequence[Found], signals: Fired, depth: RoutedDepth, services: Services
+) -> None:
+    """Cut the lists of shallow queries, and search once more for the others where that is another list."""
+    deep = [at for at, why in enumerate(signals) if why]
+    for at, lists in enumerate(found):
+        if not signals[at]:
+            lists.update({name: hits[: depth.base] for name, hits in lists.items()})
+    for name, retriever in services.deeper.items() if deep else ():
+        for at, hits in zip(deep, retriever.search([batch[at] for at in deep]), strict=True):
+            found[at][name] = hits
+
+
+def _kind(spec: RetrieverConfig) -> type[Retriever]:
+    return retrievers.REGISTRY.of(spec)
+
+
+def _twice(spec: RetrieverConfig) -> bool:
+    """Whether a longer list costs so much that it is asked for where it is needed alone."""
+    return _kind(spec).reads(spec) == "candidates"
 
 
 STAGE = Retrieve()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from raggs.agreement import wilson
 from raggs.artifacts import Record
 from raggs.health import AgainstPeople, Canaries, Health, Rate
+
+QUESTIONS, DEEPER = "questions", "deeper"  # counts where some questions are searched deeper; the others are signals
 
 
 def rate_of(count: int, total: int) -> Rate:
@@ -23,6 +27,10 @@ class Statistics:
 
     def see(self, record: Record) -> None:
         """Take notice of one record of an artifact, or of the settled journal; all come query by query."""
+
+    def counts(self) -> Mapping[str, int]:
+        """What was counted of the stage's own work, for the manifest; empty where there is nothing to tell."""
+        return {}
 
     def health(self) -> Health | None:
         """What was found, for the manifest; None where there is nothing to tell."""
