@@ -7,6 +7,7 @@ A kind is one file or package here and one line in the table below:
     raggs/probes/mine.py         its mathematics, pure
     raggs/cli/diagnoses/mine.py  its command, a function of `DiagnosisFlags` and its own typed flags
     docs/diagnose/mine.md        its page
+    tests/diagnosis/test_mine.py its tests, with a `contract_case` (tests/diagnosis/test_contract.py)
 
 Tables and plots are drawn of the findings alone, so that what is read from the disk is shown as what was just measured.
 

@@ -1,0 +1,136 @@
+"""What holds for every kind of diagnosis, whoever wrote it.
+
+Beside its own tests, ``tests/diagnosis/test_<kind>.py`` has a ``contract_case(folder, request)``: what the smallest
+request says of it, seconds long, without a key: ``{"settings": {"runs": 2}, "golden": folder / "qrels.txt", ...}``, the
+fields of `DiagnoseRequest` but for its kind and place.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.contracts import settings_of
+from support.diagnosing import NAME, TARGET
+
+from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.diagnosis import REGISTRY
+from raggs.diagnosis.base import Diagnosis, Forecast, Found
+from raggs.diagnosis.layout import found_in, lay_out, plots
+from raggs.diagnosis.models import DiagnosisReport
+from raggs.errors import UsageError
+from raggs.rowstore import RowStore
+
+KINDS = [*REGISTRY, NAME]
+PARTS = ("run", "golden", "corpus", "embedder", "reranker")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REGISTRY._entries, NAME, TARGET)
+        yield
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def kind(request: pytest.FixtureRequest) -> type[Diagnosis[Found]]:
+    return REGISTRY.load(request.param)
+
+
+@pytest.fixture(scope="module")
+def case(kind: type[Diagnosis[Found]], tmp_path_factory: pytest.TempPathFactory, request: Any) -> dict[str, Any]:
+    name = kind.Config.model_fields["type"].default
+    return {"kind": name, **settings_of("diagnosis", name, tmp_path_factory.mktemp(name), request)}
+
+
+@pytest.fixture(scope="module")
+def found(case: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
+    """What the kind finds, measured once."""
+    return run_diagnosis(DiagnoseRequest(**case, out=tmp_path_factory.mktemp("found")))
+
+
+def test_it_says_what_it_asks_and_has_a_default_for_everything(kind: type[Diagnosis[Found]]) -> None:
+    assert kind.TITLE.endswith("?")
+    assert "\n" not in kind.TITLE
+    assert len(kind.TITLE) <= 100
+    assert {*kind.NEEDS, *kind.TAKES} <= set(PARTS)
+    assert not set(kind.NEEDS) & set(kind.TAKES)
+    fields = {name: field for name, field in kind.Config.model_fields.items() if name != "type"}
+    assert not [name for name, field in fields.items() if field.is_required()]
+    assert not [name for name, field in fields.items() if not field.description]
+    assert issubclass(kind.Result, Found)
+    assert not [name for name, field in kind.Result.model_fields.items() if name[0] == "_"]
+
+
+def test_a_dry_run_writes_nothing_and_asks_nobody(case: dict[str, Any], tmp_path: Path) -> None:
+    request = DiagnoseRequest(**case, out=tmp_path / "out")
+    expected = forecast_diagnosis(request)
+    assert isinstance(expected, Forecast)
+    assert not (tmp_path / "out").exists()
+    assert all(line.usd == 0 or line.calls for line in expected.estimates)
+
+
+def test_its_verdict_is_one_sentence_and_its_figures_are_json(found: Diagnosed) -> None:
+    assert found.verdict.endswith(".")
+    assert "\n" not in found.verdict
+    text = found.files[0].read_text(encoding="utf-8")
+    assert DiagnosisReport.model_validate(json.loads(text, parse_constant=pytest.fail)) == found.report
+    assert found.verdict in (found.folder / f"{found.report.kind}.md").read_text(encoding="utf-8")
+
+
+def test_what_is_drawn_is_drawn_of_the_file_alone(found: Diagnosed) -> None:
+    read = DiagnosisReport.model_validate_json(found.files[0].read_bytes())
+    assert found_in(read) == found.found
+    assert lay_out(read) == found.document
+    assert found.document.sections, "tables or sentences beside the verdict"
+    for section in found.document.sections:
+        if section.table is not None:
+            assert all(len(row) == len(section.table.head) for row in section.table.rows), section.title
+    drawn = plots(read)
+    assert {name: (found.folder / name).read_text(encoding="utf-8") for name in drawn} == drawn
+    assert all(name.startswith(f"{read.kind}-") for name in drawn)
+    assert not [name for name, svg in drawn.items() if "<script" in svg or "nan" in svg.split("</style>", 1)[1]]
+
+
+def test_a_second_run_reads(case: dict[str, Any], found: Diagnosed) -> None:
+    again = run_diagnosis(DiagnoseRequest(**case, out=found.folder))
+    assert again.unchanged
+    assert again.report == found.report
+
+
+def test_who_stops_it_after_a_part_goes_on_and_gets_the_same_bytes(
+    case: dict[str, Any], found: Diagnosed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its parts are kept somewhere else than those of `found`, so all of them are made."""
+    monkeypatch.setattr(DiagnoseRequest, "workspace", tmp_path / "workspace")
+    keep = RowStore.keep
+
+    def stops(self: RowStore, causes: object, rows: Any) -> None:
+        keep(self, causes, rows)
+        raise KeyboardInterrupt
+
+    request = DiagnoseRequest(**case, out=tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(RowStore, "keep", stops)
+        try:
+            run_diagnosis(request)
+        except KeyboardInterrupt:
+            pass
+        else:
+            assert request.diagnosis.TIME == "seconds", "it keeps no part by bench.kept: a kill costs everything"
+            return
+    assert not request.folder.joinpath(f"{request.kind}.json").exists()
+    resumed = run_diagnosis(DiagnoseRequest(**case, out=tmp_path / "out"))
+    assert [path.read_bytes() for path in resumed.files] == [path.read_bytes() for path in found.files]
+
+
+def test_a_setting_that_does_not_fit_is_a_sentence(kind: type[Diagnosis[Found]], case: dict[str, Any]) -> None:
+    wrong = {name: {"no": "value"} for name in kind.Config.model_fields if name != "type"} | {"strange": 1}
+    for name, value in wrong.items():
+        with pytest.raises(UsageError) as caught:
+            _ = DiagnoseRequest(**{**case, "settings": {**case.get("settings", {}), name: value}}).diagnosis
+        assert "\n" not in str(caught.value)
+        assert name in caught.value.message
