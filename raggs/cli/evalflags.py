@@ -96,7 +96,8 @@ DefaultK = Annotated[
     ),
 ]
 Facets = Annotated[
-    Path | None, typer.Option("--facets", metavar="FILE", help="doc_id<TAB>facet lines, for ra_nwg_novel.")
+    Path | None,
+    typer.Option("--facets", metavar="FILE", help="doc_id<TAB>facet lines, for measures of novelty."),
 ]
 Correct = Annotated[
     Path | None, typer.Option("--correct", metavar="FILE", help="qid<TAB>0|1 lines: was the answer right? For Acc|Hit.")

@@ -18,6 +18,7 @@ from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.jsontypes import Number
 from raggs.metrics.evaluate import Evaluation, measure_hits
+from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import Named
 
@@ -128,6 +129,8 @@ def hits_of(judgments: Judgments, system: System, scoring: Scoring) -> Hits:
         hits = replace(hits, reading=projection.reading(system.run, scoring.ties, system.source))
     if (facet := judgments.facets_of(scoring.facets)) is not None:
         hits = replace(hits, facet=facet)
+    if hits.facet is not None and any(named.measure.FACETS for named in scoring.measures):  # others read no whole list
+        hits = with_first(hits, system.run, {**judgments.facets, **scoring.facets}, scoring.ties)
     if scoring.answer_rank is not None:
         ranks = [scoring.answer_rank.get(qid, math.nan) for qid in judgments.qrels.qids]
         hits = replace(hits, answer_rank=np.array(ranks))

@@ -71,10 +71,12 @@ def filled(hits: Hits, k: int, grade: int) -> Hits:
     item = np.concatenate([hits.item, len(qrels.query) + np.arange(len(query))])
     order = np.lexsort((places, every))
     facet = None if hits.facet is None else np.concatenate([hits.facet, np.full(len(query), -1)])
+    first = None if hits.first is None else np.concatenate([hits.first, rank])[order]
     return replace(
         hits,
         qrels=more,
         facet=facet,
+        first=first,
         query=every[order],
         item=item[order],
         rank=places[order],

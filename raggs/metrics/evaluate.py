@@ -16,6 +16,7 @@ import numpy as np
 from raggs.arrays import Floats
 from raggs.errors import DataError
 from raggs.metrics.columns import Labels, Lists, Qrels, Run, Scale
+from raggs.metrics.facets import with_first
 from raggs.metrics.hits import Hits, Ties, find_hits
 from raggs.metrics.names import ByMeasure, Named, parse_measures
 from raggs.metrics.stats import Interval, bootstrap_means
@@ -111,7 +112,7 @@ def evaluate(
             named where no grade would be relevant on that).
         ties: how equal scores are put in order where a measure needs one (see `raggs.metrics.hits.find_hits`).
         condensed: leave unjudged passages out of the lists.
-        facets: the facet or source of passages, for ra_nwg_novel.
+        facets: the facet or source of passages, judged or not, for ra_nwg_novel, alpha_ndcg and nrbp.
         answer_rank: by query, the first rank whose text holds the answer, inf for none, for containment (see
             `raggs.metrics.texts.answer_rank`).
         confidence: of the intervals, in 0 to 1.
@@ -125,7 +126,7 @@ def evaluate(
     system = run if isinstance(run, Run) else Run.of(run)
     hits = find_hits(labels, system, ties)
     if facets is not None:
-        hits = replace(hits, facet=labels.facets(facets))
+        hits = with_first(hits, system, facets, ties)
     if answer_rank is not None:
         hits = replace(hits, answer_rank=np.array([answer_rank.get(qid, np.nan) for qid in labels.qids]))
     wanted = parse_measures(measures or (USUAL if labels.scale.golden else USUAL_ELSEWHERE))

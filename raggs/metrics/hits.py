@@ -36,6 +36,8 @@ class Hits:
         returned: shape (queries,), whether the run has a list for the query.
         unknown: how many queries of the run are not judged, and so left out.
         facet: shape (m,), a number for the facet of each judgment, -1 for none; None where facets are not known.
+        first: shape (n,), the rank of the first passage of the row's facet in the whole list, judged or not; None where
+            whole lists were not looked at.
         answer_rank: shape (queries,), the first rank whose text contains the answer, inf for none, NaN where there is
             no answer to look for; None where texts are not known.
         reading: the retrieved passages in characters; None where places are not known, or of condensed lists.
@@ -52,6 +54,7 @@ class Hits:
     returned: Flags
     unknown: int = 0
     facet: Ints | None = None
+    first: Ints | None = None
     answer_rank: Floats | None = None
     reading: Reading | None = None
 
@@ -82,7 +85,7 @@ class Hits:
         item, rank = self.item.copy(), self.rank.copy()
         item[tied] = self.item[tied[order]]
         rank[tied] = start + np.where(weights[tied[order]] >= 0, 1 + place, size - judged + 1 + place)
-        return replace(self, item=item, rank=rank)
+        return replace(self, item=item, rank=rank, first=None)
 
     def only(self, queries: Flags) -> Hits:
         """The same without the rows of other queries, whose values then mean nothing.
@@ -93,7 +96,8 @@ class Hits:
         kept = queries[self.query]
         columns = (column[kept] for column in (self.query, self.item, self.rank, self.start, self.size))
         query, item, rank, start, size = columns
-        return replace(self, query=query, item=item, rank=rank, start=start, size=size)
+        first = None if self.first is None else self.first[kept]
+        return replace(self, query=query, item=item, rank=rank, start=start, size=size, first=first)
 
     def across(self, k: int) -> Hits:
         """The same with only the tie groups left open that lie across the cutoff `k`; all others stand as they do."""
@@ -114,6 +118,7 @@ class Hits:
             length=length,
             tied=np.bincount(self.query, weights=size > 1, minlength=len(length)).astype(np.int64),
             reading=None,
+            first=None,
         )
 
 

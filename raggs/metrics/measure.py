@@ -29,7 +29,7 @@ class Parameter:
     """A parameter of a measure.
 
     Attributes:
-        usual: its value where none is given; None where the scale of the judgments says.
+        usual: its value where none is given; None where the scale of the judgments says, or it is off.
         low, high: its least and its largest value.
         whole: whether it is a whole number.
     """
@@ -67,6 +67,7 @@ class Measure(ABC):
     FIRST: ClassVar[str | None] = None  # the parameter that may stand without its name
     ALIASES: ClassVar[tuple[str, ...]] = ()
     GOLDEN: ClassVar[bool] = False  # whether it needs the grades 1 to 5 of a golden set
+    FACETS: ClassVar[bool] = False  # whether it needs to know which facets a list has shown
     TIES: ClassVar[bool] = True  # whether E, range, bias, min and max are known
 
     def __getitem__(self, name: str) -> float:

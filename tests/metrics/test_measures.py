@@ -16,7 +16,8 @@ from raggs.metrics import Scale, evaluate, parse_measure
 from raggs.metrics.columns import Qrels
 from raggs.metrics.measures import REGISTRY
 
-SPECIAL = {"ra_nwg_novel", "containment", "span_recall4", "span_precision4"}  # need facets, texts or places
+FACETED = {"ra_nwg_novel", "alpha_ndcg", "nrbp"}  # see test_facets.py
+SPECIAL = FACETED | {"containment", "span_recall4", "span_precision4"}  # need facets, texts or places
 GRID = [(alpha, cap4, cap3) for alpha in (0, 0.5, 1, 2) for cap4 in (0.75, 1.0) for cap3 in (0.20, 0.25, 0.33)]
 
 
@@ -185,28 +186,6 @@ def test_condensed_equals_a_run_without_unjudged_passages(judged, found):
     names += [f"E[{name}]" for name in names if REGISTRY.load(name.partition("@")[0]).TIES]
     ours = evaluate(judged, found, names, scale=(1, 5), condensed=True)
     assert np.allclose(ours.values, evaluate(judged, left, names, scale=(1, 5)).values, equal_nan=True)
-
-
-def test_novelty_discounts_a_facet_that_was_seen():
-    pool = {"a": 5, "b": 5, "c": 5, "d": 5}
-    facets = {"a": "site", "b": "site", "c": "book"}
-    found = ["a", "b", "c", "d"]
-    assert value(pool, found, "ra_nwg_novel(nu=0.5)@4", facets=facets) == 3.5 / 4
-    assert value(pool, found, "ra_nwg_novel(nu=0)@4", facets=facets) == 3 / 4
-    assert value(pool, found, "ra_nwg_novel(nu=1)@4", facets=facets) == 1.0
-    assert value(pool, found, "ra_nwg_novel@1", facets=facets) == 1.0
-    assert value(pool, ["d", "a"], "ra_nwg_novel@2", facets={}) == 1.0, "an unknown facet repeats nothing"
-
-
-def test_a_facet_of_one_query_is_new_in_the_next():
-    judged = {"q1": {"a": 5}, "q2": {"a": 5}}
-    ours = evaluate(judged, {"q1": ["a"], "q2": ["a"]}, ["ra_nwg_novel@1"], facets={"a": "f"})
-    assert ours.column("ra_nwg_novel@1").tolist() == [1.0, 1.0]
-
-
-def test_novelty_needs_facets():
-    with pytest.raises(DataError, match="needs the facet"):
-        value({"a": 5}, ["a"], "ra_nwg_novel@1")
 
 
 # --- the rest ---------------------------------------------------------------------------------------------------

@@ -33,6 +33,8 @@ REGISTRY: Registry[Measure] = Registry(
         "span_recall4": "raggs.metrics.measures.span4:SpanRecall4",
         "span_precision4": "raggs.metrics.measures.span4:SpanPrecision4",
         "ra_nwg_novel": "raggs.metrics.measures.novel:RaNwgNovel",
+        "alpha_ndcg": "raggs.metrics.measures.alpha_ndcg:AlphaNdcg",
+        "nrbp": "raggs.metrics.measures.nrbp:Nrbp",
         "udcg": "raggs.metrics.measures.udcg:Udcg",
         "hit": "raggs.metrics.measures.hit:Hit",
         "hits": "raggs.metrics.measures.hit:Found",

@@ -9,16 +9,20 @@ from raggs.metrics import weights as w
 from raggs.metrics.chances import all_within
 from raggs.metrics.columns import Qrels
 from raggs.metrics.hits import Hits
-from raggs.metrics.measure import Measure, Parameter, parameters
+from raggs.metrics.measure import Measure, parameters
+from raggs.metrics.measures.parameters import FLAG
 
 
 class HitAll(Measure):
-    """Whether every passage of grade 4 or 5 is in the top k: the condition of Acc|Hit."""
+    """Whether every passage of grade 4 or 5 is in the top k: the condition of Acc|Hit.
+
+    Not defined where there is none, since nothing can be missed there; `vacuous=1` makes that 1, as its source does.
+    """
 
     NAME = "hit_all"
-    FORMULA = "1 if all passages with g >= 4 are in the top k, else 0; without any not defined, or 1 with vacuous=1"
+    FORMULA = "1 if all passages with g >= 4 are in the top k, else 0"
     SOURCE = "Dallaire 2025, section 4.1"
-    PARAMS = parameters(vacuous=Parameter(0, 0, 1, whole=True))
+    PARAMS = parameters(vacuous=FLAG)
     FIRST = "vacuous"
     GOLDEN = True
 
@@ -40,5 +44,5 @@ class HitAll(Measure):
 
     def _defined(self, hits: Hits, values: Floats) -> Floats:
         return np.where(
-            w.number_of(hits.qrels, self.table(hits.qrels)) > 0, values, 1.0 if self["vacuous"] else math.nan
+            w.number_of(hits.qrels, self.table(hits.qrels)) > 0, values, 1.0 if self.params.get("vacuous") else math.nan
         )

@@ -1,0 +1,83 @@
+"""What measures of novelty share: they need facets, and what they find under ties is not known."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from raggs.arrays import Floats, Ints
+from raggs.errors import DataError
+from raggs.metrics.facets import facets_of, seen
+from raggs.metrics.hits import Hits
+from raggs.metrics.measure import Measure, Parameter, parameters
+from raggs.metrics.measures.parameters import REL
+
+ALPHA_SEEN = Parameter(0.5, 0, 1)  # how sure it is that a facet that was seen is known
+
+
+class Faceted(Measure):
+    """A measure of facets."""
+
+    TIES: ClassVar[bool] = False
+    FACETS: ClassVar[bool] = True
+
+    def check(self, hits: Hits) -> None:
+        """As every measure, and that the facets of passages are known.
+
+        Raises:
+            DataError: they are not.
+        """
+        super().check(hits)
+        if hits.facet is None:
+            raise DataError(
+                f"{self.NAME} needs the facet or source of each passage",
+                remedy="give --facets FILE, or evaluate(..., facets={doc_id: facet})",
+            )
+
+
+class Diverse(Faceted):
+    """A measure where a relevant passage gains (1 - alpha)^s, s relevant passages of its facet above it.
+
+    A relevant passage without a facet has one of its own.
+    """
+
+    CUTOFF = "possible"
+    PARAMS = parameters(alpha=ALPHA_SEEN, rel=REL)
+    FIRST = "alpha"
+
+    def gains(self, hits: Hits) -> Floats:
+        """Shape (n,): what each row gains."""
+        good = hits.weigh(self.table(hits.qrels)) > 0
+        return np.where(good, self._kept(seen(hits, facets_of(hits), good)), 0.0)
+
+    def possible(self, hits: Hits) -> tuple[Ints, Floats]:
+        """Query and gain of each relevant passage when every one is shown, by query and descending gain."""
+        query, above = self._relevant(hits)
+        gain = self._kept(above)
+        best = np.lexsort((-gain, query))
+        return query[best], gain[best]
+
+    def facets(self, hits: Hits) -> Ints:
+        """Shape (queries,): how many facets the relevant passages of each query have."""
+        query, above = self._relevant(hits)
+        return np.bincount(query[above == 0], minlength=len(hits.length))
+
+    def _relevant(self, hits: Hits) -> tuple[Ints, Ints]:
+        """The query of each relevant passage, and how many of its facet are named before it."""
+        qrels = hits.qrels
+        rows = np.flatnonzero(qrels.grade >= 0)
+        rows = rows[self.table(qrels)[qrels.grade[rows] - qrels.scale.low] > 0]
+        query = qrels.query[rows]
+        facet = np.full(len(rows), -1) if hits.facet is None else hits.facet[rows]
+        order = np.lexsort((facet, query))
+        query, facet = query[order], facet[order]
+        starts = np.ones(len(order), dtype=bool)
+        starts[1:] = (query[1:] != query[:-1]) | (facet[1:] != facet[:-1]) | (facet[1:] < 0)
+        first = np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))
+        return query, np.arange(len(order)) - first
+
+    def _kept(self, above: Ints) -> Floats:
+        """What is gained once `above` passages of the facet were seen."""
+        kept: Floats = (1.0 - self["alpha"]) ** above.astype(np.float64)
+        return kept
