@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raggs.app.questions import open_questions
 from raggs.app.run import open_runner
-from raggs.artifacts import artifact_file
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, artifact_file
 from raggs.config.load import load_config
 from raggs.errors import RaggsError, UsageError
 from raggs.manifests.costs import LedgerSum, costs
@@ -24,6 +25,11 @@ from raggs.pipeline.standing import Plan, Standing
 from raggs.questions import QUESTIONS
 from raggs.stages.pipeline import pipeline_of
 from raggs.text import plural
+
+if TYPE_CHECKING:
+    from raggs.reporting.surveying import Labels
+
+JUDGE = "judge"
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,29 @@ class Status:
         """How many questions the run has."""
         first = self.manifest.stages.get(self.run.pipeline.order[0])
         return first.outputs[artifact_file(first.stage)].rows if first else 0
+
+    @cached_property
+    def labels(self) -> Labels | None:
+        """The label mix of what is graded, over its queries; None where nothing is, or it cannot be read."""
+        from raggs.golden.judgments import Judgments  # late: where nothing is graded nobody waits for arrays
+        from raggs.metrics.columns import Qrels, Scale
+        from raggs.reporting.surveying import labels_of
+
+        try:
+            grades = self._grades()
+        except RaggsError:  # `raggs audit` says what is wrong with it
+            return None
+        if not grades:
+            return None
+        return labels_of(Judgments(str(self.run.folder), Qrels.of(grades, Scale.of(MIN_GRADE, MAX_GRADE))))
+
+    def _grades(self) -> Mapping[str, Mapping[str, int]]:
+        found: dict[str, dict[str, int]] = {}
+        if JUDGE in self.plan and self.run.file(JUDGE).is_file():
+            for record in self.run.typed(JUDGE, JudgeRecord):
+                if record.grade is not None:
+                    found.setdefault(record.qid, {})[record.doc_id] = record.grade
+        return found
 
     @property
     def compared(self) -> bool:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from raggs.app.labelmix import mix_json, mix_words
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.again import Asked
 from raggs.cli.plain import say_json
@@ -250,10 +251,13 @@ def status(found: Status, as_json: bool) -> None:
             for name, reasons in plan.items()
         }
         facts = {"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}
+        facts |= {"labels": mix_json(found.labels)}
         say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
     console.print(_standing(found))
+    if found.labels:
+        console.print(mix_words(found.labels), soft_wrap=not console.is_terminal)
     _trust(console, manifest.stages)
     if below := "; ".join(fallen(manifest)):
         console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import mean, median
 
 import pytest
 from support.project import Project, make_project
@@ -69,6 +71,22 @@ def test_status_says_that_inputs_were_not_looked_at(alone: Project) -> None:
     told = json.loads(call("status", alone.run, "--json"))
     assert not told["compared"]
     assert all(stage["done"] and not stage["reasons"] for stage in told["stages"].values())
+
+
+def test_status_tells_the_label_mix_of_what_is_graded(alone: Project) -> None:
+    counts: dict[str, Counter[int]] = {}
+    for line in (alone.run / "judge.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        counts.setdefault(record["qid"], Counter())[record["grade"]] += 1
+    fives, good = [each[5] for each in counts.values()], [each[4] + each[5] for each in counts.values()]
+    shares = [each / count.total() for each, count in zip(good, counts.values(), strict=True)]
+    mix = json.loads(call("status", alone.run, "--json"))["labels"]
+    assert mix["grade 5"] == {"median": median(fives), "mean": pytest.approx(mean(fives))}
+    assert mix["relevant (grade 4 or more)"] == {"median": median(good), "mean": pytest.approx(mean(good))}
+    assert mix["prevalence"] == {"median": pytest.approx(median(shares)), "mean": pytest.approx(mean(shares))}
+    said = " ".join(call("status", alone.run).split())
+    assert f"grade 5 {median(fives):.1f}/{mean(fives):.1f}, grade 4" in said
+    assert f"{median(shares):.1%} of the judged are relevant" in said
 
 
 def test_a_configuration_whose_inputs_are_gone_is_told_beside_what_the_run_tells(tmp_path: Path) -> None:
