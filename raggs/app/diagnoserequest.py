@@ -15,7 +15,7 @@ from raggs.app.run import AnyConfig, run_folder
 from raggs.chunking.specs import parse_spec, spec_name, split_names
 from raggs.config.load import LoadedConfig, load_config
 from raggs.config.models import RunConfig
-from raggs.diagnosis import REGISTRY
+from raggs.diagnosis import FOLDER, REGISTRY
 from raggs.diagnosis.base import Diagnosis, Found
 from raggs.diagnosis.bench import Given
 from raggs.embedders.base import EmbedderConfig
@@ -29,7 +29,6 @@ from raggs.retrievers.reranked import RerankedConfig
 from raggs.settings import Settings
 
 CAP = 5.0  # USD, where no configuration names a budget
-FOLDER = "diagnose"
 USUAL = "wordllama"
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.atomic import disk, write_atomic
+from raggs.diagnosis import FOLDER as DIAGNOSES
 from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
@@ -27,6 +28,7 @@ from raggs.reporting.base import Facts, People
 from raggs.reporting.page import report_page
 
 if TYPE_CHECKING:
+    from raggs.diagnosis.models import DiagnosisReport
     from raggs.reviews.folding import Reviewed
     from raggs.sweeps.models import SweepReport
 
@@ -43,6 +45,7 @@ class ReportRequest:
         runs: ``[NAME=]PATH`` each, as `raggs eval --run`; the run's own retrievers where nothing is named.
         evaluation: an eval.json in place of `runs`.
         sweeps: folders of sweeps over the set.
+        diagnoses: the folder of diagnoses; `diagnose` in the run's folder where left out, if it is there.
         baseline: the system that is shipped now; the first one where left out.
         measures: what is measured; the first one decides.
         reviews: a folder of reviews; `reviews` beside the folder of runs where left out.
@@ -54,6 +57,7 @@ class ReportRequest:
     runs: tuple[str, ...] = ()
     evaluation: Path | None = None
     sweeps: tuple[Path, ...] = ()
+    diagnoses: Path | None = None
     baseline: str | None = None
     measures: MeasureRequest = field(default_factory=MeasureRequest)
     reviews: Path | None = None
@@ -114,6 +118,7 @@ def gather(request: ReportRequest) -> Facts:
     golden = open_golden(request.golden)
     run = open_run(request.golden) if _is_run(request.golden) else None
     scored = _scored(request, golden, run)
+    diagnoses, undiagnosed = _diagnoses(request, golden, run, scored)
     return Facts(
         place=str(request.golden),
         golden=golden,
@@ -127,7 +132,22 @@ def gather(request: ReportRequest) -> Facts:
         systems=scored.systems,
         judged=scored.judgments,
         reviews=_reviews(run, request.reviews),
+        diagnoses=diagnoses,
+        undiagnosed=undiagnosed,
     )
+
+
+def _diagnoses(
+    request: ReportRequest, golden: GoldenSet, run: OpenedRun | None, scored: _Scored
+) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
+    """The diagnoses of the set, and a sentence on each file that is none of it."""
+    folder = request.diagnoses or (None if run is None else run.folder / DIAGNOSES)
+    if folder is None or (request.diagnoses is None and not folder.is_dir()):
+        return (), ()
+    from raggs.diagnosis.store import read_folder  # late: most reports are of no diagnosis
+
+    judged = run is None or run.file("judge").is_file()
+    return read_folder(folder, (scored.judgments or golden.judgments()).digest if judged else None)
 
 
 def _reviews(run: OpenedRun | None, folder: Path | None) -> Reviewed | None:
@@ -211,7 +231,12 @@ def _command(request: ReportRequest) -> Iterator[str]:
         yield from ("--run", run)
     for folder in request.sweeps:
         yield from ("--sweep", str(folder))
-    named = {"--eval": request.evaluation, "--baseline": request.baseline, "--reviews": request.reviews}
+    named = {
+        "--diagnose": request.diagnoses,
+        "--eval": request.evaluation,
+        "--baseline": request.baseline,
+        "--reviews": request.reviews,
+    }
     for option, value in named.items():
         if value is not None:
             yield from (option, str(value))

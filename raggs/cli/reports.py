@@ -21,6 +21,10 @@ def report(
     sweep: Annotated[
         list[Path] | None, typer.Option("--sweep", metavar="DIR", help="The folder of a sweep over it. Repeatable.")
     ] = None,
+    diagnose: Annotated[
+        Path | None,
+        typer.Option("--diagnose", metavar="DIR", help="The folder of diagnoses; the run's own if left out."),
+    ] = None,
     evaluation: Annotated[
         Path | None, typer.Option("--eval", metavar="EVAL.JSON", help="What raggs eval --out wrote, in place of --run.")
     ] = None,
@@ -55,6 +59,7 @@ def report(
     request = ReportRequest(
         golden=run,
         runs=tuple(runs or ()),
+        diagnoses=diagnose,
         evaluation=evaluation,
         sweeps=tuple(sweep or ()),
         baseline=baseline,

@@ -24,6 +24,7 @@ from raggs.registry import Registry
 if TYPE_CHECKING:
     from raggs.diagnosis.base import Diagnosis, Found
 
+FOLDER = "diagnose"  # of reports, in a run's folder, or here where there is none
 REGISTRY: Registry[Diagnosis[Found]] = Registry(
     "diagnosis",
     "diagnoses",

@@ -54,6 +54,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         NEEDS: what it cannot do without, TAKES: what it uses where it is there. Both are causes of its findings.
         STAGES: of a run, whose models it asks; none of a kind that asks nobody but embedders and rerankers.
         TIME: how long it takes with embedders of this machine.
+        PASSAGES: whether texts of passages stand in its tables, which a report without texts leaves out.
     """
 
     Config: ClassVar[type[AdapterConfig]] = DiagnosisConfig
@@ -63,6 +64,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     TAKES: ClassVar[tuple[Need, ...]] = ()
     STAGES: ClassVar[tuple[str, ...]] = ()
     TIME: ClassVar[Time] = "a minute"
+    PASSAGES: ClassVar[bool] = False
 
     def __init__(self, config: AdapterConfig) -> None:
         self.config = config

@@ -42,6 +42,11 @@ def found_in(report: DiagnosisReport, where: Path | None = None) -> Found:
         ) from error
 
 
+def shows_passages(report: DiagnosisReport) -> bool:
+    """Whether texts of passages stand in its tables."""
+    return REGISTRY.load(report.kind).PASSAGES
+
+
 def lay_out(report: DiagnosisReport) -> Document:
     """The document of a report.
 

@@ -16,9 +16,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raggs.atomic import disk, remove_leftovers, write_atomic
-from raggs.diagnosis.layout import AGAIN, page, plots
+from raggs.diagnosis import REGISTRY
+from raggs.diagnosis.layout import AGAIN, found_in, page, plots
 from raggs.diagnosis.models import DiagnosisReport
-from raggs.errors import DataError, NotFoundError, UsageError
+from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.hashing import hash_bytes, hash_file
 from raggs.holding import held
 from raggs.inputs import read_whole
@@ -119,3 +120,29 @@ def read_report(path: Path, kind: str | None = None) -> DiagnosisReport:
     if kind is not None and found.kind != kind:
         raise DataError(f"a diagnosis of {found.kind}, not of {kind}", where=path, remedy=AGAIN)
     return found
+
+
+def read_folder(folder: Path, judgments: str | None) -> tuple[tuple[DiagnosisReport, ...], tuple[str, ...]]:
+    """The diagnoses of a folder in the order of `raggs list`, and a sentence on each file that is none of use.
+
+    Args:
+        judgments: sha256 over those that a diagnosis must have looked at, if it looked at any; None: nobody knows.
+
+    Raises:
+        NotFoundError: the folder is not there.
+    """
+    if not folder.is_dir():
+        raise NotFoundError("no folder of diagnoses", where=folder, remedy="raggs diagnose KIND --out DIR")
+    found, said = dict[str, DiagnosisReport](), list[str]()
+    for path in sorted(folder.glob("*.json")):
+        try:
+            report = read_report(path)
+            found_in(report, path)
+        except RaggsError as error:
+            said.append(str(error))
+            continue
+        if report.golden is not None and judgments is not None and report.golden != judgments:
+            said.append(f"{path}: a diagnosis of other judgments than those of this set — {AGAIN}")
+        else:
+            found[report.kind] = report
+    return tuple(found[name] for name in REGISTRY if name in found), tuple(said)

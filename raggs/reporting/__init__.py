@@ -16,7 +16,7 @@ And a line in the table below, whose order is that of the page. What users wrote
 notes) is hostile: templates escape all of it, scripts set it as `textContent`, and the page's policy lets no script run
 but its own.
 
-Imports: sweeps, evaluation, golden, manifests, judges, prompts, reviews, metrics, agreement, health, leaves.
+Imports: diagnosis, sweeps, evaluation, golden, manifests, judges, prompts, reviews, metrics, agreement, health, leaves.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ REGISTRY: Registry[ReportSection] = Registry(
         "losses": "raggs.reporting.sections.losses:Losses",
         "systems": "raggs.reporting.sections.systems:Systems",
         "sweeps": "raggs.reporting.sections.sweeps:Sweeps",
+        "diagnoses": "raggs.reporting.sections.diagnoses:Diagnoses",
         "questions": "raggs.reporting.sections.questions:QuestionsSection",
         "golden": "raggs.reporting.sections.golden:Golden",
         "provenance": "raggs.reporting.sections.provenance:Provenance",

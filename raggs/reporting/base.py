@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import ClassVar
 
 from raggs.agreement import Trust
+from raggs.diagnosis.models import DiagnosisReport
 from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document
 from raggs.evaluation.models import Part, Report
@@ -55,6 +56,7 @@ class Facts:
         systems: what each system returned; None: the run's own retrievers and their fusion.
         reviews: people's words, where there are any.
         judged: the grades as columns, where the evaluation has read them already.
+        diagnoses: reports of diagnoses; `undiagnosed`: sentences on those that are left out.
     """
 
     place: str
@@ -69,6 +71,8 @@ class Facts:
     systems: tuple[System, ...] | None = None
     reviews: Reviewed | None = None
     judged: Judgments | None = None
+    diagnoses: tuple[DiagnosisReport, ...] = ()
+    undiagnosed: tuple[str, ...] = ()
 
     @cached_property
     def judgments(self) -> Judgments | None:

@@ -1,0 +1,117 @@
+"""The section of diagnoses: verdicts first, and a sentence on every file that is none of this set."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.browsing import XSS, Window, chromium
+from support.diagnosing import NAME, TARGET, Tiny
+from support.sweeping import SweepProject, make_sweep
+from typer.testing import CliRunner
+
+import raggs
+from raggs.app.report import ReportRequest, gather, report, write_report_page
+from raggs.cli.app import app
+from raggs.diagnosis import REGISTRY
+from raggs.diagnosis.store import DiagnosisStore
+from raggs.errors import NotFoundError
+from raggs.reporting.sections.diagnoses import Diagnoses
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REGISTRY._entries, NAME, TARGET)
+        yield
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> SweepProject:
+    """A golden set, and in ``d`` a diagnosis of it."""
+    made = make_sweep(tmp_path_factory.mktemp("diagnosed"))
+    raggs.diagnose(NAME, golden=made.folder, out=made.folder / "d", embedders=["wordllama,wordllama:64"])
+    return made
+
+
+def test_a_diagnosis_of_the_set_is_there_with_its_verdict_table_and_plot(project: SweepProject) -> None:
+    part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=project.folder / "d")))
+    assert part is not None
+    (found,) = part.diagnoses
+    assert (found.kind, found.verdict, found.word, part.said) == (NAME, "Vectors add up.", "measured", ())
+    assert found.document.sections[0].table is not None
+    assert [figure.words for figure in found.figures] == ["sums"]
+    page = report(ReportRequest(project.folder, diagnoses=project.folder / "d"))
+    assert page.index("Vectors add up.") < page.index('<p id="diagnoses-tiny">')
+    assert "--diagnose" in page, "the command that makes it again"
+
+
+def test_without_diagnoses_there_is_no_section(project: SweepProject) -> None:
+    assert Diagnoses().data(gather(ReportRequest(project.folder))) is None
+    with pytest.raises(NotFoundError, match="no folder of diagnoses"):
+        report(ReportRequest(project.folder, diagnoses=project.folder / "none"))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"golden": "0" * 64}, "a diagnosis of other judgments than those of this set"),
+        ({"found": {"verdict": "Well."}}, "not the findings of tiny as raggs has them now"),
+        ({"kind": "gone"}, "unknown diagnosis 'gone'"),
+        ({"v": 0}, "not a diagnosis as raggs writes it now"),
+        (None, "not a diagnosis as raggs writes it now"),
+    ],
+)
+def test_an_old_or_foreign_file_is_a_sentence(
+    project: SweepProject, tmp_path: Path, changed: dict[str, object] | None, said: str
+) -> None:
+    written = json.loads((project.folder / "d" / "tiny.json").read_text())
+    (tmp_path / "tiny.json").write_text("[1" if changed is None else json.dumps({**written, **changed}))
+    part = Diagnoses().data(gather(ReportRequest(project.folder, diagnoses=tmp_path)))
+    assert part is not None
+    assert not part.diagnoses
+    assert len(part.said) == 1 and said in part.said[0]
+
+
+def test_tables_that_show_passages_stay_out_of_a_report_without_texts(
+    project: SweepProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Tiny, "PASSAGES", True)
+    facts = gather(ReportRequest(project.folder, diagnoses=project.folder / "d", texts=False))
+    part = Diagnoses().data(facts)
+    assert part is not None and not part.diagnoses
+    assert part.said == ("tiny: left out, since it shows passages",)
+    assert Diagnoses().data(replace(facts, texts=True)).diagnoses  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("wide", "scheme"), [(1400, "light"), (390, "dark")])
+def test_hostile_findings_stay_texts(project: SweepProject, tmp_path: Path, wide: int, scheme: str) -> None:
+    """Verdict, names and texts as an attacker would write them into the file."""
+    store = DiagnosisStore(project.folder / "d", NAME)
+    rows = [{"text": text, "total": 0.5} for text in XSS]
+    found = {"verdict": " ".join(XSS), "passed": False, "rows": dict.fromkeys(XSS[:2], rows)}
+    hostile = store.report().model_copy(update={"found": found, "title": XSS[0], "subject": {XSS[1]: (XSS[2],)}})
+    DiagnosisStore(tmp_path / "d", NAME).keep(hostile)
+    out = write_report_page(ReportRequest(project.folder, diagnoses=tmp_path / "d", out=tmp_path / "report.html"))
+    with chromium() as browser:
+        size = {"width": wide, "height": 900}
+        window = Window(browser, out.as_uri(), viewport=size, color_scheme=scheme, offline=True)
+        page = window.page
+        page.locator("#diagnoses dt a").click()
+        assert page.locator("#diagnoses details[open]").count() == 1, "its link opens it"
+        page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert page.locator("#diagnoses script, #diagnoses img, #diagnoses iframe, #diagnoses b").count() == 0
+        assert XSS[0] in page.inner_text("#diagnoses")
+        assert "does not hold" in page.inner_text("#diagnoses dl")
+        window.look(f"diagnoses-{wide}-{scheme}")
+        assert window.unharmed(), window.complaints
+        window.context.close()
+
+
+def test_the_command_line_names_the_folder(project: SweepProject, tmp_path: Path) -> None:
+    words = ["report", str(project.folder), "--diagnose", str(project.folder / "d"), "--out", str(tmp_path / "r.html")]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert "Vectors add up." in (tmp_path / "r.html").read_text()
