@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationInfo, model_validator
 
 from raggs.naming import names_in
 from raggs.probes.uncertainty import HEAD, Readings, agreement, entropy, head_margin, rewrite_distance, tail_margin
@@ -94,6 +94,17 @@ class RoutedDepth(Settings):
                 if reads not in there:
                     return f"when.{signal} is read off {WHO[reads]}, and there is none"
         return None
+
+
+def _either(value: object, info: ValidationInfo) -> object:
+    """A depth for all questions, or the settings of one that is routed; each with its own errors."""
+    if isinstance(value, Mapping):
+        return RoutedDepth.model_validate(value, context=info.context)
+    return value if isinstance(value, RoutedDepth) else TypeAdapter(Candidates).validate_python(value)
+
+
+Candidates = Annotated[int, Field(ge=1, le=10_000)]
+DepthLevel = Annotated[Candidates | RoutedDepth, BeforeValidator(_either)]
 
 
 @dataclass(frozen=True)

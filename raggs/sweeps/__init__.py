@@ -4,5 +4,5 @@ Knows what a system is and how parts are shared between systems; scores are thos
 choosing those of `raggs.decision`.
 
 Imports: config, evaluation, golden, manifests, stages, workshop, adapters, chunkers,
-embedders, rerankers, tools, libraries, llm, leaves.
+embedders, rerankers, tools, probes, libraries, llm, leaves.
 """

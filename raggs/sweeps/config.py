@@ -20,6 +20,7 @@ from raggs.config.models import RunName
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.base import RetrieverConfig
+from raggs.retrievers.depth import DepthLevel
 from raggs.settings import AnchoredPath, Effort, Later, Settings, SourcePath
 from raggs.stages.embed import EmbedderSpec, RewriterSpec
 from raggs.stages.retrieve import RetrieverSpec
@@ -78,11 +79,10 @@ def _cuts(value: object) -> list[object]:
 
 
 def _modes(value: object) -> list[object]:
-    """An axis of modes: their names, and the settings of retrievers."""
+    """An axis of modes, or of depths: names or numbers, and the settings of what is not one."""
     return [each for level in _as_list(value) for each in (_spread(level) if isinstance(level, Mapping) else [level])]
 
 
-Candidates = Annotated[int, Field(ge=1, le=10_000)]
 Mode = Literal["dense", "lexical", "hybrid"]
 MODES = ("dense", "lexical", "hybrid")
 IndexSpec = Annotated[AdapterConfig, OneOf(indexes.REGISTRY)]
@@ -125,8 +125,10 @@ class Axes(Settings):
         min_length=1,
         description="dense, lexical, hybrid, or the settings of any retriever: a run file, your own function",
     )
-    k: Annotated[tuple[Candidates, ...], BeforeValidator(_as_list)] = Field(
-        (50,), min_length=1, description="candidates: what a reranker is given, or a list's length"
+    k: Annotated[tuple[DepthLevel, ...], BeforeValidator(_modes)] = Field(
+        (50,),
+        min_length=1,
+        description="candidates: what a reranker is given, or a list's length; or {type: routed, ...}, by question",
     )
     reranker: Annotated[tuple[MaybeReranker, ...], BeforeValidator(_levels)] = Field(
         (None,), min_length=1, description='what orders the candidates anew; "none": nothing'
@@ -156,7 +158,7 @@ class SystemSpec(Settings):
         {"type": "flat"}, validate_default=True, description="how vectors are searched"
     )
     mode: ModeLevel = Field("hybrid", description="dense, lexical, hybrid, or the settings of a retriever")
-    k: Candidates = Field(50, description="candidates")
+    k: DepthLevel = Field(50, description="candidates, or {type: routed, ...}")
     reranker: MaybeReranker = Field(None, description="what orders the candidates anew")
 
 

@@ -175,7 +175,7 @@ def _steps(rows: Sequence[SystemRow], measure: str, jitter: float) -> Iterator[S
     """What each larger k brings to systems that differ in nothing else."""
     families: dict[tuple[tuple[str, str], ...], list[SystemRow]] = {}
     for row in rows:
-        if "k" in row.levels and measure in row.scores:
+        if "k" in row.levels and row.plain and measure in row.scores:
             families.setdefault(family(row.levels, "k"), []).append(row)
     for members in families.values():
         by_k = {row.k: row for row in members}

@@ -25,7 +25,7 @@ def effects(
         rows: the systems.
         values: by system, the measure that decides for each query.
     """
-    used = [row for row in rows if row.name in values]
+    used = [row for row in rows if row.name in values and row.plain]
     if len(used) < 2:
         return (), ()
     levels = [{axis: int(level) if axis == "k" else level for axis, level in row.levels.items()} for row in used]

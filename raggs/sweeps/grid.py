@@ -21,6 +21,7 @@ from raggs.embedders.base import EmbedderConfig
 from raggs.errors import ConfigError
 from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.base import RetrieverConfig
+from raggs.retrievers.depth import Reads, RoutedDepth
 from raggs.retrievers.runfile import RunFileRetriever
 from raggs.sweeps.config import AS_IT_IS, NONE, Axes, SweepConfig, SystemSpec, reads_corpus
 from raggs.text import did_you_mean, plural
@@ -50,8 +51,9 @@ class System:
         mode: "dense", "lexical", "hybrid", or "own" for a retriever of its own.
         embedder, index: None where it searches no vectors of raggs.
         own: the retriever of the mode "own".
-        k: candidates.
+        k: candidates; of a depth that is routed, the most.
         reranker: None where the first k stay as they are.
+        depth: how many candidates each question has, where that is not k for all.
     """
 
     name: str
@@ -64,6 +66,7 @@ class System:
     own: RetrieverConfig | None
     k: int
     reranker: RerankerConfig | None
+    depth: RoutedDepth | None = None
 
     @property
     def run_file(self) -> Path | None:
@@ -109,6 +112,9 @@ def make_grid(config: SweepConfig) -> Grid:
         if not reads_corpus(spec.mode):  # its lists are of one cut, and nobody says that it is this one
             spec, told = spec.model_copy(update={"chunker": None}), {**told, CHUNKER: AS_IT_IS}
         system = _system(spec, told, varied, recut=config.recuts)
+        if why := lacking(system):
+            merged[f"k {told['k']}: {why}"] += 1
+            continue
         key = tuple(system.levels.items())
         merged[_why_one(system, spec, recut=config.recuts)] += key in found
         found.setdefault(key, system)
@@ -137,7 +143,10 @@ def cut_labels(config: SweepConfig) -> Mapping[str, str]:
 def _single(config: SweepConfig, cuts: Mapping[str, str]) -> Iterator[System]:
     for name, spec in config.systems.items():
         labels = {axis: _labels([getattr(spec, axis)])[0] for axis in AXES} | {CHUNKER: cuts[repr(spec.chunker)]}
-        yield replace(_system(spec, labels, set(), recut=config.recuts), name=name)
+        found = replace(_system(spec, labels, set(), recut=config.recuts), name=name)
+        if why := lacking(found):
+            raise ConfigError(f"system {name!r}: {why}", remedy="leave the signal out of k.when, or give k as a number")
+        yield found
 
 
 def _why_one(system: System, spec: SystemSpec, *, recut: bool) -> str:
@@ -175,13 +184,36 @@ def _system(spec: SystemSpec, labels: Mapping[str, str], varied: set[str], *, re
         embedder=spec.embedder if vectors else None,
         index=spec.index if dense else None,
         own=own,
-        k=spec.k,
+        k=spec.k.deep if isinstance(spec.k, RoutedDepth) else spec.k,
         reranker=spec.reranker,
+        depth=spec.k if isinstance(spec.k, RoutedDepth) else None,
     )
 
 
+def lacking(system: System) -> str | None:
+    """Why a system's depth cannot be routed, as a clause; None where it can, or is the same for all."""
+    depth = system.depth
+    if depth is None:
+        return None
+    if system.run_file is not None:
+        return "a run that was made elsewhere is as deep as it is"
+    by_mode: Mapping[str, tuple[Reads, ...]] = {
+        "dense": ("vectors",),
+        "lexical": ("words",),
+        "hybrid": ("vectors", "words"),
+    }
+    there = set(by_mode.get(system.mode, ()))
+    if system.own is not None and (reads := retrievers.REGISTRY.of(system.own).reads(system.own)) is not None:
+        there.add(reads)
+    if system.reranker is not None:
+        there.add("candidates")
+    if depth.when.rewrite is not None and (system.embedder is None or system.rewrite.type == "none"):
+        return "when.rewrite compares vectors of a question and its rewrite, and one of them is not there"
+    return depth.lacking(there)
+
+
 def _in_name(axis: str, label: str) -> str:
-    return f"k{label}" if axis == "k" else label
+    return f"k{label}" if axis == "k" and label.isdigit() else label
 
 
 def family(levels: Mapping[str, str], *axes: str) -> tuple[tuple[str, str], ...]:

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from raggs.errors import AuthenticationError, ConfigError, DataError, ModelError, PrerequisiteError, RaggsError
 from raggs.hashing import hash_value
+from raggs.jsontypes import Number
 from raggs.llm.credentials import require_keys
 from raggs.progress import Building, Notice
+from raggs.settings import causes_of
 from raggs.sweeps.costing import Costs
 from raggs.sweeps.foreign import check_known, lists_of, read_foreign, sha256_of
 from raggs.sweeps.grid import CHUNKER, System
@@ -105,6 +107,7 @@ class Measuring:
                 "rrf": config.hybrid.rrf_k if system.mode == "hybrid" else None,
                 "reranker": reranker and [reranker.causes(), config.duplicates],
                 "llm": config.llm.causes_for(reranker.models) if reranker and reranker.models else None,
+                **({"depth": causes_of(system.depth)} if system.depth is not None else {}),
             }
         )
 
@@ -174,6 +177,8 @@ class Measuring:
                 fingerprint=self.fingerprint(system),
                 file=each.file,
                 k=system.k,
+                mean_k=self._mean_k(system, final),
+                escalated=self._share(system, final),
                 questions=0 if final is None else len(final.lists),
                 failed=each.failed,
                 dropped=each.dropped,
@@ -182,6 +187,15 @@ class Measuring:
                 cost=None if final is None else costs.cost(system, final),
                 memory=None if final is None else memory_of(system, self.parts),
             )
+
+    def _share(self, system: System, final: Final | None) -> Number:
+        """Of the questions that were searched deeper; None where depth is the same for all."""
+        router = self.parts.router(system)
+        return None if router is None or final is None else router.share
+
+    def _mean_k(self, system: System, final: Final | None) -> Number:
+        share, depth = self._share(system, final), system.depth
+        return None if share is None or depth is None else depth.base + share * (depth.deep - depth.base)
 
     def _take(self, each: Measured, path: Path) -> None:
         """Take a run that was made elsewhere as it is; where there is a corpus, its passages must be known."""

@@ -101,7 +101,9 @@ class SystemRow(Part):
         "null where unfinished"
     )
     sha256: str | None = Field(None, description="of a run that was made elsewhere; null for the sweep's own")
-    k: int
+    k: int = Field(description="candidates; the most of any question where depth is routed")
+    mean_k: Number = Field(None, description="mean candidates of a question where depth is routed, else null")
+    escalated: Number = Field(None, description="share of the questions that were searched deeper, there")
     questions: int = Field(description="questions that it was measured on")
     failed: str | None = Field(None, description="why it is unfinished")
     dropped: str | None = Field(None, description="why halving gave it up")
@@ -123,6 +125,11 @@ class SystemRow(Part):
     memory: MemoryPart | None = None
     efficiency: Number = Field(None, description="mean quality over seconds of reranking, or of retrieval without one")
     efficiency_all: Number = Field(None, description="the same over all seconds before generation")
+
+    @property
+    def plain(self) -> bool:
+        """Whether all questions have the same number of candidates."""
+        return self.levels.get("k", "0").isdigit()
 
 
 class EffectPart(Part):

@@ -10,7 +10,7 @@ approximate index may look harder when more is asked of it, so its hits are thos
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.adapter import AdapterConfig
 from raggs.arrays import shortest_floats
@@ -25,6 +25,7 @@ from raggs.sweeps.grid import System
 from raggs.sweeps.once import Once, all_or_none
 from raggs.sweeps.partstore import Final, Lists, PartStore
 from raggs.sweeps.reranking import require_whole, rerank_all
+from raggs.sweeps.routing import Router
 from raggs.sweeps.searches import Search, searches_of
 from raggs.sweeps.world import World
 from raggs.workshop import Embedder, Reranker, Retriever
@@ -47,6 +48,7 @@ class Parts:
         self._embedders, self._retrievers, self._rerankers = Once[Embedder](), Once[Retriever](), Once[Reranker]()
         self._records, self._lists = Once[Sequence[EmbedRecord]](), Once[Lists]()
         self._rerankings = Once[Mapping[str, Reranking]]()
+        self._routers = Once[Router]()
 
     # --- what a system is made of ---
 
@@ -175,6 +177,8 @@ class Parts:
 
     def candidates(self, system: System) -> Lists:
         """The first k of a system's lists, fused where there are several."""
+        if (router := self.router(system)) is not None:
+            return router.lists
 
         def make() -> Lists:
             lists = [self.hits(search) for search in self.searches(system)]
@@ -197,10 +201,12 @@ class Parts:
 
     def final(self, system: System) -> Final:
         """What a system returns for every question."""
+        if (router := self.router(system)) is not None:
+            return router.final()
         found = self.candidates(system)
         if system.reranker is None:
             return Final(found)
-        reranked = self._reranked(system, found, system.reranker)
+        reranked = self.reranked(system, found)
         return Final(
             {qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in reranked.items()}, reranked
         )
@@ -211,11 +217,35 @@ class Parts:
             return False
         if system.run_file is None and any(self._kept(search) is None for search in self.searches(system)):
             return False
-        return system.reranker is None or self.store.has(self.rerank_causes(system))
+        if (router := self.router(system)) is not None and router.pays:
+            return False
+        return system.reranker is None or all(map(self.store.has, self._rounds(system)))
 
-    def _reranked(self, system: System, candidates: Lists, spec: RerankerConfig) -> Mapping[str, Reranking]:
+    def _rounds(self, system: System) -> Iterator[Causes]:
+        """What each reranking of a system depends on, in their order; nobody is asked where those before are kept."""
+        router = self.router(system)
+        given = (self.candidates(system),) if router is None else router.rounds()
+        return (self.rerank_causes(system, lists) for lists in given)
+
+    def router(self, system: System) -> Router | None:
+        """Who decides how deep each question is searched; None where that is the same for all."""
+        if (depth := system.depth) is None:
+            return None
+        return self._routers((self.searches(system), depth, system.reranker), lambda: Router(self, system, depth))
+
+    def reranked(self, system: System, candidates: Lists) -> Mapping[str, Reranking]:
+        """What a system's reranker makes of some candidates.
+
+        Raises:
+            TypeError: it has none.
+            RaggsError: as the reranker.
+        """
+        if (spec := system.reranker) is None:
+            raise TypeError(f"{system.name} has no reranker")
+        causes = self.rerank_causes(system, candidates)
+
         def make() -> Mapping[str, Reranking]:
-            world, causes = self._world, self.rerank_causes(system)
+            world = self._world
             if (kept := self.store.rerankings(causes)) is not None and kept.keys() == candidates.keys():
                 return kept
             self._world.book(RERANKING)
@@ -225,17 +255,17 @@ class Parts:
             self.store.keep_rerankings(causes, found)
             return found
 
-        return self._rerankings((self.searches(system), system.k, spec), make)
+        return self._rerankings(hash_value(causes), make)
 
-    def rerank_causes(self, system: System) -> Causes:
-        """All that can change how a system's candidates are reranked; empty without a reranker."""
+    def rerank_causes(self, system: System, candidates: Lists | None = None) -> Causes:
+        """All that can change how a system's candidates, or others, are reranked; empty without a reranker."""
         if system.reranker is None:
             return {}
         world, reranker = self._world, self.reranker(system.reranker)
         records = self._by_id(system)
         asked = [
             [qid, records[qid].rewrite, records[qid].language, *(doc for doc, _ in hits)]
-            for qid, hits in self.candidates(system).items()
+            for qid, hits in (self.candidates(system) if candidates is None else candidates).items()
         ]
         return {
             "reranker": reranker.causes(),

@@ -67,7 +67,7 @@ def _paid(measuring: Measuring, world: World, systems: tuple[System, ...], quest
         if system.embedder is not None:
             yield from _embedding(measuring, world, system, system.embedder, (question, passage), seen)
         yield from _own(measuring, world, system, (question, passage))
-        key = repr((parts.searches(system), system.k, system.reranker))
+        key = repr((parts.searches(system), system.k, system.depth, system.reranker))
         if system.reranker is not None and key not in seen:
             seen.add(key)
             yield from _reranking(measuring, world, system, system.reranker, (question, passage))
@@ -95,12 +95,18 @@ def _reranking(
         one = reranker.outlay(model, system.k, *sizes)
         times = count + (measuring.timed if reranker.INDEPENDENT and one.calls < system.k else 0)
         yield PlanLine(
-            what=f"reranking {system.k} candidates ({system.levels['mode']})",
+            what=f"reranking {_told(system)} ({system.levels['mode']})",
             model=model,
             calls=times * one.calls,
             tokens=times * (one.input_tokens + one.output_tokens),
             usd=None if one.usd is None else times * one.usd,
         )
+
+
+def _told(system: System) -> str:
+    """How many candidates, in words."""
+    depth = system.depth
+    return f"{system.k} candidates" if depth is None else f"{depth.base} candidates, or {depth.deep}, at most"
 
 
 def _probes(measuring: Measuring, world: World, system: System, question: int, seen: set[str]) -> Iterator[PlanLine]:

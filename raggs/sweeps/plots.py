@@ -148,7 +148,7 @@ def _series(report: SweepReport, figure: Figure) -> list[Curve]:
     """Of systems that differ in k alone, the best first."""
     families: dict[str, list[SystemRow]] = {}
     for row in best_first(report):
-        if "k" in row.levels and figure(row) is not None:
+        if "k" in row.levels and row.plain and figure(row) is not None:
             families.setdefault(_family(row), []).append(row)
     same: dict[str, Curve] = {}
     for name, rows in families.items():

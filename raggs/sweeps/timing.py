@@ -120,7 +120,7 @@ class Clock:
                 ms[qid] = took
                 self._parts.store.keep_times(key, ms)  # at once: whoever kills the sweep here pays for no call again
         if ms:
-            what = f"rerank {system.k} by {system.levels['reranker']}"
+            what = f"rerank {system.levels['k']} by {system.levels['reranker']}"
             self._keep(Timing(step=key, kind="rerank", what=what, round=1, paid=paid, ms=ms))
 
     def steps(self, system: System) -> dict[StepKind, tuple[str, ...]]:
