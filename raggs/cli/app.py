@@ -42,7 +42,11 @@ COMMANDS: dict[str, str | Group] = {
     "sweep": "sweeps:sweep",
     "diagnose": Group(
         "Say why retrieval fails, by small probes.",
-        {"list": "diagnosing:kinds", "all": "diagnosing:all_"},
+        {
+            "list": "diagnosing:kinds",
+            "all": "diagnosing:all_",
+            "retrieval": "diagnoses.retrieval:retrieval",
+        },
         usual="list",
     ),
     "report": "reports:report",

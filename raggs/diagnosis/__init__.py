@@ -29,5 +29,7 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
     "diagnosis",
     "diagnoses",
     "raggs.diagnosis.base:Diagnosis",
-    {},
+    {
+        "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
+    },
 )

@@ -46,10 +46,7 @@ def open_systems(specs: list[str]) -> Iterator[System]:
     """
     taken: set[str] = set()
     for spec in specs:
-        name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
-        if not place:
-            name, place = "", spec
-        path = Path(place)
+        name, path = split_name(spec)
         folder = path.is_dir()
         origin, edits = _origin(path)
         for own, run in retrievers_of(path) if folder else [(_stem(path), read_run(path))]:
@@ -58,6 +55,12 @@ def open_systems(specs: list[str]) -> Iterator[System]:
                 raise UsageError(f"two systems are called {label}", remedy=f"name one: --run NAME={path}")
             taken.add(label)
             yield System(label, str(path), run, origin, folder and own == FUSED, edits)
+
+
+def split_name(spec: str) -> tuple[str, Path]:
+    """The name, empty for none, and the path that ``[NAME=]PATH`` says."""
+    name, _, place = ("", "", spec) if Path(spec).exists() else spec.partition("=")
+    return (name, Path(place)) if place else ("", Path(spec))
 
 
 def retrievers_of(folder: Path) -> Iterator[tuple[str, Run]]:

@@ -72,7 +72,8 @@ def findings(
     found: list[Finding] = []
     for about, quantities in measured.items():
         held = {name: _evidence(name, values, seed, each) for name, values in quantities.items()}
-        found.extend(Finding(rule, about, shown) for rule in rules if (shown := tuple(_applied(rule, held))))
+        told = {name: one for name, one in held.items() if one.count >= least_queries(1.0 - each)}
+        found.extend(Finding(rule, about, shown) for rule in rules if (shown := tuple(_applied(rule, told))))
     return tuple(found)
 
 
@@ -82,9 +83,9 @@ def _evidence(name: str, values: Floats, seed: int, confidence: float) -> Eviden
 
 
 def _applied(rule: Rule, held: Mapping[str, Evidence]) -> Iterator[Evidence]:
-    """The rule's evidence; nothing where it does not speak."""
+    """The rule's evidence; nothing where it does not speak. `held`: of enough questions for any test to tell."""
     needed = [*rule.above, *rule.below]
-    if not all(name in held and held[name].count >= least_queries(0.05) for name in needed):
+    if not all(name in held for name in needed):
         return
     over = all(held[name].low > limit for name, limit in rule.above.items())
     under = all(held[name].high < limit for name, limit in rule.below.items())

@@ -69,9 +69,7 @@ class OpenCorpus:
         """
         source = self._source
         content = source.source_hash()
-        cuts = source.cuts_hash() if isinstance(source, CutCorpus) else None
-        key = hash_value([FORMAT, source.causes(), content, *([] if cuts is None else [cuts])])[:24]
-        path = self._places.corpora / f"{self._spec.type}-{key}.sqlite"
+        path = self._places.corpora / f"{self._spec.type}-{self._key(content)}.sqlite"
         if path.exists():
             store = PassageStore.open(path)
             self._tell([*source.outside(), *store.notes])
@@ -106,6 +104,20 @@ class OpenCorpus:
     def empty(self) -> DataError:
         """What is said of a corpus without passages."""
         return DataError("the corpus holds no passages", where=self.place, remedy="add at least one")
+
+    @property
+    def key(self) -> str:
+        """A hash of all that its passages depend on, of which no copy need be made.
+
+        Raises:
+            NotFoundError, DataError: the corpus is missing.
+        """
+        return self._key(self._source.source_hash())
+
+    def _key(self, content: str) -> str:
+        source = self._source
+        cuts = source.cuts_hash() if isinstance(source, CutCorpus) else None
+        return hash_value([FORMAT, source.causes(), content, *([] if cuts is None else [cuts])])[:24]
 
     def close(self) -> None:
         """Let go of files and connections."""
