@@ -28,6 +28,7 @@ METHODS = {
     "importers": ("read",),
     "executions": ("records", "close"),
     "perturbers": ("bundle", "renamed", "text", "causes"),
+    "noises": ("noisy", "causes"),
 }
 PLAIN = ("exporters", "importers")  # that no configuration names
 ADAPTERS = [(kind, name) for kind in METHODS for name in REGISTRIES[kind]]
@@ -85,7 +86,7 @@ def test_its_config_bears_its_name_and_describes_its_fields(kind: str, name: str
     [
         pair
         for pair in ADAPTERS
-        if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers", "chunkers", "perturbers")
+        if pair[0] in ("embedders", "rewriters", "retrievers", "rerankers", "chunkers", "perturbers", "noises")
     ],
 )
 def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> None:
@@ -94,7 +95,7 @@ def test_its_causes_are_plain_values_with_its_versions(kind: str, name: str) -> 
     required |= {"of": {"type": "bm25"}, "by": {"type": "python", "callable": "json:dumps"}}
     needed = {field: required[field] for field, info in adapter.Config.model_fields.items() if info.is_required()}
     own = adapter.Config.model_validate(needed)
-    made = adapter(own) if kind == "perturbers" else adapter(own, SimpleNamespace(llm=None))
+    made = adapter(own) if kind in ("perturbers", "noises") else adapter(own, SimpleNamespace(llm=None))
     causes = made.own_causes()
     assert causes["version"] == adapter.VERSION
     assert set(causes["packages"]) == set(adapter.PACKAGES)

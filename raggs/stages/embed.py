@@ -35,7 +35,9 @@ class EmbedConfig(Settings):
         description="makes the vectors of questions and passages; null: none",
     )
     rewrite: RewriterSpec = Field(
-        {"type": "none"}, validate_default=True, description="what is searched for instead of the question as it stands"
+        {"type": "clean"},
+        validate_default=True,
+        description="what is searched for instead of the question as it stands; none: the question itself",
     )
     language: str = Field("en", description="assumed where a question's own language cannot be told")
 

@@ -112,7 +112,7 @@ class Axes(Settings):
         description='how the documents of a corpus `folder` are cut; "corpus": as the corpus says',
     )
     rewrite: Annotated[tuple[RewriterSpec, ...], BeforeValidator(_levels)] = Field(
-        ({"type": "none"},), validate_default=True, min_length=1, description="what is searched for"
+        ({"type": "clean"},), validate_default=True, min_length=1, description="what is searched for"
     )
     embedder: Annotated[tuple[EmbedderSpec, ...], BeforeValidator(_levels)] = Field(
         ({"type": "wordllama"},), validate_default=True, min_length=1, description="what makes vectors"
@@ -149,7 +149,7 @@ class SystemSpec(Settings):
         None, description="how the documents are cut; null: as the corpus says"
     )
     rewrite: Annotated[RewriterSpec, BeforeValidator(_named)] = Field(
-        {"type": "none"}, validate_default=True, description="what is searched for"
+        {"type": "clean"}, validate_default=True, description="what is searched for"
     )
     embedder: Annotated[EmbedderSpec, BeforeValidator(_named)] = Field(
         {"type": "wordllama"}, validate_default=True, description="what makes vectors"

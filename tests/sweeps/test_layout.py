@@ -92,7 +92,7 @@ def test_a_plan_of_many_systems_is_told_by_axes(tmp_path: Path) -> None:
     assert {row[0].text: row[1].text for row in many.table.rows} == {
         "mode": "dense, lexical, hybrid", "k": "5, 10, 15, 20, 25", "systems": "mine",
     }  # fmt: skip
-    assert "all with rewrite none, embedder wordllama" in many.sentences[1]
+    assert "all with rewrite clean, embedder wordllama" in many.sentences[1]
 
 
 def test_what_is_as_good_on_every_question_is_no_rival_and_changes_nothing(report: SweepReport) -> None:
