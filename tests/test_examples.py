@@ -23,7 +23,7 @@ from raggs.manifests.opened import OpenedRun, open_run
 from raggs.queries.yaml import YamlQueries, YamlQueriesConfig
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
-NAMES = ("elasticsearch", "openai", "quickstart", "runs", "sweep-chunks")
+NAMES = ("diagnose", "elasticsearch", "openai", "quickstart", "runs", "sweep-chunks")
 QUESTIONS = {
     query.qid: query
     for _, query in YamlQueries(YamlQueriesConfig(path=EXAMPLES / "quickstart" / "questions.yaml")).queries()
@@ -109,6 +109,32 @@ def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     assert not [row["name"] for row in report["systems"] if row["failed"]]
     again = CliRunner().invoke(app, ["sweep", "--config", str(config), "--slo", "0.001ms"])
     assert "None of 20 systems holds the limits." in again.stdout
+
+
+# --- diagnoses ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def diagnosed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The configuration of the example whose golden set is made."""
+    config = copied("diagnose", tmp_path_factory.mktemp("diagnose"))
+    assert built(config).folder.name == "diagnose"
+    return config
+
+
+def test_the_notes_are_in_two_languages_and_most_questions_name_an_author(diagnosed: Path) -> None:
+    rows = [json.loads(line) for line in (diagnosed.parent / "corpus.jsonl").read_text(encoding="utf-8").splitlines()]
+    asked = (diagnosed.parent / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    authors = {row["author"] for row in rows}
+    assert (len(rows), len(authors), Counter(row["language"] for row in rows)) == (72, 24, {"en": 36, "fr": 36})
+    assert sum(any(author in line for author in authors) for line in asked) == 48
+
+
+def test_every_kind_can_look_at_the_example_but_those_that_need_a_reranker(diagnosed: Path) -> None:
+    shown = CliRunner().invoke(app, ["diagnose", "--config", str(diagnosed), "--json"])
+    assert shown.exit_code == 0, shown.output
+    lacks = {name: each["lacks"] for name, each in json.loads(shown.stdout).items() if not each["ready"]}
+    assert not {name: why for name, why in lacks.items() if "reranker" not in why}
 
 
 # --- ways of cutting a manual ---------------------------------------------------------------------------------
