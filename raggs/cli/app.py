@@ -45,6 +45,7 @@ COMMANDS: dict[str, str | Group] = {
         {
             "list": "diagnosing:kinds",
             "all": "diagnosing:all_",
+            "names": "diagnoses.names:names",
             "retrieval": "diagnoses.retrieval:retrieval",
         },
         usual="list",

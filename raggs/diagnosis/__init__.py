@@ -30,6 +30,7 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
     "diagnoses",
     "raggs.diagnosis.base:Diagnosis",
     {
+        "names": "raggs.diagnosis.names.kind:Names",
         "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
     },
 )

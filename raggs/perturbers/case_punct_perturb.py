@@ -28,5 +28,5 @@ class CasePunctPerturb(Perturber):
     def author(self, name: str, place: Place) -> str:
         if self.config.candidates_only and place.side == "question":
             return name
-        case = CASES[derive_seed(place.seed, self.config.type, name) % len(CASES)]
+        case = CASES[derive_seed(place.seed, self.config.type, place.key, name) % len(CASES)]
         return case(name.translate(PUNCTUATION))

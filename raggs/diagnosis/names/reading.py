@@ -1,0 +1,52 @@
+"""What of a corpus the diagnosis of names reads: fields, one passage at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from raggs.artifacts import Passage
+from raggs.diagnosis.names.lists import field_text
+from raggs.errors import DataError
+from raggs.indexes.passages import Passages, PassageStore
+from raggs.text import did_you_mean
+
+LOOKED_AT = 500  # passages whose fields are named where the one asked for is not there
+
+
+def every(passages: Passages) -> Iterator[Passage]:
+    """All passages, in the corpus' order; none of a corpus that gives single ones only."""
+    if isinstance(passages, PassageStore):
+        yield from passages
+
+
+def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tuple[str, str]]:
+    """Of each passage that has both, the field of names and that of topics; ``title`` and ``text`` are fields, too.
+
+    Raises:
+        DataError: no passage has one of them.
+    """
+    found: list[tuple[str, str]] = []
+    named = about = 0
+    for passage in every(passages):
+        names, topic = _field(passage, name_field), _field(passage, topic_field)
+        named += names is not None
+        about += topic is not None
+        if names is not None and topic is not None:
+            found.append((names, topic))
+    for count, field in ((named, name_field), (about, topic_field)):
+        if not count:
+            raise DataError(f"no passage of the corpus has a field {field!r}", remedy=_known(passages, field))
+    return found
+
+
+def _field(passage: Passage, field: str) -> str | None:
+    if field in ("title", "text"):
+        return (passage.title if field == "title" else passage.text) or None
+    return field_text(passage.metadata, field)
+
+
+def _known(passages: Passages, field: str) -> str:
+    known = {"title": None, "text": None}
+    for _, passage in zip(range(LOOKED_AT), every(passages), strict=False):
+        known |= dict.fromkeys(passage.metadata)
+    return did_you_mean(field, known)
