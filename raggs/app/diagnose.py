@@ -117,7 +117,7 @@ def run_diagnosis(request: DiagnoseRequest, listen: Listener = silent, approve: 
     kind, store = request.diagnosis, DiagnosisStore(request.folder, request.kind)
     refuse_stored(kind.config.model_dump(mode="json"))
     with opened(request, listen) as bench:
-        bench.require(kind.NEEDS)
+        bench.require(kind.needs)
         kind.check(bench)
         causes = hash_value(kind.causes(bench))
         if (report := store.unchanged(causes)) is not None:
@@ -139,7 +139,7 @@ def forecast_diagnosis(request: DiagnoseRequest) -> Forecast:
         return beside(lambda _: forecast_diagnosis(request), silent)
     kind, store = request.diagnosis, DiagnosisStore(request.folder, request.kind)
     with opened(request, silent, rehearses=True) as bench:
-        bench.require(kind.NEEDS)
+        bench.require(kind.needs)
         kind.check(bench)
         if store.unchanged(hash_value(kind.causes(bench))) is not None:
             return Forecast((f"nothing: {store.path} is of the same causes",))

@@ -76,7 +76,7 @@ def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> Outlook:
         return Outlook(name, "", lacks=str(error))
     lacks, models = "", tuple[str, ...]()
     try:
-        bench.require(kind.NEEDS)
+        bench.require(kind.needs)
         models = kind.models(bench)
         kind.check(bench)
     except RaggsError as error:

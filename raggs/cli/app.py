@@ -47,6 +47,7 @@ COMMANDS: dict[str, str | Group] = {
             "all": "diagnosing:all_",
             "names": "diagnoses.names:names",
             "retrieval": "diagnoses.retrieval:retrieval",
+            "index": "diagnoses.index:index",
         },
         usual="list",
     ),

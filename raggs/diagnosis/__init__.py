@@ -32,5 +32,6 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
     {
         "names": "raggs.diagnosis.names.kind:Names",
         "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
+        "index": "raggs.diagnosis.index.kind:IndexDiagnosis",
     },
 )

@@ -74,6 +74,11 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         parts: Causes = {need: bench.causes(need) for need in (*self.NEEDS, *self.TAKES)}
         return {"kind": self.own_causes(), "seed": bench.seed, **parts}
 
+    @property
+    def needs(self) -> tuple[Need, ...]:
+        """What it cannot do without, with its settings."""
+        return self.NEEDS
+
     def models(self, bench: Bench) -> tuple[str, ...]:
         """The models that it would pay: those of the embedders and rerankers that it uses, and what a kind adds."""
         used = {*self.NEEDS, *self.TAKES}

@@ -221,7 +221,7 @@ class Clock:
             began = time.perf_counter()
             step.run(record)
             ms[record.qid] = round(1000 * (time.perf_counter() - began), 4)
-        return Timing(step=step.key, kind=step.kind, what=step.what, round=number, load=_load(), ms=ms)
+        return Timing(step=step.key, kind=step.kind, what=step.what, round=number, load=load_now(), ms=ms)
 
     def _sample(self) -> list[str]:
         return sample(list(self._world.queries), self._world.config.latency.queries)
@@ -249,7 +249,8 @@ class Clock:
         self._known[timing.step, timing.round] = timing
 
 
-def _load() -> float | None:
+def load_now() -> float | None:
+    """The load of a processor over the last minute; None where the system does not say."""
     try:
         return round(os.getloadavg()[0] / (os.cpu_count() or 1), 3)
     except OSError:

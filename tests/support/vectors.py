@@ -34,3 +34,10 @@ def vectors_of(folder: Path, matrix: np.ndarray, ids: Sequence[str] | None = Non
     path = folder / "passages.sqlite"
     with PassageStore.open(path) if path.exists() else PassageStore.build(path, rows, "source") as store:
         yield open_vectors(folder, "test/1", matrix.shape[1], store, lambda texts: matrix[[int(t) for t in texts]])
+
+
+def crowds(rows: int, dims: int, seed: int = 0, groups: int = 2000) -> np.ndarray:
+    """Unit vectors around many centres of very unequal weight: what graphs and lists search in different ways."""
+    rng = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).standard_normal((groups, dims))
+    return unit(centres[rng.zipf(1.3, rows) % groups] + 0.3 * rng.standard_normal((rows, dims)))

@@ -1,0 +1,164 @@
+"""The findings as tables: indexes at equal mean recall first, then what was chosen, then every point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from raggs.diagnosis.index.models import DeltaPart, FrontPart, IndexFound, MatchedPart, MeanPart, PointPart, TunedPart
+from raggs.diagnosis.index.verdict import THREE, few_asked
+from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table
+from raggs.probes.neighbours import robustness
+
+BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
+MEASURES = ("map", "ndcg", "mrr")
+MEGABYTE = 1e6
+NOT_BRACKETED = "not bracketed"
+TERMS = (
+    Legend("recall", "share of the exact K nearest that an index returned"),
+    Legend("r0.3", "share of questions with a recall of 0.3 or more (Robustness-0.3@K)"),
+    Legend("map, ndcg, mrr", "against the exact list; ndcg discounts by the place there"),
+    Legend("qps", "questions a second, one at a time on one thread"),
+)
+
+
+def sections(found: IndexFound) -> tuple[Section, ...]:
+    """All of them."""
+    names = [robustness(delta) for delta in found.deltas]
+    chosen = [
+        *(_tuned(part) for part in found.tuned),
+        *([] if found.front is None else [_front(found.front)]),
+        *([] if found.delta is None else [_delta(found.delta)]),
+    ]
+    return (_about(found), *chosen, *_matched(found, names), *_points(found.points, names))
+
+
+def _about(found: IndexFound) -> Section:
+    asked = " and ".join(f"{part.questions:,} {part.origin}" for part in found.asked)
+    told = [f"{found.source}, {found.rows:,} of them indexed, {found.dims} dimensions; asked: {asked}"]
+    if found.exact_qps is not None:
+        told.append(f"the exact search answers {found.exact_qps:,.0f} questions a second, one at a time")
+    if found.load is not None and found.load > 1:
+        told.append(f"other work shared the processors (load {found.load:.1f} of each): qps is too low by that")
+    return Section("What was measured", tuple(told), terms=TERMS)
+
+
+def _cell(part: MeanPart | None, *, signed: bool = False) -> Cell:
+    if part is None:
+        return Cell(None)
+    known = part.low is not None and part.high is not None
+    ranges = (Range(part.low or 0.0, part.high or 0.0, "[]"),) if known else ()
+    return Cell(part.mean, "signed" if signed else "score", ranges=ranges)
+
+
+# --- at equal mean recall -------------------------------------------------------------------------------------
+
+
+def _matched(found: IndexFound, names: Sequence[str]) -> Iterator[Section]:
+    for (k, origin), group in groupby(found.matched, key=lambda part: (part.k, part.origin)):
+        parts = list(group)
+        at = f"K {k}, {origin}"
+        rows = [_matched_row(part, names) for part in parts]
+        head = ("recall", "index", "effort", "qps", *names)
+        yield Section(f"At equal mean recall: {at}", table=Table(head, tuple(rows)))
+        first = parts[0].index
+        apart = [
+            (Cell(f"{part.level:g}"), Cell(part.index), *(_cell(part.against.get(name), signed=True) for name in names))
+            for part in parts
+            if part.against
+        ]
+        if apart:
+            yield Section(f"Minus {first}: {at}", table=Table(("recall", "index", *names), tuple(apart)))
+        yield from _deviations(parts, (*MEASURES, names[0], names[-1]), at)
+
+
+def _matched_row(part: MatchedPart, names: Sequence[str]) -> Row:
+    head = (Cell(f"{part.level:g}"), Cell(part.index))
+    if not part.bracketed:
+        return (*head, Cell(NOT_BRACKETED), Cell(None), *(Cell(None) for _ in names))
+    effort, qps = part.effort or 0.0, part.qps or 0.0
+    return (*head, Cell(f"{effort:.3g}"), Cell(f"{qps:,.0f}"), *(_cell(part.values.get(name)) for name in names))
+
+
+def _deviations(parts: Sequence[MatchedPart], names: Sequence[str], at: str) -> Iterator[Section]:
+    """How far each measure tells indexes apart (Wang et al. 2025, Fig. 3)."""
+    rows = [
+        (Cell(f"{part.level:g}"), Cell(part.index), *(_cell(part.deviation.get(name), signed=True) for name in names))
+        for part in parts
+        if part.deviation
+    ]
+    if rows:
+        title = f"Share by which each measure departs from the mean of the indexes: {at}"
+        yield Section(title, table=Table(("recall", "index", *names), tuple(rows)))
+
+
+# --- points ---------------------------------------------------------------------------------------------------
+
+
+def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Section]:
+    for (k, origin), group in groupby(points, key=lambda part: (part.k, part.origin)):
+        rows = [_point_row(part, names) for part in group if _within(part)]
+        if rows:
+            head = ("index", "effort", "qps", "MB", "built in s", "recall", *names)
+            title = f"Points with a mean recall of {BAND[0]:g} to {BAND[1]:g}: K {k}, {origin}"
+            yield Section(title, table=Table(head, tuple(rows)))
+
+
+def _within(part: PointPart) -> bool:
+    return BAND[0] <= (part.values["recall"].mean or 0.0) <= BAND[1]
+
+
+def _point_row(part: PointPart, names: Sequence[str]) -> Row:
+    measured = (_cell(part.values[name]) for name in ("recall", *names))
+    cost = (Cell(f"{part.qps:,.0f}"), Cell(f"{part.bytes / MEGABYTE:,.0f}"), Cell(f"{part.build_s:.1f}"))
+    return (Cell(part.index), Cell(f"{part.setting} {part.effort}".strip()), *cost, *measured)
+
+
+# --- chosen ---------------------------------------------------------------------------------------------------
+
+
+def _tuned(part: TunedPart) -> Section:
+    names = list(part.tried[0].losses) if part.tried else []
+    rows = [
+        (
+            Cell(f"{each.effort:,}", mark="*" if each.effort == part.effort else ""),
+            *(_cell(each.losses[name], signed=True) for name in names),
+        )
+        for each in part.tried
+    ]
+    what = f"loss against the exact search, {part.depth} hits asked for, {part.questions:,} {part.origin}"
+    told = f"none of these is sure to stay within {part.limit:.1%}: try more, or another index"
+    if part.yaml is not None:
+        told = f"in retrieve.retrievers, below the one of type dense: {part.yaml}"
+    doubt = (
+        f"{part.questions} questions without any loss say little: up to {THREE / part.questions:.1%} of all may lose"
+    )
+    few = (doubt,) if few_asked(part) else ()
+    table = Table((part.setting, *names), tuple(rows))
+    return Section(f"Least effort: {part.index}", (told, what, *few), table, legend=(Legend("*", "the least"),))
+
+
+def _front(part: FrontPart) -> Section:
+    rows = [
+        (
+            *(Cell(each.index), Cell(f"{each.setting} {each.effort}")),
+            *(Cell(each.recall, "score"), Cell(each.robustness, "score"), Cell(f"{each.qps:,.0f}")),
+        )
+        for each in part.front
+    ]
+    told = f"{part.reached} of {part.points} points have a {part.what} of {part.least:g} or more; unbeaten among them:"
+    table = Table(("index", "effort", "recall", f"r{part.delta:g}", "qps"), tuple(rows)) if rows else None
+    return Section(f"Where {part.what} is {part.least:g} or more", (told,), table)
+
+
+def _delta(part: DeltaPart) -> Section:
+    told = f"no recall keeps answers within {part.near:.0%} of the exact search's, or there are too few answers"
+    if part.delta is not None:
+        told = f"delta {part.delta:g}: from this recall on, answers are {part.near:.0%} as good as the exact search's"
+    rows = [
+        (Cell(f"{each.recall:g}"), Cell(f"{each.answers:,}"), Cell(each.accuracy, "score"), Cell(each.exact, "score"),
+         _cell(each.ratio))
+        for each in part.bins
+    ]  # fmt: skip
+    head = (f"recall@{part.k} from", "answers", "correct", "by the exact search", "ratio")
+    return Section("How much recall an answer needs", (told,), Table(head, tuple(rows)))
