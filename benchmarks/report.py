@@ -5,7 +5,8 @@
 The golden set is a real run over made-up passages of some 120 words, with 20 passages from each of two retrievers and
 grades from labels; each system is one of its retrievers with places changed at random, 50 passages a question. Chromium
 opens the file (RAGGS_CHROMIUM, or `chromium`). Times are the best of `--repeat`, since other work on a machine only
-adds to them. Prints lines of Markdown; its table is in results/report.md.
+adds to them; modules are compiled once, as those of an installed package are. Prints lines of Markdown; its table is in
+results/report.md.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ def made(folder: Path, runs: list[str], page: Path, option: tuple[str, ...]) -> 
     run = str(folder / "runs" / "demo")
     command = [sys.executable, "-m", "raggs", "report", run, *named, *option, "--out", str(page)]
     begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.DEVNULL, env=kept)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.perf_counter() - begin, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -1,7 +1,7 @@
 """Parts of large packages without the rest of them: what a first run of two seconds would mostly spend its time on.
 
 Each package of scipy takes a fifth of a second to import, since it looks at all of numpy down to its Fortran compiler;
-of it raggs needs three functions of LAPACK and the normal distribution at first. The functions are the very same ones,
+of it raggs needs three functions of LAPACK and the distributions of tests at first. The functions are the very same,
 only loaded by themselves. Nothing depends on that: what cannot be had by itself comes with its package, as ever.
 """
 
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
-from threading import get_ident
+from threading import active_count, get_ident
 from types import ModuleType
 
 
@@ -39,6 +40,41 @@ def extension(place: str, function: str, whole: str) -> ModuleType:
             if hasattr(module, function):
                 return module
     return import_module(whole)
+
+
+def part(name: str, whole: str, functions: Sequence[str]) -> ModuleType:
+    """A module inside a package, without what the package itself imports: itself, else the module that offers as much.
+
+    While it is imported, its package is there by name alone. So that nobody else meets it like that, a process with
+    several threads gets the whole.
+
+    Args:
+        name: such as "scipy.special._ufuncs", which needs nothing of its package but modules beside it.
+        whole: such as "scipy.special".
+        functions: that both hold; a module without them is not the right one.
+    """
+    package = name.rpartition(".")[0]
+    if whole in sys.modules or package in sys.modules or active_count() > 1:
+        return import_module(whole)
+    spec = find_spec(package)
+    if spec is None or package in sys.modules:
+        return import_module(whole)
+    sys.modules[package] = module_from_spec(spec)
+    try:
+        module = import_module(name)
+    except ImportError:  # of a version that is made otherwise
+        module = None
+    finally:
+        del sys.modules[package]
+    if module is not None and all(hasattr(module, each) for each in functions):
+        return module
+    return import_module(whole)
+
+
+@cache
+def distributions() -> ModuleType:
+    """What holds `ndtr`, `ndtri`, `stdtr`, `stdtrit` and `nctdtr`, as `scipy.special` defines them."""
+    return part("scipy.special._ufuncs", "scipy.special", ("ndtr", "ndtri", "stdtr", "stdtrit", "nctdtr"))
 
 
 class _Absent:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import EntryPoint, distributions
+from importlib.metadata import Distribution, EntryPoint, distributions
 from typing import NamedTuple
 
 from raggs.errors import PrerequisiteError
@@ -82,11 +82,17 @@ def plugins(group: str) -> Mapping[str, tuple[Plugin, ...]]:
     return _all().get(group, {})
 
 
+def _offering() -> list[Distribution]:
+    """The installed packages; none where no one has a word for raggs, so that only one file of each is read."""
+    found = list(distributions())
+    return found if any(f"[{PREFIX}" in (dist.read_text("entry_points.txt") or "") for dist in found) else []
+
+
 @cache
 def _all() -> Mapping[str, Mapping[str, tuple[Plugin, ...]]]:
     found: dict[str, dict[str, tuple[Plugin, ...]]] = {}
     seen: set[str] = set()
-    for dist in distributions():
+    for dist in _offering():
         if dist.name in seen:  # of a package that stands twice on the path, the first one is imported
             continue
         seen.add(dist.name)

@@ -135,3 +135,30 @@ def test_both_ways_of_bm25s_give_the_same_scores() -> None:
     (with_it, first), (without_it, second) = (line.split() for line in told)
     assert (with_it, without_it) == ("True", "False")
     assert first == second
+
+
+def test_a_module_of_a_package_is_there_without_what_the_package_imports() -> None:
+    code = (
+        "import sys; from raggs.light import distributions\n"
+        "found = distributions(); print(found.stdtr(1, 0.0), 'scipy.special' in sys.modules)\n"
+        "import scipy.special, scipy.stats\n"  # the whole still comes, with the same functions
+        "print(scipy.special.stdtr is found.stdtr, scipy.stats.t.sf(0.0, 1))"
+    )
+    assert run(code).split() == ["0.5", "False", "True", "0.5"]
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("scipy.special._of_another_version", "stdtr"), ("scipy.special._ufuncs", "of_another")]
+)
+def test_a_module_that_lacks_what_is_asked_for_comes_as_its_package(name: str, function: str) -> None:
+    code = f"from raggs.light import part; print(part({name!r}, 'scipy.special', [{function!r}]).stdtr(1, 0.0))"
+    assert run(code) == "0.5"
+
+
+def test_with_other_threads_at_work_the_package_comes_whole() -> None:
+    code = (
+        "import sys; from threading import Event, Thread; from raggs.light import distributions\n"
+        "end = Event(); thread = Thread(target=end.wait); thread.start()\n"
+        "print(distributions().__name__); end.set(); thread.join()"
+    )
+    assert run(code) == "scipy.special"

@@ -142,9 +142,11 @@ def _of_judged(request: EvalRequest, subject: JudgedFiles | JudgedLists, gates: 
         from raggs.app.locking import check_lock  # late: most evaluations are held to no lock
 
         check_lock(request.gates.lock, meant, scoring.measures)
-    analyses = [*_analyses(request.analyses, request.measures), *corrections.analyses]
+    corrected = corrections.analyses if corrections else ()
+    analyses = [*_analyses(request.analyses, request.measures), *corrected]
     report = make_report(judgments, systems, scoring, analyses)
-    notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *corrections.notes)
+    more = corrections.notes if corrections else ()
+    notes = (*filter(None, [golden.lacks]), *golden.made, *report.notes, *more)
     told = report.model_copy(update={"notes": notes}) if notes != report.notes else report
     return EvalResult(told, gates, systems, meant, golden)
 
@@ -153,11 +155,11 @@ def _golden(subject: JudgedFiles | JudgedLists) -> GoldenSet:
     return open_golden(subject.golden) if isinstance(subject, JudgedFiles) else subject.golden
 
 
-def _corrections(subject: JudgedFiles | JudgedLists, asked: AnalysisRequest) -> Corrections:
-    from raggs.app.corrections import Corrections, corrections_of  # late: most evaluations read no reviews
-
+def _corrections(subject: JudgedFiles | JudgedLists, asked: AnalysisRequest) -> Corrections | None:
     if asked.reviews is None:
-        return Corrections()
+        return None
+    from raggs.app.corrections import corrections_of  # late: most evaluations read no reviews
+
     if isinstance(subject, JudgedLists):
         raise UsageError("reviews correct what files hold", remedy="evaluate JudgedFiles, or raggs eval --reviews")
     return corrections_of(subject.golden, asked.reviews, asked.baseline, projected=subject.projection is not None)

@@ -208,13 +208,14 @@ def _people(run: OpenedRun | None, folder: Path | None) -> People:
     """The judge held against people; why not, where nobody graded anything that can be compared."""
     if run is None:
         return People(why="labels from a file: who gave them is not known")
-    from raggs.app.judgecheck import check_judge
-    from raggs.app.judgelayout import lay_out_check, trusted
     from raggs.app.review import reviews_of
     from raggs.reviews.store import ReviewStore
 
     if folder is None and not ReviewStore(reviews_of(run.folder, None)).size:
         return People()
+    from raggs.app.judgecheck import check_judge  # late: nobody has graded most sets
+    from raggs.app.judgelayout import lay_out_check, trusted
+
     try:
         found = check_judge(run, folder)
     except (NotFoundError, DataError) as error:

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from raggs.arrays import Floats, Ints
+from raggs.light import distributions
 
 RCOND, TINY = 1e-9, 1e-12
 FEWEST = 10  # queries with a passage that people labelled; below, the variance is hardly known
@@ -217,4 +217,4 @@ def _design(rows: int, controls: list[Floats]) -> Floats:
 
 def _quantile(confidence: float, degrees: int) -> float:
     """Of Student's t, at the upper end of an interval."""
-    return float(stdtrit(max(1, degrees), (1 + confidence) / 2))
+    return float(distributions().stdtrit(max(1, degrees), (1 + confidence) / 2))

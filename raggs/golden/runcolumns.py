@@ -33,8 +33,8 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
         labels.setdefault(record.qid, {})[record.doc_id] = record.grade or 0
     qrels = Qrels.of(labels, scale or Scale.of(MIN_GRADE, MAX_GRADE))
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
-    rows = [(qid, doc_id) for qid in qrels.qids for doc_id in labels[qid]]
-    doubt, origin = _doubt(rows, graded, ranked), origin_of(run.manifest)
+    judged = {qid: labels[qid] for qid in qrels.qids}
+    doubt, origin = _doubt(judged, graded, ranked), origin_of(run.manifest)
     below = [f"{run.folder}: {FALLEN}: {said}" for said in ["; ".join(fallen(run.manifest))] if said]
     notes = (*edited(run, "judge", "rank"), *below)
     return Judgments(str(run.folder), qrels, doubt, facets, origin, notes, _sources(graded))
@@ -46,11 +46,17 @@ def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
     return found if PEOPLE in found else {}
 
 
-def _doubt(rows: list[tuple[str, str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:
-    """A standard error where a passage was ranked, the judge's repeats where there are any; a row each."""
-    sigma = {(record.qid, record.doc_id): record.sigma for record in ranked if record.exposures}
-    samples = {(record.qid, record.doc_id): tuple(filter(None, record.grades)) for record in graded}
+def _doubt(judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:
+    """A standard error where a passage was ranked, the judge's repeats where there are any; for each judged passage."""
+    sigma: dict[str, dict[str, float]] = {}
+    for placed in ranked:
+        if placed.exposures:
+            sigma.setdefault(placed.qid, {})[placed.doc_id] = placed.sigma
+    samples: dict[str, dict[str, tuple[int, ...]]] = {}
+    for record in graded:
+        if len(repeats := tuple(filter(None, record.grades))) > 1:
+            samples.setdefault(record.qid, {})[record.doc_id] = repeats
     return Doubt(
-        np.array([sigma.get(row, 0.0) for row in rows]),
-        tuple(samples[row] if len(samples[row]) > 1 else () for row in rows),
+        np.array([mine.get(doc, 0.0) for qid, docs in judged.items() for mine in [sigma.get(qid, {})] for doc in docs]),
+        tuple(mine.get(doc, ()) for qid, docs in judged.items() for mine in [samples.get(qid, {})] for doc in docs),
     )

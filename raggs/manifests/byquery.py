@@ -56,7 +56,7 @@ class ByQuery:
         """
         if qid not in self._pieces:
             return ()
-        lines = list(self._lines(qid, depth))
+        lines = [line for line in self._lines(qid, depth) if line.strip()]
         try:
             records = all_records(lines, model) or list(map(model.model_validate_json, lines))
         except ValidationError as error:
@@ -67,18 +67,17 @@ class ByQuery:
         return tuple(records)
 
     def _lines(self, qid: str, depth: int | None) -> Iterator[bytes]:
-        with self._path.open("rb") as file:
+        with self._path.open("rb", buffering=0) as file:  # a query's lines mostly stand in one piece, read at once
             for begin, end in self._pieces[qid]:
                 file.seek(begin)
-                for line in file.read(end - begin).splitlines():
-                    if line.strip() and not _beyond(line, depth):
-                        yield line
+                lines = file.read(end - begin).splitlines()
+                yield from lines if depth is None else (line for line in lines if not _beyond(line, depth))
 
 
-def _beyond(line: bytes, depth: int | None) -> bool:
+def _beyond(line: bytes, depth: int) -> bool:
     """Whether a line says a rank beyond a depth."""
-    found = None if depth is None else RANK.search(line)
-    return found is not None and depth is not None and int(found[1]) > depth
+    found = RANK.search(line)
+    return found is not None and int(found[1]) > depth
 
 
 def _pieces(path: Path) -> Iterator[tuple[str, int, int]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -15,9 +17,12 @@ from raggs.evaluation.document import Document
 from raggs.evaluation.models import Part, Report
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
+from raggs.golden.questions import Questions
 from raggs.golden.systems import System
+from raggs.golden.views import QuestionView
 from raggs.manifests.costs import Costs, costs
 from raggs.manifests.opened import OpenedRun
+from raggs.reporting.surveying import Pools, Tally, pools_of
 from raggs.reviews.folding import Reviewed
 from raggs.sweeps.models import SweepReport
 
@@ -82,6 +87,39 @@ class Facts:
         except NotFoundError:
             return None
         return found if found.qrels.qids else None
+
+    def views(self, depth: int) -> Iterator[QuestionView]:
+        """Every question; the texts of passages are left out where they may not be shown.
+
+        What the pools are made of is counted on the way, so that who has read all questions has `pools` for nothing.
+
+        Args:
+            depth: hits of each system.
+
+        Raises:
+            DataError: a line cannot be right.
+        """
+        tally = Tally(None if self.judgments is None else self.judgments.qrels.scale.relevant)
+        for view in Questions(self.golden, self.systems, self.reviews, depth=depth):
+            if self.run is not None:
+                tally.see(view)
+            yield view if self.texts else view.without_texts()
+        self._counted.append(tally)
+
+    @cached_property
+    def _counted(self) -> list[Tally]:
+        return []
+
+    @cached_property
+    def pools(self) -> Pools | None:
+        """The pools of the run; None of files, and where nothing was pooled yet.
+
+        Raises:
+            DataError: a line cannot be right.
+        """
+        if not self._counted:
+            deque(self.views(depth=0), maxlen=0)
+        return pools_of(self._counted[0])
 
     @cached_property
     def costs(self) -> Costs:

@@ -1,4 +1,6 @@
-"""What a golden set is made of: labels, pools, who found what, near-duplicates, languages, tokens. One pass over each.
+"""What a golden set is made of: labels, pools, who found what, near-duplicates, languages, tokens.
+
+Pools are counted while the questions pass by, which the report shows anyway: reading them again would take as long.
 
 Counts are over (query, passage) pairs unless something else is said; near-duplicates count as what they are, passages.
 """
@@ -6,15 +8,16 @@ Counts are over (query, passage) pairs unless something else is said; near-dupli
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.artifacts import EmbedRecord, MergeRecord
+from raggs.artifacts import EmbedRecord, Passage
 from raggs.golden.judgments import Judgments
+from raggs.golden.views import PassageView, QuestionView
 from raggs.manifests.opened import OpenedRun
 from raggs.tokens import count_tokens
 
@@ -108,41 +111,45 @@ def labels_of(judgments: Judgments) -> Labels:
 
 
 @dataclass
-class _Tally:
-    """Counts while the pools pass."""
+class Tally:
+    """Counts while questions pass.
 
-    depth: Counter[str] = field(default_factory=Counter)
+    Attributes:
+        relevant: the lowest grade that is; None where there are no grades yet.
+    """
+
+    relevant: int | None = None
+    depth: list[int] = field(default_factory=list)
     brought: Counter[tuple[str, bool]] = field(default_factory=Counter)
     alone: Counter[tuple[str, bool]] = field(default_factory=Counter)
     both: Counter[tuple[str, str]] = field(default_factory=Counter)
     duplicates: int = 0
     texts: dict[str, str] = field(default_factory=dict)
 
-    def see(self, record: MergeRecord, relevant: bool) -> None:
-        self.depth[record.qid] += 1
-        self.duplicates += record.duplicate_of not in (None, record.doc_id)
-        if record.doc_id not in self.texts:
-            self.texts[record.doc_id] = record.passage.content
-        names = sorted(record.sources)
+    def see(self, view: QuestionView) -> None:
+        """Count the pool of a question, with the texts of its passages."""
+        if view.passages:
+            self.depth.append(len(view.passages))
+        for passage in view.passages:
+            self._see(passage)
+
+    def _see(self, passage: PassageView) -> None:
+        relevant = self.relevant is not None and (passage.grade or 0) >= self.relevant
+        self.duplicates += passage.duplicate_of not in (None, passage.doc_id)
+        if passage.doc_id not in self.texts:
+            raw = Passage(doc_id=passage.doc_id, title=passage.title, text=passage.text)
+            self.texts[passage.doc_id] = raw.content
+        names = sorted(passage.sources)
         for name in names:
             self.brought[name, relevant] += 1
         if len(names) == 1:
             self.alone[names[0], relevant] += 1
-        for pair in combinations(names, 2):
-            self.both[pair] += 1
+        elif len(names) > 1:
+            self.both.update(combinations(names, 2))
 
 
-def pools_of(run: OpenedRun, judgments: Judgments | None) -> Pools | None:
-    """The pools of a run; None where nothing was pooled yet.
-
-    Raises:
-        DataError: a line cannot be right.
-    """
-    if not run.file("merge").is_file():
-        return None
-    good, tally = _relevant(judgments), _Tally()
-    for record in run.typed("merge", MergeRecord):
-        tally.see(record, (record.qid, record.doc_id) in good)
+def pools_of(tally: Tally) -> Pools | None:
+    """The pools of a run; None where nothing was pooled yet."""
     if not tally.depth:
         return None
     names = sorted({name for name, _ in tally.brought})
@@ -150,8 +157,8 @@ def pools_of(run: OpenedRun, judgments: Judgments | None) -> Pools | None:
     size = {each.name: each.passages for each in sources}
     drawn = _drawn(tally.texts)
     return Pools(
-        depth=Spread.of("passages of a pool", list(tally.depth.values())),
-        passages=tally.depth.total(),
+        depth=Spread.of("passages of a pool", tally.depth),
+        passages=sum(tally.depth),
         distinct=len(tally.texts),
         duplicates=tally.duplicates,
         sources=sources,
@@ -169,7 +176,7 @@ def languages_of(run: OpenedRun) -> Mapping[str, int]:
     return dict(found.most_common())
 
 
-def _source(name: str, tally: _Tally) -> Source:
+def _source(name: str, tally: Tally) -> Source:
     return Source(
         name,
         passages=tally.brought[name, True] + tally.brought[name, False],
@@ -188,14 +195,3 @@ def _drawn(texts: Mapping[str, str]) -> list[str]:
     ids = sorted(texts)
     places = np.random.default_rng(SEED).permutation(len(ids))[:SAMPLE]
     return [texts[ids[place]] for place in places.tolist()]
-
-
-def _relevant(judgments: Judgments | None) -> set[tuple[str, str]]:
-    return set() if judgments is None else set(_pairs(judgments))
-
-
-def _pairs(judgments: Judgments) -> Iterator[tuple[str, str]]:
-    qrels = judgments.qrels
-    rows = np.flatnonzero(qrels.grade >= qrels.scale.relevant)
-    docs = qrels.docs.take(rows).tolist()
-    yield from ((qrels.qids[query], doc.decode()) for query, doc in zip(qrels.query[rows].tolist(), docs, strict=True))

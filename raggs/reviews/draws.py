@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from filelock import FileLock, Timeout
 from pydantic import Field
 
 from raggs.artifacts import Frozen
@@ -81,6 +80,8 @@ def note_draw(folder: Path, draw: Draw) -> None:
         ProviderError: the disk refuses, or the folder is read-only.
         BusyError: another process has held the folder for 10 s.
     """
+    from filelock import FileLock, Timeout  # late: from then on it listens to all that is opened; readers lock nothing
+
     with disk(folder, "name a folder that can be written: --reviews DIR"):
         folder.mkdir(parents=True, exist_ok=True)
         try:

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import RLock
 
-from filelock import FileLock, Timeout
 from pydantic import BaseModel
 
 from raggs.atomic import disk, sync_folder
@@ -98,6 +97,8 @@ def append_lines(path: Path, lines: Sequence[BaseModel]) -> None:
         BusyError: another process has held the folder for 10 s.
     """
     folder = path.parent
+    from filelock import FileLock, Timeout  # late: from then on it listens to all that is opened; readers lock nothing
+
     with disk(folder, "name a folder that can be written: --reviews DIR"):
         new = not path.exists()
         folder.mkdir(parents=True, exist_ok=True)

@@ -50,3 +50,16 @@ def test_what_a_first_run_loads_stays_little(tmp_path: Path) -> None:
             check=True,
         )
         assert int(done.stdout.split()[0]) <= most, arguments[0]
+
+
+def test_a_report_that_compares_systems_loads_the_distributions_alone(tmp_path: Path) -> None:
+    """Each of the packages takes as long to import as the report of a small set to write."""
+    (tmp_path / "qrels.txt").write_text("".join(f"q{n} 0 d{n} {4 + n % 2}\nq{n} 0 e{n} 1\n" for n in range(9)))
+    for name, step in (("a", 1), ("b", 2)):
+        lines = (f"q{n} Q0 {'de'[(n * step + k) % 2]}{n} {k + 1} {2 - k} x\n" for n in range(9) for k in (0, 1))
+        (tmp_path / f"{name}.trec").write_text("".join(lines))
+    runs = [word for name in "ab" for word in ("--run", f"{name}={tmp_path / f'{name}.trec'}")]
+    heavy = "scipy.stats scipy.special scipy.linalg filelock raggs.app.corrections raggs.app.judgecheck"
+    asked = ["report", str(tmp_path / "qrels.txt"), *runs, "--out", str(tmp_path / "report.html")]
+    assert loaded(heavy, *asked) == "[]"
+    assert loaded("scipy", *asked) == "['scipy']", "the tests were made"

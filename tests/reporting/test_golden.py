@@ -16,7 +16,7 @@ from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.store import RunStore
 from raggs.reporting.base import People
 from raggs.reporting.sections.golden import Golden
-from raggs.reporting.surveying import labels_of, pools_of
+from raggs.reporting.surveying import labels_of
 
 FOUND = {"q1": {"a": "bd", "b": "b", "c": "d"}, "q2": {"a": "d", "e": "bd"}}  # by whom: bm25, dense
 GRADES = {"q1": {"a": 5, "b": 4, "c": 1}, "q2": {"a": 2, "e": 3}}
@@ -61,7 +61,8 @@ def test_the_label_mix_is_told_over_queries_with_its_prevalence() -> None:
 
 
 def test_pools_say_who_found_what_and_what_they_share(run: OpenedRun) -> None:
-    found = pools_of(run, open_golden(run.folder).judgments())
+    given = replace(facts(), golden=open_golden(run.folder), run=run)
+    found = given.pools
     assert found is not None
     assert (found.passages, found.distinct, found.duplicates, found.depth.mean) == (5, 4, 1, 2.5)
     bm25, dense = found.sources
@@ -69,6 +70,20 @@ def test_pools_say_who_found_what_and_what_they_share(run: OpenedRun) -> None:
     assert (dense.passages, dense.alone, dense.relevant, dense.relevant_alone) == (4, 2, 1, 0)
     assert found.overlap == {("bm25", "dense"): 2 / 5}
     assert found.sampled == 4 and found.tokens is not None
+
+
+@pytest.mark.parametrize("texts", [True, False])
+def test_pools_are_counted_while_the_questions_are_shown_and_not_read_again(
+    run: OpenedRun, texts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(facts(), golden=open_golden(run.folder), run=run, texts=texts)
+    shown = list(given.views(depth=1))
+    assert {bool(passage.text) for view in shown for passage in view.passages} == {texts}
+    monkeypatch.setattr("raggs.golden.questions.Questions.__iter__", lambda _: pytest.fail("read again"))
+    alone = replace(facts(), golden=given.golden, run=run)
+    assert given.pools is not None
+    monkeypatch.undo()
+    assert given.pools == alone.pools, "with their tokens, whether texts are shown or not"
 
 
 def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None:

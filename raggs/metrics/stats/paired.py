@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from raggs.arrays import Flags, Floats
+from raggs.light import distributions
 from raggs.metrics.stats.signedranks import mean_ranks, signed_rank_test
 from raggs.seeds import generator
 
@@ -61,23 +62,23 @@ def _extreme(sums: Floats, values: Floats) -> Flags:
 
 def _sign_sums(values: Floats) -> Floats:
     """The sums of `values` under all 2^n choices of signs."""
-    sums = np.zeros(1)
+    sums, size = np.zeros(2**values.size), 1
     for value in values:
-        sums = np.concatenate((sums + value, sums - value))
+        np.subtract(sums[:size], value, out=sums[size : 2 * size])
+        sums[:size] += value
+        size *= 2
     return sums
 
 
 def t_test(differences: Floats) -> float:
     """Two-sided p of Student's paired t-test; 1 where all differences are 0, NaN where all are equal otherwise."""
-    from scipy.special import stdtr  # and not `scipy.stats`, which takes half a second to import
-
     if not differences.any():
         return 1.0 if differences.size else math.nan
     if _constant(differences):
         return math.nan
     count, mean = differences.size, differences.mean()
     variance = ((differences - mean) ** 2).mean() * (count / (count - 1))
-    return float(2 * stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
+    return float(2 * distributions().stdtr(count - 1, -abs(mean / np.sqrt(variance / count))))
 
 
 def wilcoxon_test(differences: Floats) -> float:
@@ -145,10 +146,9 @@ def queries_needed(effect: float, *, alpha: float = 0.05, power: float = POWER) 
     Returns:
         At least `least_queries(alpha)`; None where the effect is NaN or below 1e-6: no number would do.
     """
-    from scipy.special import ndtri
-
     if not abs(effect) >= NO_EFFECT:
         return None
+    ndtri = distributions().ndtri
     # Student's tails are the heavier ones, so the normal approximation is where the search starts.
     normal = math.ceil((float(ndtri(1 - alpha / 2) + ndtri(power)) / abs(effect)) ** 2)
     count = max(normal, least_queries(alpha))
@@ -162,9 +162,8 @@ def _power(count: int, effect: float, alpha: float) -> float:
 
     Without the chance of finding the opposite: where the power is worth having, that is below one in a million.
     """
-    from scipy.special import nctdtr, stdtrit
-
     if math.isinf(effect):
         return 1.0
-    least = -stdtrit(count - 1, alpha / 2)
-    return float(1 - nctdtr(count - 1, effect * math.sqrt(count), least))
+    special = distributions()
+    least = -special.stdtrit(count - 1, alpha / 2)
+    return float(1 - special.nctdtr(count - 1, effect * math.sqrt(count), least))

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from raggs.arrays import Floats
+from raggs.light import distributions
 
 ALL_SUMS = 50  # untied differences up to which the distribution of the rank sum is counted; beyond, it is normal
 
@@ -50,8 +51,6 @@ def _exact(positive: float, n: int) -> float:
 
 
 def _normal(positive: float, n: int, ties: Floats) -> float:
-    from scipy.special import ndtr  # late: few need it
-
     variance = (n * (n + 1.0) * (2.0 * n + 1.0) - (ties**3 - ties).sum() / 2) / 24
     z = (positive - n * (n + 1.0) * 0.25) / math.sqrt(variance)
-    return float(2 * ndtr(-abs(z)))
+    return float(2 * distributions().ndtr(-abs(z)))

@@ -10,7 +10,7 @@ from raggs.evaluation.models import Part
 from raggs.manifests.costs import Costs, LedgerSum
 from raggs.reporting.bars import Piece, stacked
 from raggs.reporting.base import Facts, ReportSection
-from raggs.reporting.surveying import Labels, Pools, Spread, labels_of, languages_of, pools_of
+from raggs.reporting.surveying import Labels, Pools, Spread, labels_of, languages_of
 from raggs.text import plural
 
 HEAD = ("over queries", "median", "mean", "least", "most")
@@ -37,7 +37,7 @@ class Golden(ReportSection):
         labels = None if judgments is None else labels_of(judgments)
         parts = [_labels(labels)] if labels else []
         if facts.run is not None:
-            pools = pools_of(facts.run, judgments)
+            pools = facts.pools
             parts.append(chain(_pools(pools) if pools else (), _languages(languages_of(facts.run)), _cost(facts.costs)))
         if facts.people.document is not None:
             document = facts.people.document

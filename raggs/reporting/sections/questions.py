@@ -13,7 +13,6 @@ from pydantic import Field
 
 from raggs.evaluation.analyses.waterfall import Waterfall
 from raggs.evaluation.models import Part, Report
-from raggs.golden.questions import Questions
 from raggs.golden.scales import RELEVANT
 from raggs.golden.sheets import Sheet, kind_of, sheet_of
 from raggs.golden.views import QuestionView
@@ -83,14 +82,13 @@ class QuestionsSection(ReportSection):
         scores = _Scores(facts.report)
         asked = facts.report.golden.queries if facts.report else 0
         depth = SHALLOW if asked * len(scores.systems) > MANY else DEEP
-        questions = Questions(facts.golden, facts.systems, facts.reviews, texts=facts.texts, depth=depth)
-        if not len(questions):
-            return None
         packing, lines, sheets = Packing(texts=facts.texts), list[Line](), list[str]()
-        for view in questions:
-            sheet = sheet_of(view, questions.top, depth=depth)
+        for view in facts.views(depth):
+            sheet = sheet_of(view, facts.golden.top, depth=depth)
             lines.append(scores.line(view, sheet))
             sheets.append(packing.pack(sheet))
+        if not lines:
+            return None
         return QuestionsPart(
             measure=scores.measure,
             systems=scores.systems,
