@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from raggs.llm.budget import Cap
 
 
 @dataclass(frozen=True)
@@ -35,3 +40,9 @@ class Asked:
     def going_on(self) -> str:
         """The command that does all stages of the same run."""
         return replace(self, start=None, stop=None, only=None).command()
+
+
+def enough(cap: Cap, left: float | None) -> str:
+    """A cap that suffices for what was spent and is left to do, in USD or calls; twice as much where nobody knows."""
+    most = 2 * cap.limit if left is None else cap.spent + left
+    return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from raggs.cli.again import enough
 from raggs.cli.boundary import Debug
 from raggs.cli.cutting import IN_PART, show_costs
 from raggs.cli.groups import grouped
@@ -21,6 +22,7 @@ from raggs.cli.plain import say, say_json
 if TYPE_CHECKING:
     from raggs.app.diagnose import Diagnosed, DiagnoseRequest
     from raggs.app.diagnoses import Rounds
+    from raggs.llm import BudgetSpent
 
 RunConfigFile = Annotated[
     Path | None,
@@ -89,6 +91,7 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     from raggs.app.diagnose import forecast_diagnosis, run_diagnosis
     from raggs.cli.addresses import approver
     from raggs.cli.progress import listener
+    from raggs.llm import BudgetSpent
     from raggs.pipeline.events import silent
 
     request = shared.request(kind, settings)
@@ -98,12 +101,29 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
         show_costs(expected.estimates, request.budget.max_usd, as_json=shared.as_json, above=above)
         return
     display = listener(shared.quiet or shared.as_json)
-    with display or nullcontext():
-        result = run_diagnosis(request, display or silent, approver(shared.yes, shared.quiet))
+    try:
+        with display or nullcontext():
+            result = run_diagnosis(request, display or silent, approver(shared.yes, shared.quiet))
+    except BudgetSpent as error:
+        error.remedy = _going_on(error, request)
+        raise
     if shared.as_json:
         say_json(result.report.model_dump_json(indent=2))
     elif not shared.quiet:
         _show(result)
+
+
+def _going_on(error: BudgetSpent, request: DiagnoseRequest) -> str:
+    """How to go on under a budget that suffices for what is left to do."""
+    from raggs.app.cutting import total
+    from raggs.app.diagnose import forecast_diagnosis
+
+    if error.cap.per_invocation:
+        return "what was paid is cached, to go on: the same command"
+    left = forecast_diagnosis(request).estimates
+    value = enough(error.cap, total(each.usd for each in left) if error.cap.money else sum(each.calls for each in left))
+    flag = f"--max-usd {value}" if error.cap.setting == "max_usd" else f"--set budget.{error.cap.setting}={value}"
+    return f"what was paid is cached, to go on: the same command with {flag}"
 
 
 def _show(result: Diagnosed) -> None:

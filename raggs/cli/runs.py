@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
@@ -199,14 +198,13 @@ def _keep_what_was_paid(runner: Runner, selection: Selection, *, asks: bool, sur
 def _tell_how_to_go_on(error: BudgetSpent, runner: Runner, selection: Selection, asked: Asked) -> None:
     """Put into the error what is left to do, and the command that does it under a budget that suffices."""
     from raggs.app.run import forecast
+    from raggs.cli.again import enough
 
     expected, cap = forecast(runner, selection), error.cap
     calls, usd = sum(line.calls for line in expected.running), expected.usd
     money = "at an unknown price" if usd is None else f"at an estimated {usd:.2f} USD"
     error.message += f"; left to do: up to {calls:,} calls {money}"
-    left = usd if cap.money else calls
-    enough = 2 * cap.limit if left is None else cap.spent + left
-    value = f"{math.ceil(100 * enough) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(enough))
+    value = enough(cap, usd if cap.money else calls)
     again = asked.command({} if cap.per_invocation else {f"budget.{cap.setting}": value})
     error.remedy = f"what was paid is cached, to go on: {again}"
 

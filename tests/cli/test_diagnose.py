@@ -69,6 +69,16 @@ def test_all_runs_what_is_free_and_leaves_out_what_is_paid(
     assert not server.requests
 
 
+def test_a_budget_that_is_used_up_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, server: LLMServer) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    words = [NAME, "--out", "d", "--embedder", "litellm:openai/text-embedding-3-small:dims=8", "--max-usd"]
+    found = run(*words, "0")
+    assert found.exit_code == 7
+    assert "to go on: the same command with --max-usd 0.01" in found.stderr
+    again = run(*words, "0.01")
+    assert again.exit_code == 0, again.output
+
+
 def test_a_kind_that_fails_stops_no_other_and_ends_with_7(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(self: Tiny, bench: object) -> None:
         raise DataError("is wrong", remedy="mend it")
