@@ -14,6 +14,8 @@ from raggs.diagnosis.bench import NAMES, Bench
 from raggs.errors import RaggsError
 from raggs.pipeline.events import Listener, silent
 
+QUICK = "seconds"
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -39,6 +41,13 @@ class Outlook:
     def ready(self) -> bool:
         """Whether it can run as things are."""
         return not self.lacks
+
+    def hindrance(self, *, quick: bool) -> str:
+        """Why it is not among all kinds that are run at once; empty where it is."""
+        alone = f"raggs diagnose {self.name}"
+        if self.lacks or self.models:
+            return self.lacks or f"would pay {', '.join(self.models)}: {alone}"
+        return f"takes {self.time}: {alone}" if quick and self.time != QUICK else ""
 
     @property
     def price(self) -> str:
@@ -85,18 +94,23 @@ def _outlook(name: str, request: DiagnoseRequest, bench: Bench) -> Outlook:
     return Outlook(name, kind.TITLE, needs, takes, lacks, kind.TIME, models)
 
 
-def diagnose_all(request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody) -> Rounds:
+def diagnose_all(
+    request: DiagnoseRequest, listen: Listener = silent, approve: Approve = nobody, *, quick: bool = False
+) -> Rounds:
     """Run each kind that can run and pays nobody, one after the other; what one cannot do stops no other.
+
+    Args:
+        quick: whether only those run that take seconds.
 
     Raises:
         RaggsError: what is named cannot be opened.
     """
     if in_loop():
-        return beside(lambda hear: diagnose_all(request, hear, approve), listen)
+        return beside(lambda hear: diagnose_all(request, hear, approve, quick=quick), listen)
     done, skipped, failed = list[Diagnosed](), dict[str, str](), dict[str, str]()
     for each in outlooks(request):
-        if each.lacks or each.models:
-            skipped[each.name] = each.lacks or f"would pay {', '.join(each.models)}: raggs diagnose {each.name}"
+        if why := each.hindrance(quick=quick):
+            skipped[each.name] = why
             continue
         try:
             done.append(run_diagnosis(replace(request, kind=each.name, settings={}), listen, approve))

@@ -168,14 +168,18 @@ def kinds(
 
 
 @grouped
-def all_(shared: DiagnosisFlags, debug: Debug = False) -> None:
+def all_(
+    shared: DiagnosisFlags,
+    quick: Annotated[bool, typer.Option("--quick", help="Only the kinds that take seconds.")] = False,
+    debug: Debug = False,
+) -> None:
     """Run every kind that can run and pays nobody.
 
     What one kind cannot do stops no other; why one was left out is said at the end.
 
     \b
     Examples:
-      raggs diagnose all
+      raggs diagnose all --quick
       raggs diagnose all --config raggs.yaml --out diagnose
     """
     from raggs.app.diagnoses import diagnose_all, outlooks
@@ -186,12 +190,12 @@ def all_(shared: DiagnosisFlags, debug: Debug = False) -> None:
 
     request = shared.request("", {})
     if shared.dry_run:
-        free = [each.name for each in outlooks(request) if each.ready and not each.models]
+        free = [each.name for each in outlooks(request) if not each.hindrance(quick=quick)]
         say_json(dump_json(free)) if shared.as_json else say(f"would run: {', '.join(free) or 'none'}")
         return
     display = listener(shared.quiet or shared.as_json)
     with display or nullcontext():
-        found = diagnose_all(request, display or silent, approver(shared.yes, shared.quiet))
+        found = diagnose_all(request, display or silent, approver(shared.yes, shared.quiet), quick=quick)
     if shared.as_json:
         reports = {each.report.kind: each.report.model_dump(mode="json") for each in found.done}
         say_json(dump_json({"done": reports, "skipped": found.skipped, "failed": found.failed}))

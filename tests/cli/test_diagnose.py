@@ -67,6 +67,8 @@ def test_all_runs_what_is_free_and_leaves_out_what_is_paid(
     paid = run("all", "--out", "d", "--embedder", "litellm:openai/text-embedding-3-small")
     assert "tiny: left out: would pay openai/text-embedding-3-small: raggs diagnose tiny" in paid.stdout
     assert not server.requests
+    monkeypatch.setattr(Tiny, "TIME", "minutes")
+    assert "tiny: left out: takes minutes: raggs diagnose tiny" in run("all", "--quick", "--out", "e").stdout
 
 
 def test_a_budget_that_is_used_up_says_how_to_go_on(monkeypatch: pytest.MonkeyPatch, server: LLMServer) -> None:
