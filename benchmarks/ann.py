@@ -2,12 +2,17 @@
 
     python benchmarks/ann.py vectors [--rows 500000]    made-up vectors around centres: recall, times, bytes
     python benchmarks/ann.py labels FOLDER              a folder with corpus.jsonl, queries.jsonl, qrels.trec
+    python benchmarks/ann.py robustness [FOLDER]        whom indexes lose passages for, at equal mean recall
 
 `vectors` searches one query at a time on one thread, at k = 50: recall is the share of the exact 10, 20 and 30 nearest
 that stand among an index's own; milliseconds are medians over passes that take turns, by the wall clock and by
 processor time, since other work slows the former. Below the table stands faiss alone with an HNSW graph of the same
 settings, built by itself, at k = 10: its ratios are what raggs is to keep within a tenth. `labels` embeds texts by
 WordLlama and tells quality by the human labels. Settings are each index's defaults, but for --construction.
+
+`robustness` is `raggs diagnose index` at scale: over made-up vectors (--rows), or over the texts below a folder (.md,
+.txt, .jsonl) in windows of --words words, each beginning --step words after the one before, by WordLlama. 2,000 of them
+are kept out of the indexes and asked; --questions is a file with a question a line, asked as well.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +31,10 @@ import ir_measures
 import numpy as np
 from ir_measures import R, nDCG
 
+from raggs.app.diagnose import diagnose
 from raggs.artifacts import Passage
 from raggs.embedders.wordllama import WordLlamaEmbedder
+from raggs.evaluation.writers import markdown
 from raggs.indexes import REGISTRY
 from raggs.indexes.base import IndexFacts, OpenIndex
 from raggs.indexes.passages import PassageStore
@@ -245,10 +252,59 @@ def run_labels(folder: Path) -> None:
             print(f"| {each} | {' | '.join(cells)} | {times[each].wall:.3f} |", flush=True)
 
 
+# --- robustness ---
+
+CURVES = ("hnsw:ef_construction={construction}", "ivf:lists=1024", "ivf:lists=1024:pq=64")
+ASKED = 2000
+
+
+def windows(folder: Path, words: int, step: int) -> list[str]:
+    """Short texts: all windows over the words of the files below a folder, each once."""
+    found: dict[str, None] = {}
+    for path in sorted(folder.rglob("*")):
+        if path.suffix in (".md", ".txt"):
+            texts = [path.read_text(encoding="utf-8")]
+        elif path.suffix == ".jsonl":
+            texts = [each.get("text") or "" for each in rows_of(path)]
+        else:
+            continue
+        for text in texts:
+            split = text.split()
+            found |= dict.fromkeys(" ".join(split[at : at + words]) for at in range(0, len(split), step))
+    return [text for text in found if len(text.split()) == words]
+
+
+def run_robustness(options: argparse.Namespace, folder: Path) -> None:
+    embedder, asked = WordLlamaEmbedder(WordLlamaEmbedder.Config()), options.questions
+    if options.folder is None:
+        matrix, what = made_up(options.rows, 0), "made-up vectors"
+    else:
+        matrix = embedder.embed(windows(options.folder, options.words, options.step))
+        what = f"windows of {options.words} words, {options.step} apart, by WordLlama"
+    np.save(folder / "vectors.npy", matrix)
+    if asked is not None:
+        np.save(folder / "queries.npy", embedder.embed(asked.read_text(encoding="utf-8").splitlines()))
+    began, used = time.perf_counter(), time.process_time()
+    result = diagnose(
+        "index",
+        out=folder,
+        indexes=[each.format(construction=options.construction) for each in CURVES],
+        held_out=ASKED,
+        k=[10],
+        timed=300,
+        vectors=folder / "vectors.npy",
+        queries=None if asked is None else folder / "queries.npy",
+    )
+    took, cpu = time.perf_counter() - began, time.process_time() - used
+    print(f"{len(matrix):,} {what}; {took:.0f} s, {cpu:.0f} s of CPU")
+    shown = tuple(each for each in result.document.sections if each.title.startswith(("At", "Minus", "Share by")))
+    print(markdown(replace(result.document, sections=shown, notes=()), glossary=False))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("vectors", "labels"))
-    parser.add_argument("folder", type=Path, nargs="?", help="of a labelled collection")
+    parser.add_argument("what", choices=("vectors", "labels", "robustness"))
+    parser.add_argument("folder", type=Path, nargs="?", help="of a labelled collection, or of texts")
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--construction", type=int, default=200, help="ef_construction of the graphs")
     parser.add_argument("--indexes", default=",".join(INDEXES), help="which of them, parted by commas")
@@ -256,7 +312,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--same-graph", action="store_true", help="faiss alone reads the graph of raggs, and builds none"
     )
     parser.add_argument("--keep", type=Path, help="where vectors and indexes stay")
+    parser.add_argument("--words", type=int, default=12, help="of a window over texts")
+    parser.add_argument("--step", type=int, default=4, help="words from the beginning of one to that of the next")
+    parser.add_argument("--questions", type=Path, help="a file with a question a line")
     options = parser.parse_args(arguments)
+    if options.what == "robustness":
+        with tempfile.TemporaryDirectory() as name:
+            place = options.keep or Path(name)
+            place.mkdir(parents=True, exist_ok=True)
+            run_robustness(options, place)
+        return
     if options.what == "labels":
         if options.folder is None:
             parser.error("labels needs a folder")

@@ -134,6 +134,15 @@ def test_one_of_three_is_fixed_and_the_front_of_the_others_shown(files: Path) ->
     assert unreached.front is not None and not unreached.front.front
 
 
+def test_where_nothing_is_compared_the_verdict_says_why(files: Path) -> None:
+    alone = run(files, indexes=INDEXES[1:], held_out=0).verdict
+    assert alone == "One index was measured, so that none is compared."
+    apart = run(files, vary=["nprobe=1", "ef=400"], held_out=0).verdict
+    assert apart.startswith("No two indexes were measured around one mean recall")
+    whole = run(files, vary=["nprobe=40", "ef=400"], indexes=["hnsw", "ivf:lists=40"], held_out=0).verdict
+    assert re.match(r"Every index finds at least \d+\.\d% of the nearest", whole), whole
+
+
 def test_what_is_drawn_and_written(files: Path) -> None:
     result = run(files)
     page = (files / "out" / "index.md").read_text(encoding="utf-8")

@@ -24,8 +24,8 @@ from raggs.diagnosis.index.worlds import (
     World,
     embedder_of,
     hold_out,
+    open_matrix,
     open_world,
-    read_matrix,
     store_of,
     texts_of,
 )
@@ -114,7 +114,7 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
         tuned = self._tuned(bench, world, asking, kinds)
         front = None if own.fix is None else front_of(parts, own.fix, own.delta)
         return IndexFound(
-            verdict=verdict(matched, deltas, tuned, front),
+            verdict=verdict(parts, matched, deltas, tuned, front),
             passed=_passed(tuned, front),
             rows=rows,
             dims=dims,
@@ -163,7 +163,7 @@ def _asks(bench: Bench, settings: IndexSettings) -> bool:
 def _shape(bench: Bench, settings: IndexSettings) -> tuple[int, int]:
     """How many vectors there are, and their length."""
     if settings.vectors is not None:
-        rows, dims = read_matrix(settings.vectors).shape
+        rows, dims = open_matrix(settings.vectors).shape
         return rows, dims
     return len(store_of(bench)), embedder_of(bench).dims
 

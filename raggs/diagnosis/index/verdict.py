@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raggs.diagnosis.index.models import FrontPart, MatchedPart, MeanPart, TunedPart
+from raggs.diagnosis.index.models import FrontPart, MatchedPart, MeanPart, PointPart, TunedPart
 from raggs.probes.neighbours import robustness
 
 USUAL_LEVEL = 0.9
@@ -18,10 +18,14 @@ THREE = 3
 
 
 def verdict(
-    matched: Sequence[MatchedPart], deltas: Sequence[float], tuned: Sequence[TunedPart], front: FrontPart | None
+    points: Sequence[PointPart],
+    matched: Sequence[MatchedPart],
+    deltas: Sequence[float],
+    tuned: Sequence[TunedPart],
+    front: FrontPart | None,
 ) -> str:
     """One sentence, the most useful part first."""
-    parts = [*_tuned(tuned), *([] if front is None else [_front(front)]), _compared(matched, deltas)]
+    parts = [*_tuned(tuned), *([] if front is None else [_front(front)]), _compared(matched, deltas, points)]
     told = "; ".join(parts) + "."
     return told[:1].upper() + told[1:]
 
@@ -40,10 +44,22 @@ def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> Mat
     return max(mine, key=lambda part: max(abs(part.against[name].mean or 0.0) for name in names))
 
 
-def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> str:
+def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str:
+    """Why no index is compared with another."""
+    least = min((part.values["recall"].mean or 0.0 for part in points), default=0.0)
+    if points and least > max(part.level for part in matched):
+        return (
+            f"every index finds at least {least:.1%} of the nearest with the least effort: there is little to lose here"
+        )
+    if len({part.index for part in points}) < 2:
+        return "one index was measured, so that none is compared"
+    return "no two indexes were measured around one mean recall, so that none is compared (not bracketed)"
+
+
+def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float], points: Sequence[PointPart]) -> str:
     found = most_telling(matched, deltas)
     if found is None:
-        return "no two indexes were measured around one mean recall, so that nothing is compared (not bracketed)"
+        return _why_not(matched, points)
     first = next(part for part in matched if (part.k, part.origin) == (found.k, found.origin))
     clear = [(delta, found.against[robustness(delta)]) for delta in deltas if found.against[robustness(delta)].clear]
     better = [(delta, each) for delta, each in clear if (each.mean or 0) > 0]
@@ -62,10 +78,10 @@ def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> str:
 def _share(found: MatchedPart, delta: float, each: MeanPart, word: str) -> str:
     value = found.values[robustness(delta)].mean or 0.0
     other = value - (each.mean or 0.0)
-    return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {other:.1%}; {points(each)})"
+    return f"{word} questions at least {delta:.0%} of the truth ({value:.1%}, not {other:.1%}; {in_points(each)})"
 
 
-def points(each: MeanPart) -> str:
+def in_points(each: MeanPart) -> str:
     """A difference of shares in points with its interval: "+2.4 points [1.2, 3.6]"."""
     low, high = (HUNDRED * (bound or 0.0) for bound in (each.low, each.high))
     return f"{HUNDRED * (each.mean or 0.0):+.1f} points [{low:+.1f}, {high:+.1f}]"

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from raggs.arrays import Ints, Vectors
 from raggs.diagnosis.bench import Bench
@@ -19,11 +20,12 @@ from raggs.diagnosis.index.models import Origin
 from raggs.diagnosis.index.settings import IndexSettings
 from raggs.embedders.base import Embedder
 from raggs.errors import DataError, UsageError
-from raggs.hashing import hash_bytes
+from raggs.hashing import hash_bytes, hash_file
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.vectors import VectorIndex, open_vectors
 from raggs.inputs import regular_file
 from raggs.seeds import generator
+from raggs.stages.embed import prepare
 from raggs.text import clean_unicode, one_line
 
 QUESTIONS: Origin = "questions"
@@ -92,8 +94,11 @@ def open_world(bench: Bench, settings: IndexSettings) -> World:
 
 
 def texts_of(bench: Bench) -> Mapping[str, str]:
-    """The questions as they are searched for where nothing rewrites them."""
-    return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
+    """The questions as they are searched for: by the run's rewriter, unless that is paid."""
+    if bench.run is None or (rewriter := bench.workshop.rewriter(bench.run.embed.rewrite)).models:
+        return {qid: one_line(clean_unicode(query.text)) for qid, query in bench.queries.items()}
+    usual, loop = bench.run.embed.language, bench.workshop.loop
+    return {qid: loop.run(prepare(query, rewriter, usual)).rewrite for qid, query in bench.queries.items()}
 
 
 def hold_out(world: World, count: int, seed: int) -> World:
@@ -135,7 +140,7 @@ def store_of(bench: Bench) -> PassageStore:
 
 def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> World:
     matrix = read_matrix(vectors)
-    whole = VectorIndex.of(matrix, bench.workshop.places.vectors / f"given-{hash_bytes(vectors.name.encode())[:16]}")
+    whole = VectorIndex.of(matrix, bench.workshop.places.vectors / f"given-{hash_file(vectors)[:16]}")
     asked: dict[Origin, Asked] = {}
     if queries is not None:
         given = read_matrix(queries)
@@ -146,22 +151,30 @@ def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> World:
     return World(whole, asked, f"{len(matrix):,} vectors of {vectors.name}")
 
 
-def read_matrix(path: Path) -> Vectors:
-    """A matrix of numpy's own format, its rows at unit length; rows of zeros stay.
+def open_matrix(path: Path) -> npt.NDArray[np.number]:
+    """A matrix of numpy's own format, not read yet.
 
     Raises:
-        DataError: it is none, or holds NaN or infinity.
-        NotFoundError, ProviderError: it cannot be read.
+        DataError: it is none.
     """
     try:
-        found = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
+        found: npt.NDArray[np.number] = np.load(regular_file(path), mmap_mode="r", allow_pickle=False)
         if found.ndim != 2 or not found.size or found.dtype.kind not in "fiu":
             raise ValueError("no table of numbers")
-        rows = np.array(found, dtype=np.float32)
     except FileNotFoundError as error:
         raise DataError("there is no such file", where=path, remedy="check the path") from error
     except (OSError, ValueError, EOFError) as error:
         raise DataError("not a matrix of numpy, one vector a row", where=path, remedy="numpy.save(...)") from error
+    return found
+
+
+def read_matrix(path: Path) -> Vectors:
+    """Its rows at unit length; rows of zeros stay.
+
+    Raises:
+        DataError: it is none, or holds NaN or infinity.
+    """
+    rows = np.array(open_matrix(path), dtype=np.float32)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise DataError("it holds NaN or infinity", where=path, remedy="check how it was made")
