@@ -1,4 +1,4 @@
-"""Is a run what its manifest says, the one that a lock means, signed by whom it should be?
+"""Is a run what its manifest says, the one that a lock means, signed by whom it should be? Are these the grades meant?
 
 Reads the run's own directory, and beside it the cache's copies of the corpus and of its indexes where there are any.
 Asks nobody. Writes nothing but the lock or the signature that it is asked for.
@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Literal
 
 from raggs.app.copies import cached_copies
-from raggs.app.locking import meaning_of_run
+from raggs.app.locking import check_meant, meaning_of, meaning_of_run
 from raggs.errors import DataError, UsageError
+from raggs.golden.files import labels_in
+from raggs.golden.opened import open_golden
 from raggs.inputs import regular_file
 from raggs.jsontypes import as_object
 from raggs.manifests import goldenlock, signature
@@ -22,6 +24,7 @@ from raggs.manifests.audit import Finding, notes, unfinished
 from raggs.manifests.audit import audit as findings_of
 from raggs.manifests.findings import MANIFEST
 from raggs.manifests.opened import open_run
+from raggs.manifests.store import RunStore
 from raggs.questions import QUESTIONS
 
 # What no run directory can prove by itself.
@@ -34,6 +37,8 @@ OF_QUESTIONS = (
     "whether the documents still are what the run read",
     "what the asker and the embedder gave (their answers and cosines are taken as recorded)",
 )
+
+OF_FILES = ("who gave the grades, and of which passages: files of labels do not say",)
 
 
 @dataclass(frozen=True)
@@ -53,7 +58,7 @@ class Audit:
     records: int
     unchecked: tuple[str, ...] = UNCHECKED
     notes: tuple[str, ...] = ()
-    of: Literal["run", "questions", "sweep"] = "run"
+    of: Literal["run", "questions", "sweep", "files"] = "run"
     unfinished: tuple[str, ...] = ()
 
     @property
@@ -63,7 +68,7 @@ class Audit:
 
 
 def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = None) -> Audit:
-    """Check a run: seal, hashes, records, and all that can be derived again.
+    """Check a run: seal, hashes, records, and all that can be derived again; of a golden set in files, its grades.
 
     Args:
         lock: a golden.lock that it must fit.
@@ -76,6 +81,8 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
     """
     if is_sweep(folder):
         return _sweep(folder, lock or public_key)
+    if in_files(folder):
+        return _files(folder, lock, public_key)
     outside = list(_signature(folder, public_key))
     try:
         run = open_run(folder)
@@ -108,12 +115,32 @@ def _sweep(folder: Path, outside: Path | None) -> Audit:
     return Audit(tuple(found), records, unchecked, of="sweep")
 
 
+def in_files(path: Path) -> bool:
+    """Whether a path names a golden set that is no run: a file of labels, or a folder that was exported."""
+    return path.is_file() or (path.is_dir() and not RunStore(path).exists and labels_in(path) is not None)
+
+
+def _files(path: Path, lock: Path | None, public_key: Path | None) -> Audit:
+    if public_key is not None:
+        raise UsageError("a golden set in files has no signature", remedy="raggs audit RUN --verify, or --lock alone")
+    judgments = open_golden(path).judgments()
+    if lock is None:
+        return Audit((), len(judgments.qrels.query), OF_FILES, of="files")
+    check_meant(lock)
+    found = goldenlock.meaning_findings(meaning_of(judgments), lock)
+    return Audit(tuple(found), len(judgments.qrels.query), OF_FILES, of="files")
+
+
 def write_lock(folder: Path, file: Path) -> None:
-    """Write the golden.lock of a run, which should be audited before.
+    """Write the golden.lock of a run, which should be audited before, or of a golden set in files.
 
     Raises:
-        RaggsError: the run cannot be read, or the file not be written.
+        RaggsError: the set cannot be read, or the file not be written.
     """
+    if in_files(folder):
+        golden = open_golden(folder)
+        goldenlock.write_lock(goldenlock.lock_of_files(golden.name, meaning_of(golden.judgments())), file)
+        return
     run = open_run(folder)
     goldenlock.write_lock(goldenlock.lock_of(run, meaning_of_run(run)), file)
 
@@ -124,6 +151,8 @@ def sign(folder: Path, key: Path) -> Path:
     Raises:
         RaggsError: as `raggs.manifests.signature.sign`.
     """
+    if in_files(folder):
+        raise UsageError("a golden set in files has no manifest to sign", remedy="raggs audit RUN --sign KEYFILE")
     return signature.sign(folder, key)
 
 

@@ -4,7 +4,8 @@ that is told: in a sentence, in Markdown, as JUnit XML.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, RaggsError
 from raggs.evaluation.gates import Gates, Outcome, read_report, settle
-from raggs.evaluation.junit import junit_xml
+from raggs.evaluation.junit import junit_of_refusal, junit_xml
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report
 from raggs.evaluation.writers import markdown
@@ -120,12 +121,36 @@ def summary(verdicts: Verdicts) -> str:
     return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report))])
 
 
+@contextmanager
+def refusals_told(lock: Path | None, junit: Path | None, append: Callable[[str], None] | None) -> Iterator[None]:
+    """While systems are scored: where that is refused, a CI server hears why, as it hears of gates. The error goes on.
+
+    Args:
+        lock: the golden.lock that the set is held to, if any.
+        junit: the file for JUnit XML.
+        append: adds Markdown to the summary of the step.
+    """
+    try:
+        yield
+    except RaggsError as error:
+        what = "an evaluation" if lock is None else f"an evaluation by the set that {lock} means"
+        if append is not None:
+            append(f"## Gates\n\nnothing was scored\n\n- ❌ {error}")
+        if junit is not None:
+            _write_junit(junit_of_refusal(what, str(error)), junit)
+        raise
+
+
 def write_junit(verdicts: Verdicts, file: Path) -> None:
     """JUnit XML: a case for each gate, and for each measure of each system.
 
     Raises:
         ProviderError: the file cannot be written.
     """
+    _write_junit(junit_xml(verdicts.report, verdicts.outcomes), file)
+
+
+def _write_junit(xml: bytes, file: Path) -> None:
     with disk(file, "choose another --junit"):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(file, junit_xml(verdicts.report, verdicts.outcomes))
+        write_atomic(file, xml)

@@ -42,6 +42,18 @@ def meaning_of_run(run: OpenedRun) -> Meaning:
         return Meaning(measures=definitions())
 
 
+def check_meant(lock: Path) -> None:
+    """Refuse a lock by which judgments cannot be told.
+
+    Raises:
+        NotFoundError: there is no such lock.
+        DataError: it is damaged, or says nothing of judgments.
+    """
+    if read_lock(lock)[0].judgments is None:
+        said = "says nothing of judgments: of a run that had none, or written by an earlier version"
+        raise DataError(said, where=lock, remedy="raggs audit SET --write-lock FILE writes it anew")
+
+
 def check_lock(lock: Path, judgments: Judgments, measures: Sequence[Named]) -> None:
     """Refuse judgments, or measures, that a lock does not mean.
 
@@ -52,9 +64,7 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[Named]) -> N
         NotFoundError: there is no such lock.
         DataError: it is damaged, says nothing of judgments, or means others.
     """
-    if read_lock(lock)[0].judgments is None:
-        said = "says nothing of judgments: of a run that had none, or written by an earlier version"
-        raise DataError(said, where=lock, remedy="raggs audit RUN --write-lock FILE writes it anew")
+    check_meant(lock)
     asked = {named.measure.NAME for named in measures}
     found = list(meaning_findings(meaning_of(judgments), lock, asked))
     if not found:
@@ -65,5 +75,5 @@ def check_lock(lock: Path, judgments: Judgments, measures: Sequence[Named]) -> N
         f"means another golden set than {judgments.source}: {told}{more}",
         where=lock,
         line=found[0].line,
-        remedy="raggs diff OLD NEW tells sets apart; if this one is meant: raggs audit RUN --write-lock FILE",
+        remedy="raggs diff OLD NEW tells sets apart; if this one is meant: raggs audit SET --write-lock FILE",
     )

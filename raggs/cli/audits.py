@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, RunFolder
+from raggs.cli.options import Json
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def audit(
-    run: RunFolder,
+    run: Annotated[Path, typer.Argument(metavar="RUN|SET", help="A run, a sweep, or a golden set in files.")],
     lock: Annotated[
         Path | None,
-        typer.Option("--lock", metavar="FILE", help="Check that this golden.lock means this run."),
+        typer.Option("--lock", metavar="FILE", help="Check that this golden.lock means this set."),
     ] = None,
     new_lock: Annotated[
         Path | None,
-        typer.Option("--write-lock", metavar="FILE", help="Write the run's golden.lock, for git."),
+        typer.Option("--write-lock", metavar="FILE", help="Write the set's golden.lock, for git."),
     ] = None,
     verify: Annotated[
         Path | None,
@@ -45,6 +45,7 @@ def audit(
       raggs audit runs/demo
       raggs audit runs/demo --write-lock golden.lock
       raggs audit runs/demo --lock golden.lock --verify team.key.pub
+      raggs audit qrels.tsv --write-lock golden.lock
       raggs audit sweeps/stack
     """
     from raggs.app import audit as auditing
@@ -90,6 +91,8 @@ def _refuse(run: Path, found: Audit) -> None:
         told = f"has not finished {', '.join(found.unfinished)}; what is there is as the manifest says"
         raise PartialError(told, where=run, remedy=f"raggs {found.of} goes on with it")
     remedy = "run again to restore what was changed"
+    if found.of == "files":
+        remedy = "raggs diff OLD NEW tells sets apart; if this one is meant: raggs audit SET --write-lock FILE"
     raise AuditError(plural(len(found.findings), "finding"), where=run, remedy=remedy)
 
 
@@ -103,9 +106,11 @@ DERIVED = {
 def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
     from raggs.text import plural
 
-    records = plural(found.records, "record")
-    again = DERIVED[found.of]
-    say(f"{run}: {records} checked; {again} derived again: all as the manifest says")
+    if found.of == "files":
+        say(f"{run}: {plural(found.records, 'judgment')} read")
+    else:
+        records = plural(found.records, "record")
+        say(f"{run}: {records} checked; {DERIVED[found.of]} derived again: all as the manifest says")
     for note in found.notes:
         say(f"note: {note}")
     for what in found.unchecked:

@@ -52,22 +52,24 @@ def eval_(
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate
-    from raggs.app.gating import judged
+    from raggs.app.gating import judged, refusals_told
     from raggs.cli import evalviews
+    from raggs.cli.github import append_summary
     from raggs.cli.screen import open_console
     from raggs.evaluation.writers import report_json, write_report
 
-    result = evaluate(
-        EvalRequest(
-            subject=subject.request(),
-            measures=measures.request(),
-            scale=scale.request(),
-            analyses=analyses.request(),
-            gates=gates.request(),
-            confidence=statistics.checked(),
-            seed=statistics.seed,
+    with refusals_told(gates.lock, output.junit, append_summary if output.summary else None):
+        result = evaluate(
+            EvalRequest(
+                subject=subject.request(),
+                measures=measures.request(),
+                scale=scale.request(),
+                analyses=analyses.request(),
+                gates=gates.request(),
+                confidence=statistics.checked(),
+                seed=statistics.seed,
+            )
         )
-    )
     files = [] if output.out is None else write_report(result.report, output.out)
     if output.as_json:
         say_json(report_json(result.report))

@@ -28,6 +28,17 @@ def junit_xml(report: Report, outcomes: Sequence[Outcome]) -> bytes:
         suite = _suite(root, system.name)
         for measure in report.measures:
             _score(suite, system, measure)
+    return _written_out(root)
+
+
+def junit_of_refusal(what: str, why: str) -> bytes:
+    """The XML of an evaluation that was refused: one gate, which says why, and no score."""
+    root = Element("testsuites", name="raggs eval")
+    _gate(_suite(root, "gates"), Outcome(what, why, True))
+    return _written_out(root)
+
+
+def _written_out(root: Element) -> bytes:
     for element in (*root, root):
         for kind, tag in (("tests", "testcase"), ("failures", "failure"), ("skipped", "skipped")):
             element.set(kind, str(sum(1 for _ in element.iter(tag))))
@@ -55,10 +66,10 @@ def _score(suite: Element, system: SystemPart, measure: str) -> None:
     if found.mean is None:
         SubElement(case, "skipped", message="not defined for any query")
     else:
-        SubElement(case, "system-out").text = _written(found)
+        SubElement(case, "system-out").text = _interval(found)
 
 
-def _written(found: ScorePart) -> str:
+def _interval(found: ScorePart) -> str:
     interval = "" if found.low is None else f" [{score(found.low)}, {score(found.high)}]"
     return f"{score(found.mean)}{interval} over {plural(found.valid, 'query')}"
 

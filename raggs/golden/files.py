@@ -33,6 +33,7 @@ class FileGolden(GoldenSet):
     Args:
         labels: the file.
         questions: a file of the questions, in the form that `queries: {type: jsonl}` reads.
+        name: of the set; that of the file where left out.
 
     Attributes:
         labels: the file.
@@ -41,8 +42,8 @@ class FileGolden(GoldenSet):
     top = 0
     provenance = None
 
-    def __init__(self, labels: Path, questions: Path | None = None) -> None:
-        self.name = labels.name
+    def __init__(self, labels: Path, questions: Path | None = None, name: str = "") -> None:
+        self.name = name or labels.name
         self.source = str(labels)
         self.lacks = stated_lacks(labels)
         self.labels = labels

@@ -30,12 +30,16 @@ def open_golden(path: Path | str) -> GoldenSet:
     from raggs.manifests.store import RunStore
 
     files = None if RunStore(path).exists else labels_in(path)
-    return _of_labels(*files) if files else RunGolden(open_run(path))
+    return _of_labels(*files, path.resolve().name) if files else RunGolden(open_run(path))
 
 
-def _of_labels(labels: Path, questions: Path | None = None) -> FileGolden:
-    """A file of labels; one that holds everything, as raggs wrote it, with all that it says."""
+def _of_labels(labels: Path, questions: Path | None = None, folder: str = "") -> FileGolden:
+    """A file of labels; one that holds everything, as raggs wrote it, with all that it says.
+
+    Args:
+        folder: the name of the folder that was named instead, since files in many are called alike.
+    """
     meta = sidecar(labels)
     whole = as_object(meta.get("imported")).get("format", LINES) == LINES
     kind = LinesGolden if meta.get("format") == LINES and whole else FileGolden
-    return kind(labels, questions)
+    return kind(labels, questions, folder)

@@ -25,6 +25,7 @@ from raggs.manifests.findings import MANIFEST, Finding
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.seal import content_hash, place_of
+from raggs.version import __version__
 
 
 class LockedFile(Frozen):
@@ -55,12 +56,12 @@ class GoldenLock(Meaning):
     """golden.lock: a golden set in hashes, counts and definitions."""
 
     schema_version: Literal[1, 2] = 2
-    name: str = Field(description="of the run")
-    raggs: str = Field(description="the version that began it")
-    manifest: str = Field(description="hash of the manifest's content, which is that of its seal")
+    name: str = Field(description="of the run, or of the files")
+    raggs: str = Field(description="the version that began the run; of files, that wrote the lock")
+    manifest: str = Field(description="hash of the manifest's content, which is that of its seal; empty of files")
     queries: int = Field(ge=0)
     failed: int = Field(ge=0, description="judgments without a result")
-    files: Mapping[str, LockedFile]
+    files: Mapping[str, LockedFile] = Field(description="artifacts of the run; none of a set in files")
 
 
 def lock_of(run: OpenedRun, meaning: Meaning) -> GoldenLock:
@@ -82,6 +83,21 @@ def lock_of(run: OpenedRun, meaning: Meaning) -> GoldenLock:
         queries=files["embed.jsonl"].rows if "embed.jsonl" in files else 0,
         failed=sum(lock.failed for lock in stages.values()),
         files=files,
+        judgments=meaning.judgments,
+        measures=meaning.measures,
+    )
+
+
+def lock_of_files(name: str, meaning: Meaning) -> GoldenLock:
+    """The lock of a golden set in files: by its judgments alone, in whatever format they are."""
+    queries = 0 if meaning.judgments is None else meaning.judgments.questions
+    return GoldenLock(
+        name=name,
+        raggs=__version__,
+        manifest="",
+        queries=queries,
+        failed=0,
+        files={},
         judgments=meaning.judgments,
         measures=meaning.measures,
     )
@@ -111,7 +127,7 @@ def read_lock(path: Path) -> tuple[GoldenLock, str]:
         text = regular_file(path).read_text(encoding="utf-8")
         return GoldenLock.model_validate_json(text), text
     except OSError as error:
-        raise NotFoundError("there is no such lock", where=path, remedy="raggs audit RUN --write-lock FILE") from error
+        raise NotFoundError("there is no such lock", where=path, remedy="raggs audit SET --write-lock FILE") from error
     except ValidationError as error:
         raise DataError(first_fault(error), where=path, remedy="restore it, or write it anew") from error
     except UnicodeDecodeError as error:
@@ -125,7 +141,13 @@ def lock_findings(run: OpenedRun, meaning: Meaning, path: Path) -> Iterator[Find
         NotFoundError, DataError: as `read_lock`.
     """
     meant, text = read_lock(path)
-    found = lock_of(run, meaning)
+    if meant.manifest:
+        yield from _run_findings(meant, text, lock_of(run, meaning), path)
+    yield from meaning_findings(meaning, path)
+
+
+def _run_findings(meant: GoldenLock, text: str, found: GoldenLock, path: Path) -> Iterator[Finding]:
+    """How artifacts and manifest differ."""
     for file in sorted({*meant.files, *found.files}):
         wanted, here = meant.files.get(file), found.files.get(file)
         if wanted != here:
@@ -137,7 +159,6 @@ def lock_findings(run: OpenedRun, meaning: Meaning, path: Path) -> Iterator[Find
             what = MANIFEST if name == "manifest" else name
             line = place_of(text, (name,))
             yield Finding(path.name, line, f"{what} is {_short(value)} in the run, {_short(wanted_value)} in the lock")
-    yield from meaning_findings(meaning, path)
 
 
 def meaning_findings(found: Meaning, path: Path, measures: Container[str] | None = None) -> Iterator[Finding]:

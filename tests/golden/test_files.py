@@ -47,6 +47,7 @@ def test_an_export_opens_as_the_golden_set_that_it_is(run, tmp_path, format_):
     after = open_golden(tmp_path / "out")
     assert grades(after) == grades(before)
     assert after.judgments().digest == before.judgments().digest
+    assert after.name == "out", "and not that of the file in it, which all of them have"
     asked = {one.qid: one.query and one.query.text for one in after.by_query()}
     if format_ == "beir":
         assert asked == {query.qid: query.text for query in before.queries()}
@@ -59,7 +60,7 @@ def test_the_only_table_of_a_folder_will_do_and_of_several_it_is_the_test_one(tm
     folder = tmp_path / "qrels"
     folder.mkdir()
     (folder / "train.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td1\t1\n")
-    assert open_golden(tmp_path).name == "train.tsv"
+    assert open_golden(tmp_path).source == str(folder / "train.tsv")
     (folder / "dev.tsv").write_text("query-id\tcorpus-id\tscore\nq1\td2\t1\n")
     with pytest.raises(NotFoundError, match="no run here"):
         open_golden(tmp_path)
