@@ -10,6 +10,7 @@ from raggs.arrays import Floats
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.drawing import draw
+from raggs.diagnosis.names.endtoend import perturb_golden, rehearse_golden
 from raggs.diagnosis.names.layout import sections
 from raggs.diagnosis.names.lists import Lists, corpus_lists, own_lists
 from raggs.diagnosis.names.measuring import ablation_part, mean_part, name_by_topic, small_share
@@ -35,7 +36,7 @@ class Names(Diagnosis[NamesFound]):
     Result = NamesFound
     TITLE = "Does it still find the right person?"
     NEEDS = ("embedder",)
-    TAKES = ("reranker",)
+    TAKES = ("reranker", "golden")
     TIME = "a minute"
     VERSION = 1
     config: NamesConfig
@@ -48,7 +49,8 @@ class Names(Diagnosis[NamesFound]):
 
     def causes(self, bench: Bench) -> Causes:
         done: Causes = {each.config.type: each.causes() for each in self.perturbers}
-        return {**super().causes(bench), "perturbers": done, "lists": self._list_causes(bench)}
+        searched = bench.causes("corpus") if self._ends(bench) else None
+        return {**super().causes(bench), "perturbers": done, "lists": self._list_causes(bench), "searched": searched}
 
     def check(self, bench: Bench) -> None:
         """Draw the names: too few of them are told before anything is embedded."""
@@ -62,6 +64,8 @@ class Names(Diagnosis[NamesFound]):
                 drawn = self._drawn(bench, language)[: scorer.runs]
                 for each in (None, *self.perturbers):
                     scorer.score(self._perturbed(each, drawn, bench.seed))
+        if self._ends(bench):
+            rehearse_golden(bench, self.config, self.perturbers)
         return Forecast((self._what(bench),), bench.asked("embed", "rerank", "relevance"))
 
     def measure(self, bench: Bench) -> NamesFound:
@@ -80,6 +84,7 @@ class Names(Diagnosis[NamesFound]):
             least_loss=least,
             most_loss=most,
             subjects=tuple(found),
+            end_to_end=perturb_golden(bench, self.config, self.perturbers, found) if self._ends(bench) else None,
         )
 
     def sections(self, found: NamesFound) -> tuple[Section, ...]:
@@ -87,6 +92,10 @@ class Names(Diagnosis[NamesFound]):
 
     def plots(self, found: NamesFound) -> Mapping[str, str]:
         return plots(found)
+
+    def _ends(self, bench: Bench) -> bool:
+        """Whether a golden set is there to be perturbed, with its corpus."""
+        return self.config.end_to_end and bench.has("golden") and bench.has("corpus")
 
     # --- what is drawn ---
 

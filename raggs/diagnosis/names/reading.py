@@ -28,7 +28,7 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
     found: list[tuple[str, str]] = []
     named = about = 0
     for passage in every(passages):
-        names, topic = _field(passage, name_field), _field(passage, topic_field)
+        names, topic = field_of(passage, name_field), field_of(passage, topic_field)
         named += names is not None
         about += topic is not None
         if names is not None and topic is not None:
@@ -39,7 +39,8 @@ def field_rows(passages: Passages, name_field: str, topic_field: str) -> list[tu
     return found
 
 
-def _field(passage: Passage, field: str) -> str | None:
+def field_of(passage: Passage, field: str) -> str | None:
+    """What a passage says under a name, several values joined; None where nothing does."""
     if field in ("title", "text"):
         return (passage.title if field == "title" else passage.text) or None
     return field_text(passage.metadata, field)
