@@ -30,7 +30,7 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
     np.save(folder / "v.npy", crowds(400, 8, groups=50))
     patch = pytest.MonkeyPatch()
     request.addfinalizer(patch.undo)
-    patch.setattr("raggs.diagnosis.index.measuring.queries_a_second", lambda *_: 100.0)
+    patch.setattr("raggs.diagnosis.index.measuring.seconds_of", lambda *_: measuring.Took(0.01, 0.01))
     patch.setattr("raggs.diagnosis.index.measuring.load_now", lambda: None)
     patch.setattr("raggs.indexes.kept.time", SimpleNamespace(perf_counter=lambda: 0.0))
     return {"settings": {"vectors": folder / "v.npy", "indexes": ["hnsw:m=4", "ivf:lists=8"], "k": [5], "tune": 0.2}}
@@ -143,6 +143,25 @@ def test_where_nothing_is_compared_the_verdict_says_why(files: Path) -> None:
     assert re.match(r"Every index finds at least \d+\.\d% of the nearest", whole), whole
 
 
+def test_questions_that_get_least_are_named(files: Path) -> None:
+    found = found_by(files, delta=0.5)
+    assert [part.index for part in found.left_out] == INDEXES
+    for part in found.left_out:
+        same = (part.index, part.effort, "questions")
+        point = next(each for each in found.points if (each.index, each.effort, each.origin) == same)
+        assert part.share == pytest.approx(1 - (point.values["r0.5"].mean or 0.0))
+        assert len(part.qids) == min(10, round(200 * part.share))
+
+
+def test_any_registered_index_is_looked_at(files: Path) -> None:
+    """Also one without an effort: it has one point, and nothing to tune."""
+    found = found_by(files, indexes=["flat", INDEXES[1]], held_out=0, tune=0.05)
+    exact = next(part for part in found.points if part.index == "flat")
+    assert (exact.values["recall"].mean, exact.setting) == (1.0, "")
+    assert not next(part for part in found.matched if part.index == "flat").bracketed
+    assert [part.index for part in found.tuned] == INDEXES[1:]
+
+
 def test_what_is_drawn_and_written(files: Path) -> None:
     result = run(files)
     page = (files / "out" / "index.md").read_text(encoding="utf-8")
@@ -215,6 +234,7 @@ def test_delta_is_chosen_by_answers(config: Path) -> None:
     result = of_corpus(config, correct=config / "correct.csv")
     found = IndexFound.model_validate(result.report.found).delta
     assert found is not None and found.delta is not None
+    assert {part.below for part in IndexFound.model_validate(result.report.found).left_out} == {found.delta}
     assert sum(part.answers for part in found.bins) == 120
     assert found.bins[-1].recall == 1.0 and found.bins[-1].accuracy >= 0.9
     assert "How much recall an answer needs" in (config / "out" / "index.md").read_text(encoding="utf-8")

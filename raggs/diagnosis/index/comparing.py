@@ -10,10 +10,14 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.diagnosis.index.measuring import Point
-from raggs.diagnosis.index.models import MatchedPart, MeanPart, Origin, PointPart, Values
+from raggs.diagnosis.index.models import LeftOutPart, MatchedPart, MeanPart, Origin, PointPart, Values
+from raggs.diagnosis.index.worlds import Asked
 from raggs.jsontypes import number
+from raggs.metrics.measures.robustness import EPSILON
 from raggs.metrics.stats import Interval
-from raggs.probes.matching import CONFIDENCE, Matched, Swept, at_level, deviations, differences
+from raggs.probes.matching import CONFIDENCE, RECALL, Matched, Swept, at_level, deviations, differences
+
+SHOWN = 10  # questions that are named
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Ladder:
                 k=self.k,
                 origin=self.origin,
                 qps=point.row.qps,
+                cpu_ms=point.row.cpu_ms,
                 values={name: self._mean(name, at) for name in self.swept.means},
                 build_s=point.row.build_s,
                 bytes=point.row.bytes,
@@ -76,6 +81,25 @@ def matched_parts(found: Sequence[Ladder], levels: Sequence[float]) -> Iterator[
             apart = deviations([ladder.swept for ladder in side], level)
             for ladder in side:
                 yield _matched(ladder, side[0], level, apart.get(ladder.swept.name, {}))
+
+
+def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: float) -> Iterator[LeftOutPart]:
+    """Of each index, where its mean recall is nearest to the level, the questions that get less than a recall."""
+    for ladder in found:
+        if asked is None or (ladder.k, ladder.origin) != (found[0].k, asked.origin):
+            continue
+        point = ladder.points[int(np.abs(ladder.swept.means[RECALL] - level).argmin())]
+        recall = point.kept[asked.origin].recall
+        order = [row for row in np.argsort(recall, kind="stable").tolist() if recall[row] < below - EPSILON]
+        yield LeftOutPart(
+            index=point.family.name,
+            effort=point.effort,
+            setting=point.family.effort,
+            k=ladder.k,
+            below=below,
+            share=len(order) / len(recall),
+            qids=tuple(asked.qids[row] if asked.qids else str(row) for row in order[:SHOWN]),
+        )
 
 
 def _matched(ladder: Ladder, first: Ladder, level: float, apart: Mapping[str, Interval]) -> MatchedPart:

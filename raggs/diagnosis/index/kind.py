@@ -11,13 +11,13 @@ from raggs.diagnosis.bench import Bench, Need
 from raggs.diagnosis.index import layout, plots
 from raggs.diagnosis.index.answers import delta_of, read_answers
 from raggs.diagnosis.index.choosing import front_of
-from raggs.diagnosis.index.comparing import ladders, matched_parts
+from raggs.diagnosis.index.comparing import ladders, left_out, matched_parts
 from raggs.diagnosis.index.measuring import point_of, points_of
 from raggs.diagnosis.index.models import AskedPart, DeltaPart, FrontPart, IndexFound, TunedPart
 from raggs.diagnosis.index.recipes import Family, families
 from raggs.diagnosis.index.settings import IndexSettings
 from raggs.diagnosis.index.tuning import Tuner
-from raggs.diagnosis.index.verdict import verdict
+from raggs.diagnosis.index.verdict import USUAL_LEVEL, verdict
 from raggs.diagnosis.index.worlds import (
     LEAST,
     QUESTIONS,
@@ -105,14 +105,17 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
         if not asking.asked:
             raise UsageError("nobody asks anything", remedy="--held-out 500, or questions: --config or --queries")
         rows, dims = asking.vectors.vectors.shape
-        deltas, ks = tuple(sorted({*own.deltas, own.delta})), _cutoffs(own, rows)
+        ks = _cutoffs(own, rows)
+        by_answers = self._delta(bench, world, ks[0])
+        delta = own.delta if by_answers is None or by_answers.delta is None else by_answers.delta
+        deltas = tuple(sorted({*own.deltas, delta}))
         kinds = families(own, dims)
         points = [point for k in ks for each in kinds for point in points_of(bench, asking, each, k, own)]
         rungs = ladders(points, deltas, bench.seed)
         parts = tuple(part for rung in rungs for part in rung.parts())
         matched = tuple(matched_parts(rungs, sorted(set(own.levels))))
         tuned = self._tuned(bench, world, asking, kinds)
-        front = None if own.fix is None else front_of(parts, own.fix, own.delta)
+        front = None if own.fix is None else front_of(parts, own.fix, delta)
         return IndexFound(
             verdict=verdict(parts, matched, deltas, tuned, front),
             passed=_passed(tuned, front),
@@ -125,9 +128,10 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
             deltas=deltas,
             points=parts,
             matched=matched,
+            left_out=tuple(left_out(rungs, asking.asked.get(QUESTIONS), USUAL_LEVEL, delta)),
             front=front,
             tuned=tuned,
-            delta=self._delta(bench, world, ks[0]),
+            delta=by_answers,
         )
 
     def _tuned(self, bench: Bench, world: World, asking: World, kinds: Sequence[Family]) -> tuple[TunedPart, ...]:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from raggs.diagnosis.index.models import DeltaPart, FrontPart, IndexFound, MatchedPart, MeanPart, PointPart, TunedPart
-from raggs.diagnosis.index.verdict import THREE, few_asked
+from raggs.diagnosis.index.models import (
+    DeltaPart,
+    FrontPart,
+    IndexFound,
+    LeftOutPart,
+    MatchedPart,
+    MeanPart,
+    PointPart,
+    TunedPart,
+)
+from raggs.diagnosis.index.verdict import THREE, USUAL_LEVEL, few_asked
 from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table
 from raggs.probes.neighbours import robustness
 
@@ -30,7 +39,8 @@ def sections(found: IndexFound) -> tuple[Section, ...]:
         *([] if found.front is None else [_front(found.front)]),
         *([] if found.delta is None else [_delta(found.delta)]),
     ]
-    return (_about(found), *chosen, *_matched(found, names), *_points(found.points, names))
+    rest = (*_left_out(found.left_out), *_points(found.points, names))
+    return (_about(found), *chosen, *_matched(found, names), *rest)
 
 
 def _about(found: IndexFound) -> Section:
@@ -92,6 +102,20 @@ def _deviations(parts: Sequence[MatchedPart], names: Sequence[str], at: str) -> 
         yield Section(title, table=Table(("recall", "index", *names), tuple(rows)))
 
 
+def _left_out(parts: Sequence[LeftOutPart]) -> Iterator[Section]:
+    rows = [
+        (
+            *(Cell(part.index), Cell(f"{part.setting} {part.effort}".strip())),
+            *(Cell(part.share, "score"), Cell(", ".join(part.qids) or "none")),
+        )
+        for part in parts
+    ]
+    if rows:
+        below = f"Questions with a recall@{parts[0].k} below {parts[0].below:g}"
+        title = f"{below}, where the mean is nearest to {USUAL_LEVEL:g}"
+        yield Section(title, table=Table(("index", "effort", "share", "such as"), tuple(rows)))
+
+
 # --- points ---------------------------------------------------------------------------------------------------
 
 
@@ -99,7 +123,7 @@ def _points(points: Sequence[PointPart], names: Sequence[str]) -> Iterator[Secti
     for (k, origin), group in groupby(points, key=lambda part: (part.k, part.origin)):
         rows = [_point_row(part, names) for part in group if _within(part)]
         if rows:
-            head = ("index", "effort", "qps", "MB", "built in s", "recall", *names)
+            head = ("index", "effort", "qps", "CPU ms", "MB", "built in s", "recall", *names)
             title = f"Points with a mean recall of {BAND[0]:g} to {BAND[1]:g}: K {k}, {origin}"
             yield Section(title, table=Table(head, tuple(rows)))
 
@@ -110,7 +134,12 @@ def _within(part: PointPart) -> bool:
 
 def _point_row(part: PointPart, names: Sequence[str]) -> Row:
     measured = (_cell(part.values[name]) for name in ("recall", *names))
-    cost = (Cell(f"{part.qps:,.0f}"), Cell(f"{part.bytes / MEGABYTE:,.0f}"), Cell(f"{part.build_s:.1f}"))
+    cost = (
+        Cell(f"{part.qps:,.0f}"),
+        Cell(f"{part.cpu_ms:.3f}"),
+        Cell(f"{part.bytes / MEGABYTE:,.0f}"),
+        Cell(f"{part.build_s:.1f}"),
+    )
     return (Cell(part.index), Cell(f"{part.setting} {part.effort}".strip()), *cost, *measured)
 
 

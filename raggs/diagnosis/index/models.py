@@ -30,6 +30,7 @@ class PointRow(Frozen):
     """One index at one effort, for one K: kept between invocations."""
 
     qps: float
+    cpu_ms: float
     load: Number
     build_s: float
     bytes: int
@@ -73,6 +74,7 @@ class PointPart(Part):
     k: int
     origin: Origin
     qps: float = Field(description="questions a second, one at a time on one thread")
+    cpu_ms: float = Field(description="milliseconds of processor time of a question")
     values: Values = Field(description="recall, map, ndcg, mrr, and r<delta> of each delta")
     build_s: float
     bytes: int
@@ -157,6 +159,18 @@ class DeltaPart(Part):
     bins: tuple[BinPart, ...]
 
 
+class LeftOutPart(Part):
+    """The questions that an index gives least."""
+
+    index: str
+    effort: int
+    setting: str
+    k: int
+    below: float = Field(description="the recall that they do not reach")
+    share: float = Field(description="of all questions")
+    qids: tuple[str, ...] = Field(description="some of them, those with least first; rows of the file without ids")
+
+
 class IndexFound(Found):
     """What `raggs diagnose index` found."""
 
@@ -170,6 +184,7 @@ class IndexFound(Found):
     deltas: tuple[float, ...]
     points: tuple[PointPart, ...]
     matched: tuple[MatchedPart, ...]
+    left_out: tuple[LeftOutPart, ...] = ()
     front: FrontPart | None = None
     tuned: tuple[TunedPart, ...] = ()
     delta: DeltaPart | None = None
