@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +14,11 @@ from raggs.artifacts import Passage, Query, RankRecord
 from raggs.diffs.models import SidePart
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
+from raggs.golden.lines import LinesGolden
 from raggs.golden.opened import open_golden
 from raggs.golden.runs import RunGolden
 from raggs.manifests.costs import Costs, costs
 from raggs.manifests.models import RunManifest
-from raggs.manifests.opened import open_run
 
 SIZE = 16  # bytes of a text's hash
 
@@ -73,22 +73,12 @@ def read_side(path: Path) -> Side:
     golden = open_golden(path)
     judgments = golden.judgments()
     grades = _grades(judgments)
-    if not isinstance(golden, RunGolden):
+    if not isinstance(golden, RunGolden | LinesGolden):
         questions = {query.qid: query for query in golden.queries()}
         return Side(_part(golden, judgments), judgments, grades, questions)
-    run = open_run(path)
-    questions, texts, orders = _contents(golden)
-    return Side(
-        _part(golden, judgments),
-        judgments,
-        grades,
-        questions,
-        texts,
-        orders,
-        golden.top,
-        run.manifest,
-        costs(run.store),
-    )
+    side = Side(_part(golden, judgments), judgments, grades, *_contents(golden), golden.top)
+    run = golden.run if isinstance(golden, RunGolden) else None
+    return side if run is None else replace(side, manifest=run.manifest, costs=costs(run.store))
 
 
 def _contents(golden: GoldenSet) -> tuple[dict[str, Query], dict[str, bytes], dict[str, Ranked]]:

@@ -1,24 +1,74 @@
-"""JSON lines of raggs as a golden set: labels with what they say of near-duplicates and of doubt.
+"""JSON lines of raggs as a golden set: labels with what they say of near-duplicates and of doubt, the order, the texts.
 
-So whatever is computed of a run's grades is computed of its export, too.
+So whatever is computed of a run's grades, or shown of its questions, is of its export, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
-from raggs.golden.files import FileGolden
-from raggs.jsonl import read_objects
+from pydantic import BaseModel, Field, ValidationError
+
+from raggs.artifacts import MIN_GRADE, Frozen, Passage, RankRecord
+from raggs.errors import DataError
+from raggs.golden.base import GoldenQuery, Graded, SetPart
+from raggs.golden.files import QUERIES, FileGolden
+from raggs.golden.packed import unpacked_passage
+from raggs.golden.parts import SURE
+from raggs.golden.scales import sidecar
+from raggs.jsonl import first_fault, read_objects
 from raggs.jsontypes import as_list, as_text
 
 if TYPE_CHECKING:
     from raggs.golden.judgments import Judgments
     from raggs.metrics.columns import Scale
 
-ORDER = "order.jsonl"
+M = TypeVar("M", bound=BaseModel)
+Samples = tuple[int | None, ...]
+JUDGMENTS, UNJUDGED, ORDER, CORPUS = "judgments.jsonl", "unjudged.jsonl", "order.jsonl", "corpus.jsonl"
+UNSURE: Mapping[str, object] = {
+    "grade": MIN_GRADE,
+    "score": 0.0,
+    "sigma": 0.0,
+    "confidence": 0.5,
+    "rank_low": 1,
+    "rank_high": 1,
+    "membership": 0.5,
+    "exposures": 0,
+}
+
+
+class Word(Frozen):
+    """What a line says of a passage."""
+
+    qid: str
+    doc_id: str
+    grade: int | None = None
+    judge: str = ""
+    reason: str = ""
+    samples: Samples = ()
+    votes: Mapping[str, Samples] = Field(default_factory=dict)
+    duplicate_of: str | None = None
+    skipped: str | None = None
+    error: str | None = None
+
+    @property
+    def graded(self) -> Graded:
+        """The same by itself."""
+        return Graded(
+            self.doc_id,
+            self.grade if self.grade is None or self.grade >= 0 else None,
+            self.samples,
+            self.votes,
+            self.judge,
+            self.reason,
+            self.duplicate_of,
+            self.skipped,
+            self.error,
+        )
 
 
 class _Row(NamedTuple):
@@ -29,7 +79,34 @@ class _Row(NamedTuple):
 
 
 class LinesGolden(FileGolden):
-    """`judgments.jsonl` of an export, and the order beside it."""
+    """`judgments.jsonl` of an export, and what lies beside it: other words on passages, the order, the texts."""
+
+    def __init__(self, labels: Path, questions: Path | None = None, name: str = "") -> None:
+        super().__init__(labels, questions or _there(labels.parent / QUERIES), name)
+        order, top = _there(labels.parent / ORDER), sidecar(labels).get("top")
+        self.top = top if isinstance(top, int) and order else 0
+        self.sure = order is None or next((row.keys() >= SURE for _, row in read_objects(order)), True)
+
+    def by_query(self, *parts: SetPart) -> Iterator[GoldenQuery]:
+        """See `GoldenSet.by_query`.
+
+        Raises:
+            DataError: a line cannot be right.
+        """
+        wanted, folder = parts or get_args(SetPart), self.labels.parent
+        asked = {query.qid: query for query in self.queries()}
+        grades = words_of(filter(None, (self.labels, _there(folder / UNJUDGED))))
+        orders = orders_of(_there(folder / ORDER)) if "order" in wanted else {}
+        texts = _texts(_there(folder / CORPUS), grades) if "pool" in wanted else {}
+        for qid in sorted({*asked, *grades}):
+            found = grades.get(qid, [])
+            yield GoldenQuery(
+                qid,
+                asked.get(qid),
+                tuple(texts[each.doc_id] for each in found if each.doc_id in texts),
+                tuple(found) if "grades" in wanted else (),
+                tuple(orders.get(qid, ())),
+            )
 
     def judgments(self, scale: Scale | None = None) -> Judgments:
         """See `GoldenSet.judgments`."""
@@ -59,3 +136,53 @@ def _sigma(order: Path) -> dict[tuple[str, str], float]:
         return {}
     found = ((row, row.get("sigma")) for _, row in read_objects(order) if row.get("exposures"))
     return {(str(row.get("qid")), str(row.get("doc_id"))): sigma for row, sigma in found if isinstance(sigma, float)}
+
+
+def words_of(files: Iterable[Path]) -> dict[str, list[Graded]]:
+    """By query what the lines of some files say of passages.
+
+    Raises:
+        NotFoundError, DataError: a file is missing, or a line cannot be right.
+    """
+    grades: dict[str, list[Graded]] = {}
+    for path in files:
+        for number, row in read_objects(path):
+            word = _record(path, number, row, Word)
+            grades.setdefault(word.qid, []).append(word.graded)
+    return grades
+
+
+def orders_of(path: Path | None) -> dict[str, list[RankRecord]]:
+    """By query its order; what lines do not say of how sure they are is that nothing is known.
+
+    Raises:
+        DataError: a line cannot be right.
+    """
+    orders: dict[str, list[RankRecord]] = {}
+    for number, row in read_objects(path) if path else ():
+        record = _record(path, number, {**UNSURE, **row}, RankRecord)
+        orders.setdefault(record.qid, []).append(record)
+    return orders
+
+
+def _record(path: Path | None, number: int, row: Mapping[str, object], model: type[M]) -> M:
+    try:
+        return model.model_validate({name: value for name, value in row.items() if name in model.model_fields})
+    except ValidationError as error:
+        said = first_fault(error)
+        raise DataError(said, where=path, line=number, remedy="export it again, or mend the line") from error
+
+
+def _there(path: Path) -> Path | None:
+    return path if path.is_file() and path.stat().st_size else None
+
+
+def _texts(path: Path | None, grades: Mapping[str, Iterable[Graded]]) -> dict[str, Passage]:
+    """The passages that were judged, by id."""
+    if path is None:
+        return {}
+    from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus  # late: what is scored needs no texts
+
+    wanted = {graded.doc_id for found in grades.values() for graded in found}
+    passages = map(unpacked_passage, JsonlCorpus(JsonlConfig(path=path)).passages())
+    return {passage.doc_id: passage for passage in passages if passage.doc_id in wanted}

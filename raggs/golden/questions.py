@@ -26,7 +26,8 @@ from raggs.artifacts import (
     RetrieveRecord,
 )  # fmt: skip
 from raggs.errors import NotFoundError
-from raggs.golden.base import FUSED, GoldenQuery, GoldenSet
+from raggs.golden.base import FUSED, GoldenQuery, GoldenSet, Graded
+from raggs.golden.files import FileGolden
 from raggs.golden.runs import RunGolden, graded
 from raggs.golden.views import Brief, Course, Hit, PassageView, Place, QuestionView, Returned, Word
 from raggs.manifests.byquery import ByQuery
@@ -130,10 +131,12 @@ class _Source(Protocol):
 
 
 class _OfFiles:
-    """Files of labels: grades, and questions where they lie beside."""
+    """Files of labels: grades, and what lies beside them: questions, and in JSON lines of raggs texts and orders."""
 
     def __init__(self, golden: GoldenSet) -> None:
-        self._queries = {query.qid: query for query in golden.by_query("grades")}
+        found = golden.by_query() if isinstance(golden, FileGolden) else golden.by_query("grades")
+        self._queries = {query.qid: query for query in found}
+        self._sure = golden.sure
         self.ids = tuple(self._queries)
         self.known = frozenset(self.ids)
 
@@ -146,8 +149,10 @@ class _OfFiles:
     def view(self, qid: str, reviews: Reviewed | None) -> QuestionView:
         """The question; people's words need passages, which such files have not."""
         found: GoldenQuery = self._queries[qid]
-        passages = tuple(PassageView(grade.doc_id, judged=grade) for grade in found.grades)
-        return replace(_asked(qid, found.query), passages=passages)
+        texts = {passage.doc_id: passage for passage in found.pool}
+        places = {record.doc_id: Place.of(record) for record in found.order if self._sure}
+        passages = (_judged(grade, texts.get(grade.doc_id), places.get(grade.doc_id)) for grade in found.grades)
+        return replace(_asked(qid, found.query), passages=tuple(passages))
 
 
 class _OfRun:
@@ -214,7 +219,7 @@ class _OfRun:
                 text=record.text,
                 span=record.span,
                 judged=None if grade is None else graded(grade),
-                place=None if place is None else _place(place),
+                place=None if place is None else Place.of(place),
                 cut="" if cut is None or cut.kept else cut.why,
                 duplicate_of=record.duplicate_of,
             )
@@ -264,25 +269,16 @@ def _lists(systems: Sequence[System], depth: int | None) -> list[Lists]:
     return [Lists(system, depth) for system in systems]
 
 
+def _judged(grade: Graded, passage: Passage | None, place: Place | None) -> PassageView:
+    """A passage as files have it: its place in the pool is not known."""
+    found = PassageView(grade.doc_id, judged=grade, place=place, duplicate_of=grade.duplicate_of)
+    return found if passage is None else replace(found, title=passage.title, text=passage.text, span=passage.span)
+
+
 def _asked(qid: str, query: Query | None) -> QuestionView:
     if query is None:
         return QuestionView(qid)
     return QuestionView(qid, query.text, "", query.language or "", query.answer, query.metadata)
-
-
-def _place(record: RankRecord) -> Place:
-    return Place(
-        record.rank,
-        record.score,
-        record.sigma,
-        record.confidence,
-        record.rank_low,
-        record.rank_high,
-        record.membership,
-        record.exposures,
-        record.locks_out,
-        record.locks_in,
-    )
 
 
 def _words(reviews: Reviewed, query: Query, passage: Passage) -> tuple[Word, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from raggs.artifacts import Placement, Span
+from raggs.artifacts import Placement, RankRecord, Span
 from raggs.golden.base import Graded
 from raggs.golden.scales import RELEVANT
 
@@ -39,6 +39,22 @@ class Place:
     exposures: int
     below: tuple[str, ...] = ()
     above: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, record: RankRecord) -> Place:
+        """What a line of rank.jsonl says of it."""
+        return cls(
+            record.rank,
+            record.score,
+            record.sigma,
+            record.confidence,
+            record.rank_low,
+            record.rank_high,
+            record.membership,
+            record.exposures,
+            record.locks_out,
+            record.locks_in,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,9 +22,12 @@ from raggs.artifacts import (
     RankRecord,
     RetrieveRecord,
 )
+from raggs.diffs.sides import read_side
 from raggs.errors import DataError, NotFoundError
+from raggs.exporters.jsonl import JsonlExporter
 from raggs.golden.base import FUSED
 from raggs.golden.opened import open_golden
+from raggs.golden.parts import SURE
 from raggs.golden.questions import Questions
 from raggs.golden.systems import open_systems
 from raggs.golden.views import Returned
@@ -230,3 +234,42 @@ def test_ids_are_found_as_json_writes_them(copy):
     found = Questions(open_golden(copy)).view(odd)
     assert found.qid == odd and found.passages
     assert replace(found, passages=()).text == "Where is the cedar near the heron?"
+
+
+def test_an_export_of_json_lines_shows_what_its_run_shows(made, tmp_path):
+    run = open_golden(made)
+    JsonlExporter().write(run, tmp_path / "out")
+    export = open_golden(tmp_path / "out")
+    assert export.top == run.top
+    for one, other in zip(Questions(run, []), Questions(export), strict=True):
+        ours, theirs = ({each.doc_id: each for each in view.passages} for view in (one, other))
+        assert other.text == one.text
+        assert [each.doc_id for each in other.order] == [each.doc_id for each in one.order]
+        assert ours.keys() == theirs.keys()
+        for doc_id, passage in theirs.items():
+            known = ("title", "text", "span", "grade", "place", "duplicate_of")
+            assert [getattr(passage, name) for name in known] == [getattr(ours[doc_id], name) for name in known]
+
+
+def test_an_order_that_says_not_how_sure_it_is_has_no_figures_of_that(made, tmp_path):
+    JsonlExporter().write(open_golden(made), tmp_path / "out")
+    order = tmp_path / "out" / "order.jsonl"
+    rows = [json.loads(line) for line in order.read_text().splitlines()]
+    order.write_text("".join(f"{json.dumps({k: v for k, v in row.items() if k not in SURE})}\n" for row in rows))
+    export = open_golden(tmp_path / "out")
+    assert export.sure is False and any(query.order for query in export.by_query("order"))
+    assert not any(passage.place for view in Questions(export) for passage in view.passages)
+    order.write_text(order.read_text().replace('"rank": 1,', '"rank": 0,', 1))
+    with pytest.raises(DataError, match=r"order.jsonl:1: rank"):
+        list(export.by_query("order"))
+
+
+def test_an_export_of_json_lines_differs_in_nothing_from_its_run(made, tmp_path):
+    JsonlExporter().write(open_golden(made), tmp_path / "out")
+    run, export = read_side(made), read_side(tmp_path / "out")
+    assert (export.texts, export.top, export.grades) == (run.texts, run.top, run.grades)
+    assert export.orders.keys() == run.orders.keys()
+    for qid, order in run.orders.items():
+        theirs = export.orders[qid]
+        assert theirs.docs == order.docs
+        assert theirs.score.tolist() == order.score.tolist() and theirs.sigma.tolist() == order.sigma.tolist()
