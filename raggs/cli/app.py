@@ -46,6 +46,7 @@ COMMANDS: dict[str, str | Group] = {
             "list": "diagnosing:kinds",
             "all": "diagnosing:all_",
             "names": "diagnoses.names:names",
+            "precision": "diagnoses.precision:precision",
             "retrieval": "diagnoses.retrieval:retrieval",
             "index": "diagnoses.index:index",
         },

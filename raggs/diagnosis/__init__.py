@@ -31,6 +31,7 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
     "raggs.diagnosis.base:Diagnosis",
     {
         "names": "raggs.diagnosis.names.kind:Names",
+        "precision": "raggs.diagnosis.precision.kind:PrecisionDiagnosis",
         "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
         "index": "raggs.diagnosis.index.kind:IndexDiagnosis",
     },

@@ -42,11 +42,15 @@ class RerankerConfig(AdapterConfig):
 
 @dataclass(frozen=True)
 class Reranked:
-    """A candidate with its score, higher is better; `logit`: what the model itself gave, where it gave one."""
+    """A candidate with its score, higher is better; `logit`: what the model itself gave, where it gave one.
+
+    `numbers`: all that it gave for the pair, where that is more than the logit: of two, the logit is their distance.
+    """
 
     doc_id: str
     score: float
     logit: float | None = None
+    numbers: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Reranking:
         scores: Sequence[float],
         logits: Sequence[float] | None = None,
         *,
+        numbers: Sequence[tuple[float, ...]] | None = None,
         tokens: int = 0,
         ms: float | None = None,
         calls: int = 0,
@@ -86,15 +91,16 @@ class Reranking:
 
         Args:
             passages: the candidates as they came.
-            scores, logits: one for each candidate.
+            scores, logits, numbers: one for each candidate.
 
         Raises:
             DataError: a score or a logit is not finite.
         """
         raw: Sequence[float | None] = [None] * len(passages) if logits is None else logits
+        gave = numbers or [()] * len(passages)
         found = [
-            Reranked(passage.doc_id, _finite(score, passage), None if logit is None else _finite(logit, passage))
-            for passage, score, logit in zip(passages, scores, raw, strict=True)
+            Reranked(passage.doc_id, _finite(score, passage), None if logit is None else _finite(logit, passage), each)
+            for passage, score, logit, each in zip(passages, scores, raw, gave, strict=True)
         ]
         ranked = tuple(sorted(found, key=lambda each: -each.score))
         return cls(ranked, tokens=tokens, ms=ms, calls=calls, usd=usd)

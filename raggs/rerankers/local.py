@@ -84,6 +84,7 @@ class LocalReranker(Reranker):
             passages,
             shortest_floats(scores),
             shortest_floats(logits),
+            numbers=[pair.logits if len(pair.logits) > 1 else () for pair in pairs],
             tokens=sum(pair.tokens for pair in pairs),
             ms=sum(known[key].ms for key in texts),
         )

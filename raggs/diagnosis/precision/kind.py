@@ -1,0 +1,191 @@
+"""The kind `precision`: scores in 32, 16 and bfloat16 bits, with and without high-precision scoring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
+from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.precision import drawing, showing
+from raggs.diagnosis.precision.lists import Asked, Listed, asked_of, dense, given, reranked
+from raggs.diagnosis.precision.models import Kept, PrecisionFound
+from raggs.diagnosis.precision.weighing import Weighing, favoured, leaks_of
+from raggs.embedders.base import Embedder
+from raggs.errors import NotFoundError, UsageError
+from raggs.evaluation.document import Section
+from raggs.golden.systems import open_systems
+from raggs.hashing import hash_file
+from raggs.indexes.vectors import rows_done
+from raggs.metrics.names import parse_measure
+from raggs.precision import Scoring
+from raggs.probes.precision import Form
+from raggs.rerankers.local import LocalConfig
+from raggs.retrievers.dense import DenseRetriever
+from raggs.settings import Causes
+
+RERANK = "rerank"  # the ledger's name of the task
+BLOCK = 4096
+FULL = Scoring()
+
+
+class PrecisionConfig(DiagnosisConfig):
+    """Which measures, at which cutoffs, and of what."""
+
+    type: Literal["precision"] = "precision"
+    measures: tuple[str, ...] = Field(("ndcg", "mrr", "recall", "map"), description="without cutoffs")
+    cutoff: int = Field(10, ge=1, le=1000, description="at which questions are told apart")
+    deepest: int = Field(100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1")
+    candidates: int = Field(100, ge=2, le=10_000, description="of a question, that rerankers are given")
+    runs: tuple[str, ...] = Field((), description="[NAME=]FILE each: lists with scores, in place of models")
+    scores: Literal["score", "logit"] = Field("score", description="what the numbers of these files are")
+    limit: float | None = Field(None, ge=0, le=100, description="the widest range in points that still passes")
+
+
+class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
+    """What 16 bits make of an evaluation: ranges and biases by ties, systems that change places, leaks of labels."""
+
+    Config = PrecisionConfig
+    Result = PrecisionFound
+    TITLE = "How far do scores depend on the order of ties when they are computed in 16 bits?"
+    NEEDS = ("golden",)
+    TAKES = ("run", "corpus", "embedder", "reranker")
+    TIME = "seconds"
+    PACKAGES = ("numpy",)
+
+    config: PrecisionConfig
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the contents of files."""
+        found = super().causes(bench)
+        if not self.config.runs:
+            return found
+        return {**found, "embedder": None, "reranker": None, "corpus": None, "files": list(self._files().values())}
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """None where files say the scores."""
+        return () if self.config.runs else super().models(bench)
+
+    def check(self, bench: Bench) -> None:
+        """Whether there is something that gives scores, and measures that ties are known of."""
+        for name in self.config.measures:
+            measure = parse_measure(f"E[{name}@{self.config.cutoff}]").measure
+            if measure.GOLDEN and not bench.judgments.qrels.scale.golden:
+                raise UsageError(f"{name} needs grades 1 to 5", remedy="--measures ndcg,mrr,recall,map")
+        if self.config.runs:
+            self._files()
+            return
+        bench.require(("corpus", "embedder"))
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """What would be scored; what providers embed or rerank is what costs."""
+        if self.config.runs:
+            return Forecast((f"scores of {len(self.config.runs)} files at three precisions",))
+        asked = asked_of(bench)
+        for embedder in bench.embedders.values():
+            if embedder.models:
+                _embed(bench, embedder, asked)
+        candidates = list(asked.store.get(asked.ids[: self.config.candidates]).values())
+        for reranker in bench.rerankers.values():
+            for qid, text in asked.texts.items() if reranker.models else ():
+                bench.workshop.loop.run(reranker.rerank(text, asked.languages[qid], candidates))
+        names = ", ".join((*bench.embedders, *bench.rerankers))
+        told = f"{len(asked.texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions"
+        return Forecast((told,), bench.asked("embed", RERANK))
+
+    def measure(self, bench: Bench) -> PrecisionFound:
+        """Each system at each precision, then what they say together."""
+        own = self.config
+        weighing = Weighing(bench.judgments.qrels, own.measures, own.cutoff, own.deepest, bench.seed)
+        kept = self._of_files(bench, weighing) if own.runs else self._of_models(bench, weighing)
+        leaks, reversals = leaks_of(kept), weighing.turned(kept)
+        systems = tuple(each.part for each in kept)
+        configured = [tied.range or 0.0 for part in systems if part.configured for tied in part.at]
+        return PrecisionFound(
+            verdict=showing.verdict(systems, reversals, favoured(leaks)),
+            passed=None if own.limit is None else 100 * max(configured, default=0.0) <= own.limit,
+            cutoff=own.cutoff,
+            queries=len(bench.judgments.qrels.qids),
+            systems=systems,
+            reversals=reversals,
+            leaks=leaks,
+            favours=favoured(leaks),
+        )
+
+    def sections(self, found: PrecisionFound) -> tuple[Section, ...]:
+        """At the cutoff, reversals, leaks, published figures."""
+        return showing.sections(found)
+
+    def plots(self, found: PrecisionFound) -> Mapping[str, str]:
+        """Each measure and its range over the cutoff."""
+        return drawing.plots(found)
+
+    def _of_models(self, bench: Bench, weighing: Weighing) -> list[Kept]:
+        own, asked = self.config, asked_of(bench)
+        depth, first = max(own.deepest, own.cutoff), next(iter(bench.embedders.values()))
+        kept: list[Kept] = []
+        for name, embedder in bench.embedders.items():
+            lists = _later(dense, bench, embedder, asked, depth)
+            kept += self._kept(bench, weighing, name, embedder.causes(), lists, _configured(bench))
+        for name, reranker in bench.rerankers.items():
+            spec = bench.given.rerankers[name]
+            lists = _later(reranked, bench, reranker, first, asked, own.candidates)
+            scoring = spec.scoring if isinstance(spec, LocalConfig) else FULL
+            kept += self._kept(bench, weighing, name, [reranker.causes(), first.causes()], lists, scoring)
+        return kept
+
+    def _of_files(self, bench: Bench, weighing: Weighing) -> list[Kept]:
+        form: Form = "sigmoid" if self.config.scores == "logit" else "score"
+        kept: list[Kept] = []
+        for system in open_systems(list(self.config.runs)):
+            kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form)]
+        return kept
+
+    def _kept(
+        self,
+        bench: Bench,
+        weighing: Weighing,
+        name: str,
+        causes: object,
+        lists: Callable[[], Iterable[Listed]],
+        configured: Scoring,
+    ) -> list[Kept]:
+        parts = {need: bench.causes(need) for need in ("golden", "corpus")}
+        own = {key: value for key, value in self.own_causes().items() if key != "limit"}
+        every = ["precision", name, bench.seed, own, causes, parts, configured.model_dump(mode="json")]
+        return bench.kept(every, Kept, lambda: [weighing.weigh(name, listed, configured) for listed in lists()])
+
+    def _files(self) -> dict[str, str]:
+        """The content of each file that is named.
+
+        Raises:
+            NotFoundError: one is missing.
+        """
+        found: dict[str, str] = {}
+        for spec in self.config.runs:
+            path = Path(spec) if Path(spec).exists() else Path(spec.partition("=")[2] or spec)
+            if not path.is_file():
+                raise NotFoundError("there is no such file of lists", where=path, remedy="--run [NAME=]FILE")
+            found[spec] = hash_file(path)
+        return found
+
+
+def _later(make: Callable[..., Iterable[Listed]], *given: object) -> Callable[[], Iterable[Listed]]:
+    return lambda: make(*given)
+
+
+def _configured(bench: Bench) -> Scoring:
+    """The precision of the configuration's dense retriever; full where there is none."""
+    specs = () if bench.run is None else bench.run.retrieve.retrievers
+    return next((spec.scoring for spec in specs if isinstance(spec, DenseRetriever.Config)), FULL)
+
+
+def _embed(bench: Bench, embedder: Embedder, asked: Asked) -> None:
+    """Ask for all vectors that are not there yet."""
+    begun = rows_done(bench.workshop.places.vectors, embedder.identity, embedder.dims, asked.store)
+    for start in range(begun, len(asked.store), BLOCK):
+        embedder.embed(asked.store.contents(start, min(start + BLOCK, len(asked.store))))
+    embedder.embed_queries(list(asked.texts.values()))

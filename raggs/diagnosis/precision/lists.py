@@ -1,0 +1,188 @@
+"""Lists of passages with scores at each precision: of dense retrieval, of rerankers, of files.
+
+Rows of a list stand in the order of the corpus, or of a file's lines; that is the order by which equal scores are
+told apart as it stands. Of a corpus the best passages are taken with all that tie with the last of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from raggs.arrays import Floats, Vectors
+from raggs.artifacts import Passage
+from raggs.diagnosis.bench import Bench
+from raggs.embedders.base import Embedder
+from raggs.errors import UsageError
+from raggs.golden.systems import System
+from raggs.indexes.passages import PassageStore
+from raggs.indexes.vectors import VectorIndex, open_vectors
+from raggs.languages import detect_language
+from raggs.metrics.columns import Run
+from raggs.metrics.ids import IdColumn
+from raggs.probes.precision import REGIMES, Form, Regime, activated, best, largest_tie, products
+from raggs.rerankers.base import Reranker, Reranking
+from raggs.text import clean_unicode, one_line
+
+QUERIES = 64  # worked on at a time
+PASSAGES = 65_536
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A system's lists at one precision.
+
+    Attributes:
+        form: what makes a score of its parts.
+        regime: the precision.
+        run: the lists, rows in the order of the file.
+        largest: passages of the largest group of equal scores.
+        sorted: whether that order is the order of the scores.
+    """
+
+    form: Form
+    regime: Regime
+    run: Run
+    largest: int
+    sorted: bool = False
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The questions that are judged, and the passages they are asked of."""
+
+    texts: Mapping[str, str]
+    languages: Mapping[str, str]
+    store: PassageStore
+    ids: Sequence[str]
+
+
+def asked_of(bench: Bench) -> Asked:
+    """The questions of the golden set, as they are searched for where nothing rewrites them.
+
+    Raises:
+        RaggsError: there are none, or there is no corpus of this disk.
+    """
+    store = bench.passages
+    if not isinstance(store, PassageStore):
+        raise UsageError("the corpus is an index on a server", remedy="name a corpus of files, or --run FILE")
+    judged = set(bench.judgments.qrels.qids)
+    queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
+    texts = {qid: one_line(clean_unicode(query.text)) for qid, query in queries.items()}
+    spoken = {qid: query.language or detect_language(query.text) for qid, query in queries.items()}
+    return Asked(texts, spoken, store, store.ids())
+
+
+# --- dense retrieval -------------------------------------------------------------------------------------------
+
+
+def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorIndex:
+    """The vectors of the passages, made once."""
+    place, workshop = bench.workshop.places.vectors, bench.workshop
+    return open_vectors(place, embedder.identity, embedder.dims, store, embedder.embed, workshop.building)
+
+
+def dense(bench: Bench, embedder: Embedder, asked: Asked, depth: int) -> Iterator[Listed]:
+    """Dense retrieval at each precision."""
+    matrix = vectors_of(bench, embedder, asked.store).vectors
+    questions = embedder.embed_queries(list(asked.texts.values()))
+    for regime in REGIMES:
+        rows = list(_rows(questions, matrix, regime, depth))
+        largest = max((largest_tie(scores) for _, scores in rows), default=0)
+        lists = [([asked.ids[place] for place in places.tolist()], scores) for places, scores in rows]
+        yield Listed("product", regime, _run(list(asked.texts), lists), largest)
+
+
+def _rows(questions: Vectors, matrix: Vectors, regime: Regime, depth: int) -> Iterator[tuple[np.ndarray, Vectors]]:
+    """Places and scores of each question's list; empty for one without a known word."""
+    for start in range(0, len(questions), QUERIES):
+        some = questions[start : start + QUERIES]
+        scores = np.empty((len(some), len(matrix)), dtype=np.float32)
+        for first in range(0, len(matrix), PASSAGES):
+            block = slice(first, first + PASSAGES)
+            scores[:, block] = products(some, np.asarray(matrix[block]), regime)
+        for vector, row in zip(some, scores, strict=True):
+            places = best(row, depth) if vector.any() else np.empty(0, dtype=np.int64)
+            yield places, row[places]
+
+
+# --- rerankers -------------------------------------------------------------------------------------------------
+
+
+def reranked(bench: Bench, reranker: Reranker, embedder: Embedder, asked: Asked, candidates: int) -> Iterator[Listed]:
+    """What a reranker makes of the first candidates of dense retrieval, at each precision.
+
+    What it says of itself decides what is rounded: two numbers a pair (softmax), one (sigmoid), or its scores alone.
+    """
+    matrix = vectors_of(bench, embedder, asked.store).vectors
+    questions = embedder.embed_queries(list(asked.texts.values()))
+    found: list[tuple[list[str], Vectors]] = []
+    form: Form = "score"
+    for qid, vector in zip(asked.texts, questions, strict=True):
+        nearest = np.argsort(-(matrix @ vector), kind="stable")[:candidates]
+        ids = [asked.ids[place] for place in np.sort(nearest).tolist()]
+        passages = list(asked.store.get(ids).values())
+        form, numbers = numbers_of(_ask(bench, reranker, asked, qid, passages), ids)
+        found.append((ids, numbers))
+    for regime in regimes_of(form):
+        lists = [(ids, activated(form, numbers, regime)) for ids, numbers in found]
+        largest = max((largest_tie(scores) for _, scores in lists), default=0)
+        yield Listed(form, regime, _run(list(asked.texts), lists), largest)
+
+
+def _ask(bench: Bench, reranker: Reranker, asked: Asked, qid: str, passages: Sequence[Passage]) -> Reranking:
+    coroutine = reranker.rerank(asked.texts[qid], asked.languages[qid], passages)
+    return bench.workshop.loop.run(coroutine)
+
+
+def numbers_of(found: Reranking, ids: Sequence[str]) -> tuple[Form, Vectors]:
+    """What the model gave for each passage, in the order of `ids`, and what makes scores of it.
+
+    A logit that is the score itself passes no activation, which could be spared the rounding.
+    """
+    each = {one.doc_id: one for one in found.ranked}
+    ordered = [each[doc_id] for doc_id in ids]
+    if ordered and all(len(one.numbers) == 2 for one in ordered):
+        return "softmax", np.array([one.numbers for one in ordered], dtype=np.float32)
+    if ordered and all(one.logit not in (None, one.score) for one in ordered):
+        return "sigmoid", np.array([one.logit for one in ordered], dtype=np.float32)
+    return "score", np.array([one.score for one in ordered], dtype=np.float32)
+
+
+# --- files -----------------------------------------------------------------------------------------------------
+
+
+def given(system: System, form: Form) -> Iterator[Listed]:
+    """Scores of a file, as such or as logits; what made them is not known, so HPS is of logits only."""
+    for regime in regimes_of(form):
+        score = activated(form, system.run.score.astype(np.float32), regime).astype(np.float64)
+        run = replace(system.run, score=score)
+        yield Listed(form, regime, run, _largest(run), _in_order(system.run))
+
+
+def regimes_of(form: Form) -> tuple[Regime, ...]:
+    """The precisions at which a form can be had: scores alone have no last step that could be spared."""
+    return tuple(regime for regime in REGIMES if not (form == "score" and regime.hps))
+
+
+def _largest(run: Run) -> int:
+    return max((largest_tie(run.score[run.query == query]) for query in range(len(run.qids))), default=0)
+
+
+def _in_order(run: Run) -> bool:
+    """Whether no score stands above a lesser one of its question."""
+    same = run.query[1:] == run.query[:-1]
+    return not bool((run.score[1:][same] > run.score[:-1][same]).any())
+
+
+def _run(qids: Sequence[str], lists: Sequence[tuple[Sequence[str], Vectors]]) -> Run:
+    sizes = [len(ids) for ids, _ in lists]
+    scores: Floats = np.concatenate([scores for _, scores in lists]).astype(np.float64) if lists else np.empty(0)
+    return Run(
+        tuple(qids),
+        np.repeat(np.arange(len(qids)), sizes),
+        scores,
+        IdColumn.of(doc_id for ids, _ in lists for doc_id in ids),
+    )
