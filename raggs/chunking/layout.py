@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from raggs.chunking.models import ChunkReport, ComparisonPart, Mean, SystemPart
-from raggs.evaluation.document import Cell, Document, Legend, Range, Row, Section, Table
+from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
 from raggs.jsontypes import Number
 from raggs.spans import MEASURES
 from raggs.text import plural
@@ -101,7 +101,7 @@ def _against(report: ChunkReport, full: bool) -> Section | None:
             Cell(part.system),
             Cell(part.cutoff),
             Cell(TITLES[part.measure]),
-            Cell(_points(part.difference), ranges=_interval(part)),
+            Cell(_points(part.difference), ranges=interval(part.low, part.high)),
             Cell(None if part.p is None else f"{part.p:.4f}"),
             Cell(f"{part.wins}/{part.ties}/{part.losses}"),
             Cell(part.verdict),
@@ -129,10 +129,6 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
 
 def _points(value: Number) -> str | None:
     return None if value is None else f"{100 * value:+z.1f}"
-
-
-def _interval(part: ComparisonPart) -> tuple[Range, ...]:
-    return () if part.low is None or part.high is None else (Range(part.low, part.high, "[]"),)
 
 
 def _by_corpus(report: ChunkReport) -> Section | None:

@@ -46,6 +46,8 @@ def _section(section: Section, screen: Console, style: str = "") -> None:
         screen.print(grid(shown, " "))
     else:
         show_parts(shown, screen)
+    if section.legend:
+        _say(["; ".join(each.line for each in section.legend)], screen, "dim")
     if hidden:
         _say([f"not shown here, for want of room: {', '.join(hidden)}"], screen, "dim")
     ranged = any(cell.ranges for row in shown.rows for cell in row)

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 Value = float | str | None
-Form = Literal["text", "score", "signed"]
-FORMS: dict[Form, str] = {"text": "", "score": "z.4f", "signed": "+z.4f"}
+Form = Literal["text", "score", "signed", "percent"]
+FORMS: dict[Form, str] = {"text": "", "score": "z.4f", "signed": "+z.4f", "percent": "+z.1f"}
+BOUNDS: dict[Form, str] = {"text": "z.3f", "score": "z.3f", "signed": "z.3f", "percent": "+z.1f"}  # of an interval
 UNDEFINED = "–"
 
 
@@ -22,16 +23,18 @@ class Range:
     Attributes:
         low, high: the ends, inclusive.
         brackets: "[]" for an interval of the mean, "{}" for what unjudged passages could make of it.
+        form: of the value between them.
     """
 
     low: float
     high: float
     brackets: Literal["[]", "{}"]
+    form: Form = "score"
 
     @property
     def text(self) -> str:
         """``[0.661, 0.851]``."""
-        return f"{self.brackets[0]}{self.low:z.3f}, {self.high:z.3f}{self.brackets[1]}"
+        return f"{self.brackets[0]}{self.low:{BOUNDS[self.form]}}, {self.high:{BOUNDS[self.form]}}{self.brackets[1]}"
 
 
 def formatted(value: Value, form: str) -> str:
@@ -45,7 +48,7 @@ class Cell:
 
     Attributes:
         value: a number, a text, or None where the number is not defined.
-        form: how a number is written: as it is, with four decimals, or with four and its sign.
+        form: how a number is written: as it is, with four decimals, with four and its sign, or in percent with one.
         mark: a sign behind it, such as a verdict's.
         ranges: what encloses it.
         best: whether it is the best of its row.
@@ -124,3 +127,13 @@ class Document:
 def cells(*values: Value, form: Form = "score") -> Row:
     """Cells of numbers that are written alike; texts stay as they are."""
     return tuple(Cell(value, "text" if isinstance(value, str) else form) for value in values)
+
+
+def interval(low: float | None, high: float | None, form: Form = "score") -> tuple[Range, ...]:
+    """The 95 % interval of a value of this form; none where it is not defined."""
+    return () if low is None or high is None else (Range(low, high, "[]", form),)
+
+
+def bounded(value: float | None, low: float | None, high: float | None, form: Form = "score", mark: str = "") -> Cell:
+    """A number with its 95 % interval."""
+    return Cell(value, form, mark, interval(low, high, form))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from raggs.decision.deltas import MOST
-from raggs.evaluation.document import Cell, Range, Section, Table
+from raggs.evaluation.document import Cell, Section, Table, interval
 from raggs.sweeps.models import SweepReport
 from raggs.text import plural
 
@@ -82,7 +82,7 @@ def _against(report: SweepReport) -> Section | None:
     rows = tuple(
         (
             Cell(part.system),
-            Cell(part.difference, "signed", "", ranges(part.low, part.high)),
+            Cell(part.difference, "signed", "", interval(part.low, part.high)),
             Cell(part.corrected.get("randomisation"), "score"),
             Cell(VERDICTS.get(part.verdict, part.verdict)),
         )
@@ -90,11 +90,6 @@ def _against(report: SweepReport) -> Section | None:
     )
     head = ("system", f"{report.quality[0]} against {report.baseline}", "p (Holm)", "verdict")
     return Section(f"Against {report.baseline}", (sentence,), Table(head, rows))
-
-
-def ranges(low: float | None, high: float | None) -> tuple[Range, ...]:
-    """An interval, where it is known."""
-    return () if low is None or high is None else (Range(low, high, "[]"),)
 
 
 def _wins(report: SweepReport) -> Section | None:

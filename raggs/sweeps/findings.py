@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from raggs.evaluation.document import Cell, Legend, Row, Section, Table
-from raggs.sweeps.comparing import comparing, ranges
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, interval
+from raggs.sweeps.comparing import comparing
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.models import EffectPart, StepPart, SweepReport
 from raggs.sweeps.words import byte_size, change, ms_change, usd_change
@@ -61,7 +61,7 @@ def _effect(part: EffectPart, paid: bool) -> Row:
     return (
         Cell(part.axis),
         Cell(f"{part.against} → {part.level}"),
-        Cell(part.quality, "signed", "" if part.clear else DOUBT, ranges(part.low, part.high)),
+        Cell(part.quality, "signed", "" if part.clear else DOUBT, interval(part.low, part.high)),
         Cell(None if part.latency_ms is None else ms_change(part.latency_ms)),
         *((Cell(None if part.usd_per_1k is None else usd_change(part.usd_per_1k)),) if paid else ()),
         Cell(part.pairs),

@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table
+from raggs.evaluation.document import Cell, Document, Legend, Row, Section, Table, interval
 from raggs.evaluation.models import ScorePart
 from raggs.jsontypes import Number
 from raggs.metrics.names import glossary
-from raggs.sweeps.comparing import ranges
 from raggs.sweeps.excerpts import TERMS
 from raggs.sweeps.findings import findings
 from raggs.sweeps.folding import best_first, fold, folded_sentence, mean
@@ -156,7 +155,7 @@ def _row(report: SweepReport, row: SystemRow, columns: Sequence[str], best: Mapp
 def _score(score: ScorePart | None, best: float, ranged: bool) -> Cell:
     if score is None or score.mean is None:
         return Cell(None)
-    return Cell(score.mean, "score", "", ranges(score.low, score.high) if ranged else (), score.mean == best)
+    return Cell(score.mean, "score", "", interval(score.low, score.high) if ranged else (), score.mean == best)
 
 
 # --- a dry run ------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from support.studies import SYSTEMS, reported
 
 from raggs.evaluation.analyses.bounds import HoleBounds
 from raggs.evaluation.analyses.comparisons import Comparisons
-from raggs.evaluation.document import Cell, Range
+from raggs.evaluation.document import Cell, Range, bounded
 from raggs.evaluation.layout import lay_out
 from raggs.evaluation.models import Report, ScorePart
 
@@ -60,3 +60,11 @@ def test_numbers_are_never_negative_zeros():
     assert Cell(-1e-9, "signed").text == "+0.0000"
     assert Cell(None, "score").text == "–"
     assert Range(-1e-9, 0.25, "{}").text == "{0.000, 0.250}"
+
+
+def test_an_interval_is_written_as_the_value_between_its_ends() -> None:
+    cell = bounded(-26.51, -28.4, -24.62, "percent", "✗")
+    assert (cell.text, cell.mark, cell.ranges[0].text) == ("-26.5", "✗", "[-28.4, -24.6]")
+    assert bounded(0.5, 0.4, 0.6, "signed").ranges[0].text == "[0.400, 0.600]"
+    assert bounded(0.5, None, 0.6).ranges == ()
+    assert bounded(None, None, None, "percent").text == "–"

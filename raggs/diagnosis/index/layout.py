@@ -16,7 +16,7 @@ from raggs.diagnosis.index.models import (
     TunedPart,
 )
 from raggs.diagnosis.index.verdict import THREE, USUAL_LEVEL, few_asked
-from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table
+from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table, bounded
 from raggs.probes.neighbours import robustness
 
 BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
@@ -54,11 +54,8 @@ def _about(found: IndexFound) -> Section:
 
 
 def _cell(part: MeanPart | None, *, signed: bool = False) -> Cell:
-    if part is None:
-        return Cell(None)
-    known = part.low is not None and part.high is not None
-    ranges = (Range(part.low or 0.0, part.high or 0.0, "[]"),) if known else ()
-    return Cell(part.mean, "signed" if signed else "score", ranges=ranges)
+    form: Form = "signed" if signed else "score"
+    return Cell(None) if part is None else bounded(part.mean, part.low, part.high, form)
 
 
 # --- at equal mean recall -------------------------------------------------------------------------------------

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from raggs.diagnosis.names.models import AblationPart, EndPart, EndToEnd, MeanPart, NamesFound, SubjectPart
-from raggs.evaluation.document import Cell, Legend, Range, Section, Table, formatted
+from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounded, formatted
 from raggs.jsontypes import Number
 from raggs.text import plural
 
 FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": "another layout"}
-MARKS = {True: "", False: " ✗", None: " ?"}
+MARKS = {True: "", False: "✗", None: "?"}
 SMALL = "bundles whose base margin is under .02 have no percentage"
 LEGEND = (
     Legend("[ ]", "95 % interval over resampled questions"),
@@ -41,14 +41,13 @@ def _changes(found: NamesFound, subject: SubjectPart) -> Section:
 
 
 def _row(part: AblationPart) -> tuple[Cell, ...]:
-    of_means = _bounded(part.of_means, part.of_means_low, part.of_means_high)
     return (
         Cell(part.perturber),
         Cell(FAMILIES[part.family]),
-        Cell(_bounded(part.percent.value, part.percent.low, part.percent.high) + MARKS[part.holds]),
+        bounded(part.percent.value, part.percent.low, part.percent.high, "percent", MARKS[part.holds]),
         Cell(_percent(part.percent.sd).removeprefix("+")),
-        Cell(of_means),
-        _cell(part.absolute, signed=True),
+        bounded(part.of_means, part.of_means_low, part.of_means_high, "percent"),
+        _cell(part.absolute, "signed"),
     )
 
 
@@ -61,7 +60,7 @@ def _bases(found: NamesFound) -> Section:
             Cell(each.name.sd, "score"),
             _cell(each.topic),
             _cell(each.both),
-            Cell(each.ratio, "score", ranges=_ranges(each.ratio_low, each.ratio_high)),
+            bounded(each.ratio, each.ratio_low, each.ratio_high),
         )
         for each in found.subjects
     )
@@ -105,8 +104,8 @@ def _end(part: EndPart) -> tuple[Cell, ...]:
         Cell(part.perturber),
         Cell(part.before, "score"),
         Cell(part.after, "score"),
-        Cell(part.difference, "signed", ranges=_ranges(part.low, part.high)),
-        Cell(_percent(part.margin)),
+        bounded(part.difference, part.low, part.high, "signed"),
+        Cell(part.margin, "percent"),
         Cell(f"{part.passages:,}"),
     )
 
@@ -125,18 +124,9 @@ def _told(end: EndToEnd) -> Iterator[str]:
         )
 
 
-def _cell(part: MeanPart, *, signed: bool = False) -> Cell:
-    return Cell(part.value, "signed" if signed else "score", ranges=_ranges(part.low, part.high))
-
-
-def _ranges(low: Number, high: Number) -> tuple[Range, ...]:
-    return () if low is None or high is None else (Range(low, high, "[]"),)
+def _cell(part: MeanPart, form: Form = "score") -> Cell:
+    return bounded(part.value, part.low, part.high, form)
 
 
 def _percent(value: Number) -> str:
     return formatted(value, "+z.1f")
-
-
-def _bounded(value: Number, low: Number, high: Number) -> str:
-    bounds = "" if low is None or high is None else f" [{low:+z.1f}, {high:+z.1f}]"
-    return f"{_percent(value)}{bounds}"

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from raggs.diagnosis.retrieval.models import EvidencePart, FindingPart, QuestionPart, RetrievalFound, TraitPart
-from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded
 from raggs.evaluation.forest import ForestRow, forest
-from raggs.jsontypes import Number
 from raggs.text import plural, shorten
 
 SHOWN = 8  # traits of a system that are shown, beside those that are clear
@@ -53,15 +52,7 @@ def _finding(part: FindingPart) -> list[Row]:
 
 
 def _mean(part: EvidencePart) -> Cell:
-    return _cell(part.mean, part.low, part.high)
-
-
-def _cell(value: Number, low: Number, high: Number, mark: str = "") -> Cell:
-    return Cell(value, "signed", mark, _ranges(low, high))
-
-
-def _ranges(low: Number, high: Number) -> tuple[Range, ...]:
-    return () if low is None or high is None else (Range(low, high, "[]"),)
+    return bounded(part.mean, part.low, part.high, "signed")
 
 
 def _doubtful(part: TraitPart) -> tuple[bool, float]:
@@ -102,8 +93,8 @@ def _trait(part: TraitPart) -> Row:
         Cell(part.name),
         Cell(f"{part.having_mean:z.4f} ({part.having})"),
         Cell(f"{part.lacking_mean:z.4f} ({part.lacking})"),
-        _cell(part.difference, part.low, part.high, "" if part.clear else DOUBT),
-        _cell(part.effect, part.effect_low, part.effect_high),
+        bounded(part.difference, part.low, part.high, "signed", "" if part.clear else DOUBT),
+        bounded(part.effect, part.effect_low, part.effect_high, "signed"),
         Cell(part.corrected, "score"),
         Cell(", ".join(part.examples[:3])),
     )
@@ -113,7 +104,7 @@ def _systems(found: RetrievalFound) -> Section:
     rows = tuple(
         (
             Cell(part.name),
-            Cell(part.mean, "score", "", _ranges(part.low, part.high)),
+            bounded(part.mean, part.low, part.high),
             Cell(f"{part.failing} of {part.questions} [{part.failing_low:.0%}, {part.failing_high:.0%}]"),
         )
         for part in found.systems
