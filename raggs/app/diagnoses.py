@@ -125,8 +125,8 @@ def lines(found: tuple[Outlook, ...]) -> Iterator[tuple[str, str]]:
     for each in found:
         state = "ready" if each.ready else "lacks"
         yield f"  {each.name:<{width}}  {state:<5}  {each.time:<8}  {each.price:<4}  ", each.title
-        words = [f"needs {' and '.join(each.needs)}"] if each.needs else []
-        words += [f"uses {' and '.join(each.takes)} where there is one"] if each.takes else []
+        words = [f"needs {', '.join(each.needs)}"] if each.needs else []
+        words += [f"uses, where it is there: {', '.join(each.takes)}"] if each.takes else []
         if words:
             yield f"  {'':<{width}}  ", "; ".join(words)
         if each.lacks:

@@ -62,9 +62,10 @@ class DiagnosisStore:
         return read_report(self.path, self.kind)
 
     def unchanged(self, causes: str) -> DiagnosisReport | None:
-        """The report, where it is of these causes and all of its files are as they were written; else None."""
+        """The report, where it is of these causes and this form, and all of its files are as written; else None."""
         try:
             found = self.report()
+            found_in(found, self.path)
         except (NotFoundError, DataError):
             return None
         return found if found.causes == causes and self._whole(found) else None

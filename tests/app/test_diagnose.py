@@ -55,6 +55,14 @@ def test_a_file_that_was_touched_is_written_again_from_what_is_kept(tmp_path: Pa
     assert Tiny.made == ["wordllama"]
 
 
+def test_findings_of_an_older_form_are_measured_again(tmp_path: Path) -> None:
+    first = raggs.diagnose(NAME, out=tmp_path / "d")
+    DiagnosisStore(tmp_path / "d", NAME).path.write_text(
+        first.report.model_copy(update={"found": {"verdict": "Once."}}).model_dump_json()
+    )
+    assert not raggs.diagnose(NAME, out=tmp_path / "d").unchanged
+
+
 @pytest.mark.parametrize("changed", [{"seed": 1}, {"texts": 2}, {"embedders": ["wordllama:64"]}])
 def test_other_causes_are_measured(tmp_path: Path, changed: dict[str, object]) -> None:
     first = raggs.diagnose(NAME, out=tmp_path / "d")

@@ -30,7 +30,7 @@ def run(*words: str) -> Result:
 def test_without_a_kind_all_are_listed_with_what_they_need() -> None:
     shown = run().stdout
     assert "tiny  ready  seconds   free  What do vectors add up to?" in shown
-    assert "needs embedder; uses golden set where there is one" in shown
+    assert "needs embedder; uses, where it is there: golden set" in shown
     assert json.loads(run("--json").stdout)["tiny"]["ready"] is True
 
 
