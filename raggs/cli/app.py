@@ -47,6 +47,7 @@ COMMANDS: dict[str, str | Group] = {
             "all": "diagnosing:all_",
             "names": "diagnoses.names:names",
             "precision": "diagnoses.precision:precision",
+            "noise": "diagnoses.noise:noise",
             "retrieval": "diagnoses.retrieval:retrieval",
             "index": "diagnoses.index:index",
         },

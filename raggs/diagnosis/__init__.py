@@ -32,6 +32,7 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
     {
         "names": "raggs.diagnosis.names.kind:Names",
         "precision": "raggs.diagnosis.precision.kind:PrecisionDiagnosis",
+        "noise": "raggs.diagnosis.noise.kind:NoiseDiagnosis",
         "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
         "index": "raggs.diagnosis.index.kind:IndexDiagnosis",
     },

@@ -25,7 +25,10 @@ from raggs.text import did_you_mean
 
 LANGUAGES = ("en", "fr")
 NAMES = ("i", "may", "will", "nice", "an")  # that look like words of grammar
-OPENING = {word for code in LANGUAGES for word in FUNCTION_WORDS[code].split()} - {*NAMES}
+SAID = (  # words that open a filler
+    "alors basically anyway actually bref bon bueno by dis du en erm guys just okay pardon right so sorry voila well"
+)
+OPENING = {*SAID.split(), *(word for code in LANGUAGES for word in FUNCTION_WORDS[code].split())} - {*NAMES}
 Phrases = Mapping[str, Sequence[str]]  # by language
 
 
@@ -111,7 +114,7 @@ def one_of(phrases: Sequence[str], draw: np.random.Generator) -> str:
 def lowered(text: str) -> str:
     """A sentence that goes on: its first letter small where the first word is one of grammar, and no name."""
     first = fold_accents(re.split(r"\W", text, maxsplit=1)[0])
-    return text[:1].lower() + text[1:] if first[1:].islower() and first.lower() in OPENING else text
+    return text[:1].lower() + text[1:] if first[1:] == first[1:].lower() and first.lower() in OPENING else text
 
 
 def before(phrase: str, text: str) -> str:

@@ -88,7 +88,7 @@ CHANGES = [
     ),
     ({"prune": {"min_keep": 7, "max_keep": 9}}, "prune", "config.max_keep changed (16 -> 9)", {"prune", "rank"}),
     ({"rank": {"max_calls": 9}}, "rank", "config.max_calls changed (8 -> 9)", {"rank"}),
-    ({"embed": {"rewrite": {"type": "clean"}}}, "embed", "config.rewrite", {"embed"}),
+    ({"embed": {"rewrite": {"type": "none"}}}, "embed", "config.rewrite.type changed (clean -> none)", {"embed"}),
 ]
 
 

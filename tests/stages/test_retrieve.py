@@ -130,7 +130,8 @@ def test_what_cannot_be_is_said(settings: dict[str, Any], told: str) -> None:
 
 
 def test_a_rewrite_that_nobody_makes_cannot_fire(tmp_path: Path) -> None:
-    project = make_project(tmp_path, retrieve=routed({"rewrite": 0.1}, retrievers=[{"type": "bm25"}]))
+    depth = routed({"rewrite": 0.1}, retrievers=[{"type": "bm25"}])
+    project = make_project(tmp_path, retrieve=depth, embed={"rewrite": {"type": "none"}})
     with pytest.raises(ConfigError, match="since embed"):
         load_config(project.config)
 

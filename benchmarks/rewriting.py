@@ -1,0 +1,81 @@
+"""What the rewriter `clean` takes off 200 noisy questions, and how near it brings them to their clean selves.
+
+    python benchmarks/rewriting.py              the table of docs/diagnose/noise.md
+    python benchmarks/rewriting.py --phrases    of the phrases that noises add, how many it knows
+
+The questions are those of tests/rewriters/noisy.txt, in which noise and information are marked; half of them were held
+out while the rules were written. Cosines are WordLlama's, to the question without its noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from raggs.embedders.base import Embedder
+from raggs.embedders.wordllama import WordLlamaEmbedder
+from raggs.noises import digressions, fillers, greetings, personal_context
+from raggs.noises.base import LANGUAGES, before
+from raggs.rewriters.stripping import strip_politeness
+from raggs.text import clean_unicode, one_line
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from support.noisy import Noisy, read
+
+QUESTIONS = {"en": "How do boats float?", "fr": "Comment les bateaux flottent-ils ?"}
+KINDS = ("polite", "context", "typing", "mixed")
+
+
+def rows(questions: Sequence[Noisy], embedder: Embedder) -> Iterable[str]:
+    """The table's lines."""
+    lost = "words of the question lost | names, numbers, negations lost"
+    yield f"| questions | | words of noise off | {lost} | cosine before | after |"
+    yield "|---|---|---|---|---|---|---|"
+    for held_out in (False, True):
+        half = [each for each in questions if each.held_out is held_out]
+        for kind in (*KINDS, "all"):
+            chosen = [each for each in half if kind in (each.kind, "all")]
+            yield _row(f"{kind}{', held out' if held_out else ''}", chosen, embedder)
+
+
+def _row(name: str, questions: Sequence[Noisy], embedder: Embedder) -> str:
+    asked = [one_line(clean_unicode(each.text)) for each in questions]
+    rewritten = [strip_politeness(text) for text in asked]
+    lacking = Counter[str]()
+    for each, text in zip(questions, rewritten, strict=True):
+        lacking += each.missing(text)
+    noise, said, told = (sum(each.count(sort) for each in questions) for sort in ("noise", "said", "told"))
+    clean = embedder.embed([each.clean for each in questions])
+    before_, after = (float(np.mean((embedder.embed(texts) * clean).sum(axis=1))) for texts in (asked, rewritten))
+    off = f"{lacking['noise']} of {noise} ({lacking['noise'] / noise:.0%})"
+    lost = f"{lacking['said']} of {said} | {lacking['told']} of {told}"
+    return f"| {name} | {len(questions)} | {off} | {lost} | {before_:.3f} | {after:.3f} |"
+
+
+def phrases() -> Iterable[str]:
+    """For each noise and language, how many of its phrases the rewriter takes off whole."""
+    for language in LANGUAGES:
+        question = QUESTIONS[language]
+        front = {"greetings": greetings.HELLOS, "fillers": fillers.FILLERS, "digressions": digressions.ASIDES}
+        front["personal_context"] = personal_context.TOLD
+        for name, each in front.items():
+            texts = [before(phrase, question) for phrase in each[language]]
+            yield _known(f"{name}, {language}", texts, question)
+        yield _known(f"thanks, {language}", [f"{question} {each}" for each in greetings.THANKS[language]], question)
+
+
+def _known(name: str, texts: Sequence[str], question: str) -> str:
+    known = sum(strip_politeness(text).lower() == question.lower() for text in texts)
+    return f"| {name} | {known} of {len(texts)} |"
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--phrases", action="store_true")
+    wordllama = WordLlamaEmbedder(WordLlamaEmbedder.Config())
+    print("\n".join(phrases() if parser.parse_args().phrases else rows(read(), wordllama)))

@@ -1,0 +1,169 @@
+"""What noise costs and what rewriting brings back, over raggs' own questions as a golden set of two languages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseFound
+from raggs.diagnosis.noise.texts import own_questions
+from raggs.errors import RaggsError, UsageError
+from raggs.noises.base import LANGUAGES
+
+COUNT = 12  # questions a language
+SMALL = {"draws": 1, "levels": (0, 4), "searched": (4,)}
+
+
+def world(folder: Path, languages: tuple[str, ...] = LANGUAGES) -> Path:
+    """A golden set in files: each question's ideal text has grade 5, the next one's grade 1."""
+    ideals = [each for code in languages for each in own_questions(code)[:COUNT]]
+    names = {each.key: each.key.replace("/", "-") for each in ideals}
+    corpus = [{"_id": f"d-{names[each.key]}", "title": "", "text": each.text} for each in ideals]
+    queries = [{"_id": names[each.key], "text": each.question, "language": each.language} for each in ideals]
+    grades = [
+        f"{query['_id']}\t{corpus[(at + step) % len(corpus)]['_id']}\t{grade}"
+        for at, query in enumerate(queries)
+        for step, grade in ((0, 5), (1, 1))
+    ]
+    for name, rows in (("corpus.jsonl", corpus), ("queries.jsonl", queries)):
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "qrels").mkdir()
+    header = "query-id\tcorpus-id\tscore"
+    (folder / "qrels" / "test.tsv").write_text("\n".join([header, *grades, ""]), encoding="utf-8")
+    return folder
+
+
+def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Both parts, small."""
+    return {"golden": world(folder), "settings": SMALL}
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Diagnosed:
+    folder = world(tmp_path_factory.mktemp("golden"))
+    return run_diagnosis(
+        DiagnoseRequest("noise", golden=folder, settings={"draws": 2}, out=tmp_path_factory.mktemp("out"))
+    )
+
+
+@pytest.fixture(scope="module")
+def found(measured: Diagnosed) -> NoiseFound:
+    assert isinstance(measured.found, NoiseFound)
+    return measured.found
+
+
+def levels(found: NoiseFound, language: str, rewriter: str = NONE) -> list[LevelPart]:
+    return [part for part in found.cosines if (part.language, part.rewriter) == (language, rewriter)]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_cosines_fall_with_the_level_and_level_0_is_not_1(found: NoiseFound, language: str) -> None:
+    cosines = [part.cosine.value for part in levels(found, language)]
+    assert cosines == sorted(cosines, reverse=True)
+    assert 0.3 < cosines[0] < 0.95
+    assert all(part.change.high < 0 for part in levels(found, language)[1:])
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_rules_bring_something_back_and_cost_questions_without_noise_nothing(
+    found: NoiseFound, language: str
+) -> None:
+    cleaned = levels(found, language, "clean")
+    assert cleaned[0].change.value == 0 and cleaned[0].cosine == levels(found, language)[0].cosine
+    assert all(part.regained.low > 0 for part in cleaned[1:3])
+    plain = [part for part in found.ends if part.level == 0 and part.rewriter == "clean"]
+    assert plain and all(part.change.value == 0 for part in plain)
+
+
+def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: NoiseFound) -> None:
+    assert found.searched == 2 * COUNT and found.untold is None and found.strange == 0
+    assert {part.system for part in found.ends} == {"lexical", "dense", "hybrid"}
+    assert {part.measure for part in found.ends} == {"n_recall4@10", "n_recall4@30", "ra_nwg@10", "ra_nwg@30"}
+    for part in found.ends:
+        assert (part.change.value == 0) or part.level
+        assert (part.gained.value is None) == (part.rewriter == NONE)
+    noisy = [part for part in found.shuffles if part.level == 4 and part.rewriter == NONE]
+    assert noisy and all(0 < part.overlap.value < 1 for part in noisy if part.k == 10)
+
+
+def test_what_was_published_stands_beside_and_is_not_repeated(measured: Diagnosed, found: NoiseFound) -> None:
+    assert {(part.language, part.level, part.cosine) for part in found.targets} >= {("fr", 4, 0.522), ("en", 0, 0.908)}
+    page = (measured.folder / "noise.md").read_text(encoding="utf-8")
+    assert "not repeated here" in page
+    assert {path.name for path in measured.files} == {
+        "noise.json", "noise.md", "noise-cosine.svg", "noise-search.svg"
+    }  # fmt: skip
+
+
+def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: NoiseFound) -> None:
+    assert found.verdict.startswith("Noise of level 4 takes ")
+    assert "of which clean brings back" in found.verdict and "hybrid search" in found.verdict
+
+
+def test_without_a_golden_set_the_cosines_are_measured_and_the_rest_is_said(tmp_path: Path) -> None:
+    alone = run_diagnosis(DiagnoseRequest("noise", settings=SMALL, out=tmp_path)).found
+    assert isinstance(alone, NoiseFound)
+    assert alone.cosines and not alone.ends
+    assert "there is no golden set (name one: --golden" in (alone.untold or "")
+
+
+def test_a_golden_set_gives_questions_and_ideal_texts_too(tmp_path: Path) -> None:
+    golden = world(tmp_path)
+    settings = SMALL | {"of": "golden", "retrieval": False}
+    alone = run_diagnosis(DiagnoseRequest("noise", golden=golden, settings=settings, out=tmp_path / "out")).found
+    assert isinstance(alone, NoiseFound)
+    assert alone.questions == {"en": COUNT, "fr": COUNT}
+    assert levels(alone, "en")[0].cosine.value == pytest.approx(_mean_cosine(own_questions("en")[:COUNT]), abs=1e-5)
+    assert "--cosine-only" in (alone.untold or "")
+
+
+def _mean_cosine(ideals: Any) -> float:
+    from raggs.embedders import REGISTRY
+
+    kind = REGISTRY.load("wordllama")
+    embedder = kind(kind.Config.model_validate({"type": "wordllama"}))
+    questions, texts = (
+        embedder.embed([each.question for each in ideals]),
+        embedder.embed([each.text for each in ideals]),
+    )
+    return float((questions * texts).sum(axis=1).mean())
+
+
+def test_a_forecast_counts_questions_and_searches(tmp_path: Path) -> None:
+    request = DiagnoseRequest("noise", golden=world(tmp_path), settings=SMALL, out=tmp_path / "out")
+    first, second = forecast_diagnosis(request).what
+    assert first == "120 questions, 2 rewriters, 1 embedder by cosine"
+    assert second == "96 questions searched, by words, by vectors and by both"
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"languages": ("de",)}, "there is no noise in 'de'"),
+        ({"levels": (5,)}, "there is no level 5"),
+        ({"searched": (0,)}, "level 0 alone holds no noise"),
+        ({"rewriters": ("clean", "clean")}, "a rewriter is named twice"),
+        ({"rewriters": ("tidy",)}, "tidy"),
+        ({"noises": ("sirens",)}, "sirens"),
+        ({"cutoffs": (0,)}, "a cutoff is at least 1"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_said(settings: dict[str, object], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        _ = DiagnoseRequest("noise", settings=settings).diagnosis
+
+
+def test_too_few_questions_of_a_language_are_said(tmp_path: Path) -> None:
+    golden = world(tmp_path, ("en",))
+    with pytest.raises(RaggsError, match="0 questions in 'fr' with labels, and 5 are needed"):
+        run_diagnosis(DiagnoseRequest("noise", golden=golden, settings={"of": "golden"}, out=tmp_path / "out"))
+    few = run_diagnosis(
+        DiagnoseRequest("noise", golden=golden, settings=SMALL | {"languages": ("fr",)}, out=tmp_path / "out")
+    ).found
+    assert isinstance(few, NoiseFound)
+    assert few.strange == 0 and "0 judged questions in fr, and 5 are needed" in (few.untold or "")
