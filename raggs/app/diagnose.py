@@ -171,7 +171,7 @@ def _require_keys(kind: Diagnosis[Found], bench: Bench) -> None:
 
 
 def _report(kind: Diagnosis[Found], bench: Bench, causes: str) -> DiagnosisReport:
-    looks_at = {*kind.NEEDS, *kind.TAKES}
+    looks_at = {*kind.needs, *kind.TAKES}
     judged = "golden" in looks_at and bench.has("golden")
     found = kind.measure(bench)
     return DiagnosisReport(

@@ -71,7 +71,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
 
     def causes(self, bench: Bench) -> Causes:
         """All that can change what is found; findings of equal causes are read, not made again."""
-        parts: Causes = {need: bench.causes(need) for need in (*self.NEEDS, *self.TAKES)}
+        parts: Causes = {need: bench.causes(need) for need in (*self.needs, *self.TAKES)}
         return {"kind": self.own_causes(), "seed": bench.seed, **parts}
 
     @property
@@ -81,7 +81,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
 
     def models(self, bench: Bench) -> tuple[str, ...]:
         """The models that it would pay: those of the embedders and rerankers that it uses, and what a kind adds."""
-        used = {*self.NEEDS, *self.TAKES}
+        used = {*self.needs, *self.TAKES}
         asked = [each.models for each in bench.embedders.values() if "embedder" in used]
         asked += [each.models for each in bench.rerankers.values() if "reranker" in used]
         return tuple(dict.fromkeys(model for models in asked for model in models))

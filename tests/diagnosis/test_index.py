@@ -164,6 +164,7 @@ def test_any_registered_index_is_looked_at(files: Path) -> None:
 
 def test_what_is_drawn_and_written(files: Path) -> None:
     result = run(files)
+    assert not result.report.subject["embedders"]  # vectors of a file are nobody's
     page = (files / "out" / "index.md").read_text(encoding="utf-8")
     for words in ("At equal mean recall: K 10, questions", "Minus hnsw:m=4", "not bracketed", "Points with a mean"):
         assert words in page

@@ -62,7 +62,6 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
         asked = dict(texts_of(bench)) if _asks(bench, own) else {}
         return {
             **super().causes(bench),
-            **({} if own.vectors is None else {"corpus": None, "embedder": None}),
             "questions": hash_value(asked),
             "files": [None if path is None else hash_file(path) for path in files],
             "depth": None if own.tune is None or bench.run is None else str(bench.run.retrieve.retrievers),

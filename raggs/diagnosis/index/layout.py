@@ -147,7 +147,7 @@ def _tuned(part: TunedPart) -> Section:
     names = list(part.tried[0].losses) if part.tried else []
     rows = [
         (
-            Cell(f"{each.effort:,}", mark="*" if each.effort == part.effort else ""),
+            Cell(f"{each.effort:,}", mark="▼" if each.effort == part.effort else ""),
             *(_cell(each.losses[name], signed=True) for name in names),
         )
         for each in part.tried
@@ -161,7 +161,12 @@ def _tuned(part: TunedPart) -> Section:
     )
     few = (doubt,) if few_asked(part) else ()
     table = Table((part.setting, *names), tuple(rows))
-    return Section(f"Least effort: {part.index}", (told, what, *few), table, legend=(Legend("*", "the least"),))
+    return Section(
+        f"Least effort: {part.index}",
+        (told, what, *few),
+        table,
+        legend=(Legend("▼", "the least that is within the limit beyond doubt"),),
+    )
 
 
 def _front(part: FrontPart) -> Section:
@@ -186,5 +191,5 @@ def _delta(part: DeltaPart) -> Section:
          _cell(each.ratio))
         for each in part.bins
     ]  # fmt: skip
-    head = (f"recall@{part.k} from", "answers", "correct", "by the exact search", "ratio")
+    head = ("recall from", "answers", "correct", "by the exact search", "ratio")
     return Section("How much recall an answer needs", (told,), Table(head, tuple(rows)))
