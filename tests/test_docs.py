@@ -15,8 +15,10 @@ import pytest
 import yaml
 from typer.main import get_command
 
-from raggs.cli.app import app
+from raggs.cli.app import COMMANDS, app
+from raggs.cli.table import Group
 from raggs.config.models import RunConfig
+from raggs.diagnosis import REGISTRY as DIAGNOSES
 from raggs.sweeps.config import SweepConfig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -252,3 +254,13 @@ def test_help_is_shown() -> None:
     )
     assert done.returncode == 0
     assert "Check also what this YAML file asks for" in re.sub(r"\s+", " ", done.stdout)
+
+
+def test_every_kind_of_diagnosis_has_a_page_a_line_in_the_overview_and_a_command() -> None:
+    overview = (ROOT / "docs" / "diagnose" / "index.md").read_text(encoding="utf-8")
+    pages = dict(re.findall(r"^\| \[(\w+)\]\((\w+\.md)\) \|", overview, re.MULTILINE))
+    assert set(pages) == set(DIAGNOSES.builtin)
+    assert not [page for page in pages.values() if not (ROOT / "docs" / "diagnose" / page).is_file()]
+    group = COMMANDS["diagnose"]
+    assert isinstance(group, Group)
+    assert set(group.commands) == {"list", "all", *DIAGNOSES.builtin}
