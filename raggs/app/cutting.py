@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from raggs import corpora
 from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
-from raggs.app.estimate import HIDDEN
 from raggs.chunkers.paid import GUESS, PaidChunker
 from raggs.chunking.making import Foreseen, Made, foresee, make_cuts
 from raggs.config.models import RunConfig
 from raggs.corpora.cut import CutCorpus
 from raggs.errors import UsageError
 from raggs.llm.credentials import require_keys
-from raggs.llm.prices import reasons
+from raggs.llm.prices import HIDDEN, reasons
 from raggs.manifests.models import Estimate
 from raggs.manifests.outlook import line_of
 from raggs.pipeline.events import Listener, silent
@@ -27,6 +26,7 @@ from raggs.workshop import Workshop
 LEDGER = "chunks.ledger.jsonl"  # of a workspace, since several runs share its cuts
 STAGE = "chunks"
 ANSWER = 30  # tokens of an answer
+CUT_EARLY = f"a window is taken to be cut at {GUESS:.0%} of its length, where the next one begins"
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class CutForecast:
         return f"{plural(self.cut, 'document')} to be cut, {self.before:,} cut already"
 
 
-def in_words(estimates: Sequence[Estimate], cap: float | None) -> Iterator[str]:
-    """What models would take, for people; `cap`: of the budget, in USD."""
+def in_words(estimates: Sequence[Estimate], cap: float | None, why: str = CUT_EARLY) -> Iterator[str]:
+    """What models would take, for people; `cap`: of the budget, in USD; `why`: why calls are not counted exactly."""
     for line in estimates:
         about, usd = "" if line.exact else "about ", line.usd
         price = "an unknown price" if usd is None else f"{about}{usd:,.4f} USD"
@@ -53,7 +53,7 @@ def in_words(estimates: Sequence[Estimate], cap: float | None) -> Iterator[str]:
         if line.hidden_tokens:
             yield f"{line.hidden_tokens:,} tokens of hidden reasoning are assumed for each answer"
     if not all(line.exact for line in estimates):
-        yield f"about: a window is taken to be cut at {GUESS:.0%} of its length, where the next one begins"
+        yield f"about: {why}"
     if most := total(line.usd_at_most for line in estimates):
         limit = "no cap" if cap is None else f"cap {cap:,.2f} USD"
         yield f"at most {most:,.4f} USD were every answer corrected as often as may be ({limit})"

@@ -17,7 +17,7 @@ from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
 from raggs.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
-from raggs.llm.prices import estimate_tokens, reasons
+from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
 from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
@@ -28,7 +28,6 @@ from raggs.workshop import Task
 SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite
 ANSWER = {"rewrite": 40, "grade": 60, "order": 40, "ask": 200}  # tokens of an answer
-HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
 LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
 
 

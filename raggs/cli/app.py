@@ -48,6 +48,7 @@ COMMANDS: dict[str, str | Group] = {
             "names": "diagnoses.names:names",
             "precision": "diagnoses.precision:precision",
             "noise": "diagnoses.noise:noise",
+            "judge": "diagnoses.judge:judge",
             "retrieval": "diagnoses.retrieval:retrieval",
             "index": "diagnoses.index:index",
         },

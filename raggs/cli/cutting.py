@@ -87,14 +87,16 @@ def show_costs(
     as_json: bool,
     counts: Mapping[str, int] = MappingProxyType({}),
     above: str | None = None,
+    about: str | None = None,
 ) -> None:
     """What models would take, under a cap in USD.
 
     Args:
         counts: more for JSON.
         above: a line for people.
+        about: why calls are not counted exactly; by default why those of chunkers are not.
     """
-    from raggs.app.cutting import in_words, total
+    from raggs.app.cutting import CUT_EARLY, in_words, total
     from raggs.manifests.store import dump_json
 
     if as_json:
@@ -105,5 +107,5 @@ def show_costs(
         }
         say_json(dump_json({**counts, "estimates": [line.model_dump() for line in estimates], **costs}))
         return
-    lines = [*([above] if above else []), *in_words(estimates, cap)]
+    lines = [*([above] if above else []), *in_words(estimates, cap, about or CUT_EARLY)]
     say("\n".join(lines) or "no model would be paid")

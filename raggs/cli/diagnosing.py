@@ -98,7 +98,8 @@ def run_kind(kind: str, shared: DiagnosisFlags, **settings: object) -> None:
     if shared.dry_run:
         expected = forecast_diagnosis(request)
         above = "\n".join(expected.what) or None
-        show_costs(expected.estimates, request.budget.max_usd, as_json=shared.as_json, above=above)
+        cap = request.budget.max_usd
+        show_costs(expected.estimates, cap, as_json=shared.as_json, above=above, about=expected.about)
         return
     display = listener(shared.quiet or shared.as_json)
     try:

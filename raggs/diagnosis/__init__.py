@@ -33,6 +33,7 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
         "names": "raggs.diagnosis.names.kind:Names",
         "precision": "raggs.diagnosis.precision.kind:PrecisionDiagnosis",
         "noise": "raggs.diagnosis.noise.kind:NoiseDiagnosis",
+        "judge": "raggs.diagnosis.judge.kind:JudgeDiagnosis",
         "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
         "index": "raggs.diagnosis.index.kind:IndexDiagnosis",
     },

@@ -43,6 +43,7 @@ class Forecast:
 
     what: tuple[str, ...] = ()
     estimates: tuple[Estimate, ...] = ()
+    about: str = "at most so many: what is asked later depends on the answers"
 
 
 class Diagnosis(Adapter, ABC, Generic[P]):

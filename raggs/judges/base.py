@@ -210,3 +210,13 @@ class Judge(Adapter, ABC):
         Raises:
             BudgetError, AuthenticationError: the run must stop.
         """
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """The same question as `order`, asked once more: an answer of its own for each sample, that of `order` for 0.
+
+        A judge that answers by rule, or asks somebody each time, need not say anything here.
+
+        Raises:
+            BudgetError, AuthenticationError: the run must stop.
+        """
+        return await self.order(query, passages)

@@ -104,6 +104,10 @@ class LiteLLMJudge(Judge):
         return Judgment(grade, reason)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`; each sample is kept, and paid, by itself."""
         labels = labels_for(len(passages))
         shown = labelled([passage.content for passage in passages], self._llm.guard)
         messages = self._prompts["order"].render(
@@ -117,6 +121,7 @@ class LiteLLMJudge(Judge):
                 schema=order_schema(labels),
                 schema_name="order",
                 check=partial(check_order, labels=labels),
+                sample=sample,
                 max_output_tokens=LABEL_TOKENS * (len(labels) + 2),
                 parameters=self.config.parameters,
             )

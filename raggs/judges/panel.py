@@ -166,7 +166,11 @@ class PanelJudge(Judge):
         return [weights[name] for name in names]
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
-        asked = {name: partial(member.order, query, passages) for name, member in self.members.items()}
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`: of all members."""
+        asked = {name: partial(member.reorder, query, passages, sample=sample) for name, member in self.members.items()}
         found = await (_until(asked, lambda said: said.order is not None) if self._first else _all(asked))
         spoken = {name: said for name, said in found.items() if said.silent is None}
         if not spoken:

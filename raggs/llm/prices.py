@@ -23,6 +23,7 @@ PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
 PER_TEXT = 4  # tokens that a chat format adds to each message
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
+HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
 # Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",

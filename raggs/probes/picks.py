@@ -23,6 +23,7 @@ from raggs.ranking.likelihood import stage_chances
 STEPS = 60
 STRIDE = 2.0  # largest move of a parameter in one step
 CLOSE = 1e-8
+LEAST = 0.25  # sharpness below which grades are no scale
 SPREAD = 20.0  # of the prior of both parameters, normal around 0
 
 
@@ -70,20 +71,36 @@ def fit_picks(orders: Sequence[Picks], start: Fitted = FLAT) -> Fitted:
     return Fitted(float(at[0]), float(at[1]))
 
 
-def by_pool(pools: Sequence[Sequence[Picks]]) -> tuple[Floats, Floats]:
-    """Sharpness and favour as one value a pool, whose mean is the estimate over all: jackknife's pseudo-values.
+@dataclass(frozen=True)
+class ByPool:
+    """Estimates over all pools as one value a pool, whose mean they are: jackknife's pseudo-values.
 
     So that resampled pools give intervals (Efron and Tibshirani, 1993, chapter 11). Shapes (pools,).
+
+    Attributes:
+        sharpness, favour: b and f.
+        grades: f / b, what being shown first rather than last adds, in grades; NaN where b is near 0. Errors of the
+            utilities make b and f too small alike, and leave this as it is.
     """
-    whole, count = fit_picks([picks for pool in pools for picks in pool]), len(pools)
+
+    sharpness: Floats
+    favour: Floats
+    grades: Floats
+
+
+def by_pool(pools: Sequence[Sequence[Picks]]) -> ByPool:
+    """The estimates of the orders of each pool."""
+    whole, count = _row(fit_picks([picks for pool in pools for picks in pool])), len(pools)
     if count < 2:
-        return np.array([whole.sharpness]), np.array([whole.favour])
+        return ByPool(*(np.full(count, value) for value in whole))
     rest = ([each for at, pool in enumerate(pools) if at != out for each in pool] for out in range(count))
-    left = [fit_picks(orders, whole) for orders in rest]
-    return (
-        np.array([count * whole.sharpness - (count - 1) * each.sharpness for each in left]),
-        np.array([count * whole.favour - (count - 1) * each.favour for each in left]),
-    )
+    left = np.array([_row(fit_picks(orders, Fitted(whole[0], whole[1]))) for orders in rest])
+    return ByPool(*(count * np.array(whole) - (count - 1) * left).T)
+
+
+def _row(found: Fitted) -> tuple[float, float, float]:
+    b, f = found.sharpness, found.favour
+    return b, f, f / b if b >= LEAST else np.nan
 
 
 def _stages(features: Floats, at: Floats) -> tuple[Floats, Floats]:

@@ -68,12 +68,13 @@ def test_orders_of_other_passages_are_refused() -> None:
 
 @pytest.mark.parametrize(("sharpness", "favour"), [(1.5, 0.0), (3.0, 1.2), (6.0, -2.0)])
 def test_sharpness_and_favour_of_a_known_judge_lie_in_their_intervals(sharpness: float, favour: float) -> None:
-    held = {"sharpness": 0, "favour": 0, "toward": 0}
+    held = {"sharpness": 0, "favour": 0, "grades": 0, "toward": 0}
     for seed in range(6):
         world = pools(sharpness, favour, seed)
         found = by_pool([[picks(utility, told) for told in orders] for utility, orders in world])
-        for name, values, truth in zip(held, found, (sharpness, favour), strict=False):
-            interval = bootstrap_mean(values, seed=seed)
+        truths = {"sharpness": sharpness, "favour": favour, "grades": favour / sharpness}
+        for name, truth in truths.items():
+            interval = bootstrap_mean(getattr(found, name), seed=seed)
             held[name] += interval.low <= truth <= interval.high
         share = bootstrap_mean([turned(orders).share for _, orders in world], seed=seed)
         held["toward"] += np.sign(favour) == (share.low > 0.5) - (share.high < 0.5)

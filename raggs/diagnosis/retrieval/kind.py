@@ -11,7 +11,15 @@ from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.retrieval import showing
 from raggs.diagnosis.retrieval.finding import put_together
-from raggs.diagnosis.retrieval.lists import Asked, digests, lists_of, measure_lists, read_values, usual_measure
+from raggs.diagnosis.retrieval.lists import (
+    Asked,
+    check_there,
+    digests,
+    lists_of,
+    measure_lists,
+    read_values,
+    usual_measure,
+)
 from raggs.diagnosis.retrieval.models import RetrievalFound
 from raggs.diagnosis.retrieval.questions import read_questions
 from raggs.errors import UsageError
@@ -60,7 +68,7 @@ class Retrieval(Diagnosis[RetrievalFound]):
         if self.config.values and self.config.runs:
             raise UsageError("--values holds systems already", remedy="leave out --run")
         if not self.config.values:
-            digests(lists_of(bench.golden, self.config.runs))
+            check_there(lists_of(bench.golden, self.config.runs))
 
     def forecast(self, bench: Bench) -> Forecast:
         """Nobody is asked."""

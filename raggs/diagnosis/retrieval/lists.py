@@ -98,17 +98,22 @@ def lists_of(golden: GoldenSet, runs: Sequence[str]) -> list[str]:
     raise UsageError(f"{golden.source} holds labels and no lists", remedy="name what systems returned: --run NAME=FILE")
 
 
-def digests(specs: Sequence[str]) -> dict[str, object]:
-    """What of each system's files can change what is found.
+def check_there(specs: Sequence[str]) -> None:
+    """Find a system that is not there.
 
     Raises:
         NotFoundError: a file is missing.
     """
+    for _, path in map(split_name, specs):
+        if not path.exists():
+            raise NotFoundError("no such file", where=path, remedy="name what a system returned: --run NAME=FILE")
+
+
+def digests(specs: Sequence[str]) -> dict[str, object]:
+    """What of each system's files can change what is found."""
     found: dict[str, object] = {}
     for spec in specs:
         name, path = split_name(spec)
-        if not path.exists():
-            raise NotFoundError("no such file", where=path, remedy="name what a system returned: --run NAME=FILE")
         files = [path] if not path.is_dir() else [*filter(Path.is_file, map(path.joinpath, LISTS)), *lists_in(path)]
         found[name or path.name] = {file.name: hash_file(file) for file in files}
     return found

@@ -1,0 +1,167 @@
+"""The kind `judge`: pools, orders of them in one prompt and by the rank stage, and what the difference is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.config.models import RunConfig
+from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
+from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.judge import showing
+from raggs.diagnosis.judge.asking import Plan, Rankings, graded, grades_of, judge_of, kept, one_prompt
+from raggs.diagnosis.judge.finding import Answers
+from raggs.diagnosis.judge.models import Asking, JudgeFound
+from raggs.diagnosis.judge.outlook import Outlook
+from raggs.diagnosis.judge.pools import FEWEST, Pool, pools_of
+from raggs.errors import PrerequisiteError
+from raggs.evaluation.document import Section
+from raggs.hashing import hash_value
+from raggs.settings import Causes, causes_of
+from raggs.text import plural
+
+
+class JudgeConfig(DiagnosisConfig):
+    """How often the judge is asked."""
+
+    type: Literal["judge"] = "judge"
+    pools: int = Field(10, ge=1, description="pools that are ordered")
+    size: int = Field(40, ge=FEWEST, description="passages of a pool, at most")
+    showings: int = Field(2, ge=1, description="orders in which one prompt shows a pool")
+    repeats: int = Field(2, ge=1, description="asks of each of these")
+    rankings: int = Field(2, ge=1, description="rankings of each pool by the rank stage")
+    top: int = Field(10, ge=1, description="how many of the first are compared")
+
+
+class JudgeDiagnosis(Diagnosis[JudgeFound]):
+    """What the rank stage buys with this judge: one prompt of 40 passages against many of five."""
+
+    Config = JudgeConfig
+    Result = JudgeFound
+    TITLE = "Does the judge order the same passages alike, and what does the rank stage buy?"
+    NEEDS = ("run",)
+    STAGES = ("judge", "rank")
+    TIME = "minutes"
+    config: JudgeConfig
+
+    _pools: list[Pool] | None = None
+    _about: Causes | None = None
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the pools, and all that can change the judge's answers."""
+        return {**super().causes(bench), **self._asked(bench)}
+
+    def _asked(self, bench: Bench) -> Causes:
+        """Who is asked of what; looked up once, since it reads the code of Python judges."""
+        if self._about is None:
+            self._about = self._looked_up(bench)
+        return self._about
+
+    def _looked_up(self, bench: Bench) -> Causes:
+        run, judge = _run(bench), judge_of(bench, _run(bench))
+        asked = {task: judge.causes(task) for task in ("grade", "order")}
+        llm = run.llm.causes_for(judge.models) if judge.models else None
+        pools = [
+            [pool.query.model_dump(mode="json"), [[each.doc_id, each.content] for each in pool.passages], pool.grades]
+            for pool in self._chosen(bench)
+        ]
+        return {"judge": asked, "llm": llm, "pools": hash_value(pools)}
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """The judge's."""
+        return judge_of(bench, _run(bench)).models
+
+    def check(self, bench: Bench) -> None:
+        """Find what the judge lacks before anything is paid for.
+
+        Raises:
+            RaggsError: a price, a file, or something in the questions.
+        """
+        judge_of(bench, _run(bench)).check(bench.queries.values())
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """Every ask, as far as it can be known; a ranking is bounded by `rank.max_calls`."""
+        if bench.rehearsal is None:
+            return Forecast()
+        run, pools = _run(bench), self._chosen(bench)
+        lines = Outlook(bench, run, bench.rehearsal).lines(pools, self._plan(bench))
+        size = max(len(pool.passages) for pool in pools)
+        what = (
+            f"{plural(len(pools), 'pool')} of up to {size} passages",
+            f"one prompt of each: {self.config.showings} orders of showing, {self.config.repeats} asks of each",
+            f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.rank.batch_size} at a time, "
+            f"{run.rank.max_calls} calls at most",
+        )
+        return Forecast(what, lines)
+
+    def measure(self, bench: Bench) -> JudgeFound:
+        """Grade what has no grade, order each pool in one prompt, rank it, compare."""
+        run, plan, pools = _run(bench), self._plan(bench), self._chosen(bench)
+        about = [self.config.type, bench.seed, bench.causes("run"), self._asked(bench)]
+        grading = Asking(rows=(), calls=0, tokens=0, usd=0.0)
+        if any(not pool.grades for pool in pools):
+            grading = kept(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
+            pools = graded(pools, grading.rows)
+        shown = [plan.showings, plan.repeats]
+        single = kept(bench, run, [*about, "one prompt", shown], partial(one_prompt, pools=pools, plan=plan))
+        ranked = kept(
+            bench,
+            run,
+            [*about, "rank", plan.rankings, causes_of(run.rank)],
+            lambda judge: Rankings(judge, run).all(pools, plan.rankings),
+        )
+        return self._found(
+            bench, run, grading, Answers(single, ranked, self.config.top, run.rank.batch_size, bench.seed)
+        )
+
+    def sections(self, found: JudgeFound) -> tuple[Section, ...]:
+        """See `showing`."""
+        return showing.sections(found)
+
+    def plots(self, found: JudgeFound) -> Mapping[str, str]:
+        """See `showing`."""
+        return showing.plots(found)
+
+    def _found(self, bench: Bench, run: RunConfig, grading: Asking, answers: Answers) -> JudgeFound:
+        size = max(len(row.shown) for row in answers.ranked.rows)
+        found = JudgeFound(
+            verdict=".",
+            passed=None,
+            judge=judge_of(bench, run).name,
+            pools=len(answers.qids),
+            size=size,
+            batch=run.rank.batch_size,
+            showings=self.config.showings,
+            repeats=self.config.repeats,
+            rankings=self.config.rankings,
+            top=self.config.top,
+            single=answers.one_prompt(f"one prompt of {size}"),
+            ranked=answers.rank_stage(f"rank stage, {run.rank.batch_size} at a time"),
+            gain=answers.gain,
+            between=answers.between,
+            favour=answers.favour,
+            sharpness=answers.sharpness,
+            ranked_sharpness=answers.ranked_sharpness,
+            places=answers.places(),
+            grading={"calls": float(grading.calls), "usd": grading.usd},
+            errors=answers.errors(),
+        )
+        return found.model_copy(update={"verdict": showing.verdict(found)})
+
+    def _plan(self, bench: Bench) -> Plan:
+        return Plan(bench.seed, self.config.showings, self.config.repeats, self.config.rankings)
+
+    def _chosen(self, bench: Bench) -> list[Pool]:
+        """The pools, found once."""
+        if self._pools is None:
+            self._pools = pools_of(bench, _run(bench), self.config.pools, self.config.size)
+        return self._pools
+
+
+def _run(bench: Bench) -> RunConfig:
+    if bench.run is None:
+        raise PrerequisiteError("this diagnosis needs a run's configuration", remedy="name it: --config raggs.yaml")
+    return bench.run
