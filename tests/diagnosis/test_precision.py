@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
 from raggs.cli.app import app
 from raggs.diagnosis.precision.models import PrecisionFound, SystemPart
-from raggs.errors import NotFoundError, PrerequisiteError, RaggsError, UsageError
+from raggs.errors import DataError, NotFoundError, PrerequisiteError, RaggsError, UsageError
 
 QUESTIONS, CANDIDATES = 12, 10
 SUBJECTS = ("wing", "lift", "plate", "boundary layer", "slipstream", "cat", "mat", "transition")
@@ -157,12 +157,18 @@ def test_a_reranker_is_scored_by_its_own_last_step(golden: Path, tmp_path: Path,
     [
         ({"measures": ("bpref",)}, UsageError, "is not defined for bpref"),
         ({"measures": ("ra_nwg",)}, UsageError, "ra_nwg needs grades 1 to 5"),
-        ({"runs": ("none.trec",)}, NotFoundError, "no such file of lists"),
+        ({"measures": ("ndcg@5",)}, UsageError, "names its own cutoff"),
+        ({"measures": ()}, UsageError, "measures"),
+        ({"runs": ("none.trec",)}, NotFoundError, "none.trec"),
+        ({"runs": ("strange",)}, DataError, "has none of the questions"),
     ],
 )
 def test_what_cannot_be_measured_is_a_sentence(
     golden: Path, tmp_path: Path, given: dict[str, Any], error: type[RaggsError], said: str
 ) -> None:
+    if given.get("runs") == ("strange",):
+        (tmp_path / "strange.trec").write_text("other Q0 d 1 0.5 x\n")
+        given = {"runs": (str(tmp_path / "strange.trec"),)}
     with pytest.raises(error, match=said):
         found(golden, tmp_path, **given)
 

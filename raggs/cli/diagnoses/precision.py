@@ -27,7 +27,7 @@ def precision(
     runs: Annotated[
         list[str] | None,
         typer.Option(
-            "--run", "-r", "--runs", metavar="[NAME=]FILE", help="Lists with scores, in place of models; repeatable."
+            "--run", "-r", "--runs", metavar="[NAME=]PATH", help="Lists with scores, in place of models; repeatable."
         ),
     ] = None,
     scores: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from raggs.diagnosis.precision.models import CurvePart, PrecisionFound, SystemPart
@@ -12,6 +13,7 @@ SHOWN = (1, 2, 3, 5, 7, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90, 100, 200, 300, 5
 TICKED = (1, 10, 20, 30, 50, 70, 100, 200, 300, 500, 700, 1000)
 MOST = 8  # lines of a plot
 POINTS = "points"
+PLAIN = re.compile(r"\W+")  # what no file name needs
 Line = tuple[str, Sequence[Number]]
 
 
@@ -22,7 +24,7 @@ def plots(found: PrecisionFound) -> Mapping[str, str]:
     for place, full in enumerate(parts[0].curves if parts else ()):
         lines = [line for part in parts[1:] for line in _beside(part, part.curves[place], full)]
         if svg := _draw(f"{full.measure}@k of {parts[0].name} less that in f32, by precision", lines, POINTS):
-            drawn[full.measure] = svg
+            drawn[PLAIN.sub("-", full.measure).strip("-")] = svg
     wide = [line for part in parts if part.dtype == "bf16" for line in _ranges(part)]
     if parts and (svg := _draw(f"Range by the order of ties, {parts[0].name}", wide, POINTS)):
         drawn["range"] = svg

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from functools import cached_property
 from typing import Literal
 
 from pydantic import Field
@@ -11,14 +11,13 @@ from pydantic import Field
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.precision import drawing, showing
-from raggs.diagnosis.precision.lists import Asked, Listed, asked_of, dense, given, reranked
+from raggs.diagnosis.precision.lists import Asked, Listed, asked_of, content_of, dense, given, known, reranked
 from raggs.diagnosis.precision.models import Kept, PrecisionFound
 from raggs.diagnosis.precision.weighing import Weighing, favoured, leaks_of
 from raggs.embedders.base import Embedder
-from raggs.errors import NotFoundError, UsageError
+from raggs.errors import UsageError
 from raggs.evaluation.document import Section
-from raggs.golden.systems import open_systems
-from raggs.hashing import hash_file
+from raggs.golden.systems import System, open_systems
 from raggs.indexes.vectors import rows_done
 from raggs.metrics.names import parse_measure
 from raggs.precision import Scoring
@@ -36,11 +35,11 @@ class PrecisionConfig(DiagnosisConfig):
     """Which measures, at which cutoffs, and of what."""
 
     type: Literal["precision"] = "precision"
-    measures: tuple[str, ...] = Field(("ndcg", "mrr", "recall", "map"), description="without cutoffs")
+    measures: tuple[str, ...] = Field(("ndcg", "mrr", "recall", "map"), min_length=1, description="without cutoffs")
     cutoff: int = Field(10, ge=1, le=1000, description="at which questions are told apart")
     deepest: int = Field(100, ge=1, le=1000, description="the last cutoff of the curves, which begin at 1")
     candidates: int = Field(100, ge=2, le=10_000, description="of a question, that rerankers are given")
-    runs: tuple[str, ...] = Field((), description="[NAME=]FILE each: lists with scores, in place of models")
+    runs: tuple[str, ...] = Field((), description="[NAME=]PATH each: lists with scores, in place of models")
     scores: Literal["score", "logit"] = Field("score", description="what the numbers of these files are")
     limit: float | None = Field(None, ge=0, le=100, description="the widest range in points that still passes")
 
@@ -63,7 +62,8 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         found = super().causes(bench)
         if not self.config.runs:
             return found
-        return {**found, "embedder": None, "reranker": None, "corpus": None, "files": list(self._files().values())}
+        files = {system.name: content_of(system) for system in self._systems}
+        return {**found, "embedder": None, "reranker": None, "corpus": None, "files": files}
 
     def models(self, bench: Bench) -> tuple[str, ...]:
         """None where files say the scores."""
@@ -72,11 +72,16 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
     def check(self, bench: Bench) -> None:
         """Whether there is something that gives scores, and measures that ties are known of."""
         for name in self.config.measures:
+            if "@" in name:
+                raise UsageError(
+                    f"{name} names its own cutoff", remedy=f"--measures {name.partition('@')[0]} --cutoff K"
+                )
             measure = parse_measure(f"E[{name}@{self.config.cutoff}]").measure
             if measure.GOLDEN and not bench.judgments.qrels.scale.golden:
                 raise UsageError(f"{name} needs grades 1 to 5", remedy="--measures ndcg,mrr,recall,map")
         if self.config.runs:
-            self._files()
+            for system in self._systems:
+                known(system, bench.judgments)
             return
         bench.require(("corpus", "embedder"))
 
@@ -140,7 +145,7 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
     def _of_files(self, bench: Bench, weighing: Weighing) -> list[Kept]:
         form: Form = "sigmoid" if self.config.scores == "logit" else "score"
         kept: list[Kept] = []
-        for system in open_systems(list(self.config.runs)):
+        for system in self._systems:
             kept += [weighing.weigh(system.name, listed, FULL) for listed in given(system, form)]
         return kept
 
@@ -158,19 +163,14 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         every = ["precision", name, bench.seed, own, causes, parts, configured.model_dump(mode="json")]
         return bench.kept(every, Kept, lambda: [weighing.weigh(name, listed, configured) for listed in lists()])
 
-    def _files(self) -> dict[str, str]:
-        """The content of each file that is named.
+    @cached_property
+    def _systems(self) -> list[System]:
+        """The lists that are named.
 
         Raises:
-            NotFoundError: one is missing.
+            RaggsError: a file is missing, or cannot be right.
         """
-        found: dict[str, str] = {}
-        for spec in self.config.runs:
-            path = Path(spec) if Path(spec).exists() else Path(spec.partition("=")[2] or spec)
-            if not path.is_file():
-                raise NotFoundError("there is no such file of lists", where=path, remedy="--run [NAME=]FILE")
-            found[spec] = hash_file(path)
-        return found
+        return list(open_systems(list(self.config.runs)))
 
 
 def _later(make: Callable[..., Iterable[Listed]], *given: object) -> Callable[[], Iterable[Listed]]:

@@ -15,8 +15,10 @@ from raggs.arrays import Floats, Vectors
 from raggs.artifacts import Passage
 from raggs.diagnosis.bench import Bench
 from raggs.embedders.base import Embedder
-from raggs.errors import UsageError
+from raggs.errors import DataError, UsageError
+from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
+from raggs.hashing import hash_bytes
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.vectors import VectorIndex, open_vectors
 from raggs.languages import detect_language
@@ -70,6 +72,8 @@ def asked_of(bench: Bench) -> Asked:
         raise UsageError("the corpus is an index on a server", remedy="name a corpus of files, or --run FILE")
     judged = set(bench.judgments.qrels.qids)
     queries = {qid: query for qid, query in bench.queries.items() if qid in judged}
+    if not queries:
+        raise DataError("none of the questions is judged", remedy="give questions and labels the same ids")
     texts = {qid: one_line(clean_unicode(query.text)) for qid, query in queries.items()}
     spoken = {qid: query.language or detect_language(query.text) for qid, query in queries.items()}
     return Asked(texts, spoken, store, store.ids())
@@ -160,6 +164,27 @@ def given(system: System, form: Form) -> Iterator[Listed]:
         score = activated(form, system.run.score.astype(np.float32), regime).astype(np.float64)
         run = replace(system.run, score=score)
         yield Listed(form, regime, run, _largest(run), _in_order(system.run))
+
+
+def known(system: System, judgments: Judgments) -> None:
+    """Refuse lists of other questions.
+
+    Raises:
+        DataError: none of them is judged.
+    """
+    if not set(system.run.qids) & set(judgments.qrels.qids):
+        raise DataError(
+            f"has none of the questions of {judgments.source}",
+            where=system.source,
+            remedy="give lists and labels the same ids",
+        )
+
+
+def content_of(system: System) -> str:
+    """A hash of the lists, whatever file they came from."""
+    run = system.run
+    parts = ["\0".join(run.qids).encode(), run.query.astype("<i8").tobytes(), run.score.astype("<f8").tobytes()]
+    return hash_bytes(b"\0".join([*parts, run.docs.lasting_keys().tobytes()]))
 
 
 def regimes_of(form: Form) -> tuple[Regime, ...]:

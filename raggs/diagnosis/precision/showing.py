@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raggs.diagnosis.precision.models import PrecisionFound, ReversalPart, SystemPart, TiedPart
-from raggs.evaluation.document import Cell, Row, Section, Table, cells, formatted
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
 from raggs.jsontypes import Number
 from raggs.text import plural
 
@@ -17,10 +17,7 @@ TIED = (
     "system", "precision", "measure", "as it stands", "expected", "least to most", "range, points", "at k",
     "bias, points", "questions",
 )  # fmt: skip
-POINTS = (
-    "range: most less least, bias: as it stands less expected, in points with 95 % intervals over questions; "
-    "at k: the range by the group of equal scores across the cutoff alone; questions: how many hang on it"
-)
+LEGEND = (Legend("[ ]", "95% interval over questions, in points, which are hundredths"),)
 PUBLISHED = (
     ("Qwen3-Reranker-0.6B", "softmax", "ndcg@10", "25.59", "1.13", "6.66", "0.24"),
     ("Qwen3-Reranker-0.6B", "softmax", "mrr@10", "38.03", "1.21", "9.08", "0.21"),
@@ -44,10 +41,10 @@ def verdict(systems: Sequence[SystemPart], reversals: Sequence[ReversalPart], fa
     if worst is None or not _widest(worst):
         said = "No score hangs on the order of ties, at any precision"
     else:
-        ranges = ", ".join(f"{tied.measure} by {_points(tied.range)}" for tied in worst.at)
+        ranges = ", ".join(f"{tied.measure} by {_told(tied.range)}" for tied in worst.at)
         said = f"In {worst.dtype}, scores of {worst.name} hang on the order of ties ({ranges} points)"
         if spared := next((part for part in systems if _spares(part, worst)), None):
-            said += f", and with the last step in float32 by {_points(_widest(spared))} at most"
+            said += f", and with the last step in float32 by {_told(_widest(spared))} at most"
     pairs = {frozenset((each.first, each.second)) for each in reversals}
     more = [f"{plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"] if pairs else []
     more += [FAVOURS[favours]] if favours else []
@@ -57,7 +54,7 @@ def verdict(systems: Sequence[SystemPart], reversals: Sequence[ReversalPart], fa
 def sections(found: PrecisionFound) -> tuple[Section, ...]:
     """What stands at the cutoff first."""
     return (
-        Section(f"By precision, at {found.cutoff}", (*_sizes(found), POINTS), Table(TIED, tuple(_tied(found)))),
+        Section(f"By precision, at {found.cutoff}", _sizes(found), Table(TIED, tuple(_tied(found))), LEGEND),
         _turned(found),
         _leaking(found),
         Section(
@@ -88,9 +85,9 @@ def _row(part: SystemPart, tied: TiedPart) -> Row:
     return (
         *cells(part.name, part.precision, tied.measure, tied.oblivious, tied.expected),
         Cell(f"{formatted(tied.least, 'z.4f')} to {formatted(tied.most, 'z.4f')}"),
-        Cell(_with(tied.range, tied.range_low, tied.range_high, "")),
-        Cell(_points(tied.across)),
-        Cell(_with(tied.bias, tied.bias_low, tied.bias_high, "+")),
+        _points(tied.range, tied.range_low, tied.range_high),
+        _points(tied.across),
+        _points(tied.bias, tied.bias_low, tied.bias_high),
         Cell(tied.moved),
     )
 
@@ -103,9 +100,9 @@ def _turned(found: PrecisionFound) -> Section:
     rows = tuple(
         (
             *cells(each.first, each.second, each.precision, each.measure),
-            Cell(_with(each.oblivious, None, None, "+")),
-            Cell(_with(each.expected, each.low, each.high, "+")),
-            Cell(_with(each.hps, None, None, "+")),
+            _points(each.oblivious),
+            _points(each.expected, each.low, each.high),
+            _points(each.hps),
         )
         for each in found.reversals
     )
@@ -121,7 +118,7 @@ def _leaking(found: PrecisionFound) -> Section:
     rows = tuple(
         (
             *cells(leak.system, leak.precision, leak.measure),
-            Cell(_with(leak.bias, None, None, "+")),
+            _points(leak.bias),
             *map(Cell, (leak.up, leak.down)),
             Cell(leak.p, "score"),
         )
@@ -139,13 +136,11 @@ def _widest(part: SystemPart) -> float:
     return max((tied.range or 0.0 for tied in part.at), default=0.0)
 
 
-def _points(value: Number) -> str:
-    return "–" if value is None else f"{100 * value:.2f}"
+def _told(value: Number) -> str:
+    return _points(value).text
 
 
-def _with(value: Number, low: Number, high: Number, sign: str) -> str:
-    """A difference with its interval, in points."""
-    if value is None:
-        return "–"
-    ends = "" if low is None or high is None else f" [{100 * low:{sign}z.2f}, {100 * high:{sign}z.2f}]"
-    return f"{100 * value:{sign}z.2f}{ends}"
+def _points(value: Number, low: Number = None, high: Number = None) -> Cell:
+    """A difference in points, with its interval."""
+    at, least, most = (None if each is None else 100 * each for each in (value, low, high))
+    return bounded(at, least, most, "points")
