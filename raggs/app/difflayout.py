@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from raggs.atomic import write_texts
+from raggs.diffs.healthwords import health_words
 from raggs.diffs.models import (
     ChangedPart,
     ContentPart,
@@ -105,7 +106,8 @@ def _sections(report: DiffReport) -> Iterator[Section]:
     yield _figures("Coverage", report.coverage)
     yield _figures("Cost", report.cost)
     told = [part for part in report.health if ".interval." not in part.name]
-    yield _figures("The judge's health, where it differs", told)
+    named = [part.model_copy(update={"name": health_words(part.name)}) for part in told]
+    yield _figures("The judge's health, where it differs", named)
     yield settings_section("Settings that differ", report.settings)
     yield settings_section("What else results were made from", report.made)
 

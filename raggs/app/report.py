@@ -193,10 +193,14 @@ def _read(path: Path, golden: GoldenSet) -> Report:
 
 
 def _sweep(folder: Path, golden: GoldenSet) -> SweepReport:
-    from raggs.sweeps.labels import of_queries  # late: most reports are of no sweep
+    from raggs.app.audit import is_sweep  # late: most reports are of no sweep
+    from raggs.sweeps.labels import of_queries
     from raggs.sweeps.store import SweepStore
 
     store = SweepStore(folder)
+    if _is_run(folder) and not is_sweep(folder):
+        remedy = f"--run {shlex.quote(str(folder))} scores what its retrievers found"
+        raise UsageError("--sweep names a run, not a sweep", where=folder, remedy=remedy)
     manifest, found = store.manifest(), store.report()
     if manifest.golden != of_queries(golden.judgments(), manifest.questions).digest:
         said = f"was measured on other judgments than those of {golden.source}"

@@ -9,8 +9,8 @@ import typer
 from rich.text import Text
 
 from raggs.cli.boundary import Debug
-from raggs.cli.evalflags import Confidence, Measures
-from raggs.cli.options import Json, Seed, Summary
+from raggs.cli.evalflags import Measures
+from raggs.cli.options import Confidence, Json, Seed, Summary
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from raggs.cli.evaltexts import finite, parse_cutoffs, parse_gains, parse_scale, parse_ties, split
-from raggs.cli.options import Json, Seed, Summary
+from raggs.cli.options import Confidence, Json, Seed, Summary
 from raggs.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,9 +113,6 @@ Reviews = Annotated[
     typer.Option(
         "--reviews", metavar="DIR", help="Correct scores by people's grades of passages that were drawn at random."
     ),
-]
-Confidence = Annotated[
-    float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
 ]
 
 

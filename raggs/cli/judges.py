@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from raggs.cli.boundary import Debug
-from raggs.cli.options import Json, RunFolder, Seed
+from raggs.cli.options import Confidence, Json, RunFolder, Seed
 from raggs.cli.plain import say, say_json
 from raggs.cli.reviews import ReviewsFolder
 
@@ -19,7 +19,6 @@ CalibrationFile = Annotated[
     Path | None,
     typer.Option("--calibration", metavar="FILE", help="Write what the judge's grades are worth in people's there."),
 ]
-Confidence = Annotated[float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals.")]
 
 
 def check(

@@ -29,6 +29,9 @@ Overrides = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Summary = Annotated[bool, typer.Option("--summary", help="Append the result as Markdown to $GITHUB_STEP_SUMMARY.")]
+Confidence = Annotated[
+    float, typer.Option("--confidence", metavar="P", min=0.5, max=0.999, help="Of the intervals and tests.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ExportFolder = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The folder to write to.")]
 IntoOthers = Annotated[bool, typer.Option("--force", help="Write into a folder that holds other things.")]

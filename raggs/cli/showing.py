@@ -96,7 +96,8 @@ def _all(request: ShowRequest, as_json: bool) -> None:
     for line in found:
         doubt = "" if line.doubt is None else f"{line.doubt:.1f}"
         title = shorten(f"{line.qid} {line.text}", MOST_TITLE)
-        rows.add_row(title, line.language, str(line.pooled), str(line.graded), str(line.relevant), doubt)
+        good = str(line.relevant) if line.graded else "–"
+        rows.add_row(title, line.language, str(line.pooled), str(line.graded), good, doubt)
     console.print(rows)
     said = "4-5: passages with these grades; doubt: wrongly ordered pairs expected in the top"
     console.print(said, soft_wrap=not console.is_terminal)

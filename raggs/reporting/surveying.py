@@ -61,13 +61,13 @@ class Labels:
 
 @dataclass(frozen=True)
 class Source:
-    """What one retriever brought into the pools; `alone`: what no other one did."""
+    """What one retriever brought into the pools; `alone`: what no other one did. None: nothing has a grade yet."""
 
     name: str
     passages: int
     alone: int
-    relevant: int
-    relevant_alone: int
+    relevant: int | None
+    relevant_alone: int | None
 
 
 @dataclass(frozen=True)
@@ -181,8 +181,8 @@ def _source(name: str, tally: Tally) -> Source:
         name,
         passages=tally.brought[name, True] + tally.brought[name, False],
         alone=tally.alone[name, True] + tally.alone[name, False],
-        relevant=tally.brought[name, True],
-        relevant_alone=tally.alone[name, True],
+        relevant=None if tally.relevant is None else tally.brought[name, True],
+        relevant_alone=None if tally.relevant is None else tally.alone[name, True],
     )
 
 

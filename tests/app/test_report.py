@@ -15,6 +15,8 @@ from raggs.app.report import ReportRequest, gather, report, write_report_page
 from raggs.cli.app import app
 from raggs.errors import DataError, UsageError
 from raggs.evaluation.writers import write_report
+from raggs.manifests.models import RunManifest, now
+from raggs.manifests.store import RunStore
 from raggs.reporting.sections.decision import Decision
 from raggs.reporting.sections.sweeps import Sweeps
 from raggs.reporting.sections.systems import Systems
@@ -96,3 +98,12 @@ def test_the_command_writes_the_file_and_names_it(project: SweepProject, tmp_pat
     assert "recall@10" in page and "ra_nwg@10" not in page
     again = CliRunner().invoke(app, ["report", str(project.folder), "--eval", "gone.json"])
     assert again.exit_code == 4
+
+
+def test_a_run_that_is_given_as_a_sweep_is_told_how_its_retrievers_are_scored(tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "demo"
+    run.mkdir(parents=True)
+    RunStore(run).save(RunManifest(name="demo", created=now(), config={}))
+    (tmp_path / "qrels.txt").write_text("q1 0 d1 5\n")
+    with pytest.raises(UsageError, match=r"names a run, not a sweep — --run \S+demo scores what its retrievers found"):
+        report(ReportRequest(tmp_path / "qrels.txt", sweeps=(run,)))

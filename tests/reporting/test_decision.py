@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 from support.golden import PROVENANCE
 from support.reports import facts
-from support.studies import SYSTEMS, reported
+from support.studies import SYSTEMS, golden, reported, scoring
 
 from raggs.agreement import Trust
 from raggs.evaluation.analyses.comparisons import Comparisons
 from raggs.evaluation.models import ComparisonPart, Report
+from raggs.evaluation.report import make_report
 from raggs.evaluation.words import told
 from raggs.reporting.base import Facts, People
 from raggs.reporting.sections.decision import Decision, DecisionPart
@@ -49,6 +50,19 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
     (ship,) = box(facts(with_comparisons(*parts))).ships
     assert ship.question == "Ship b in place of poor?"
     assert "of the others, against poor: a +0.1000" in ship.said
+
+
+@pytest.mark.parametrize(
+    ("verdict", "said"), [("win", "surely less"), ("loss", "surely more"), ("unresolvable", "no sure difference")]
+)
+def test_what_a_system_shows_that_misleads_stands_beside_its_gain(verdict, said):
+    measured = make_report(golden(), SYSTEMS, scoring(("ra_nwg@2", "harm@2")), [Comparisons("poor")])
+    parts = [part.model_copy(update={"verdict": verdict}) for part in measured.comparisons]
+    (ship,) = box(facts(measured.model_copy(update={"comparisons": tuple(parts)}))).ships
+    (harm,) = [each for each in ship.said if each.startswith("harm@2")]
+    mean = next(system for system in measured.systems if system.name == "good").scores["harm@2"].mean
+    assert f"grade 1 or 2: {mean:.4f}, " in harm and harm.endswith(f"against poor: {said}")
+    assert not [each for each in box(facts(with_comparisons(comparison()))).ships[0].said if "harm" in each]
 
 
 def test_a_system_that_is_behind_is_not_shipped_though_that_may_be_chance():
@@ -91,9 +105,9 @@ def test_what_was_not_looked_at_is_never_fine_and_the_worst_check_decides():
 
 
 def test_failed_judgments_are_a_doubt_and_a_set_without_grades_blocks():
-    golden = facts().golden
-    golden.provenance = PROVENANCE
-    assert box(facts(golden=golden)).checks[0].said == ("1 judgment failed, without a grade",)
+    given = facts().golden
+    given.provenance = PROVENANCE
+    assert box(facts(golden=given)).checks[0].said == ("1 judgment failed, without a grade",)
     none = box(replace(facts(), report=None, missing="the set has no grades yet"))
     assert none.blocks[0] == "the set has no grades yet"
     assert none.ships == ()

@@ -16,6 +16,7 @@ from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.store import RunStore
 from raggs.reporting.base import People
 from raggs.reporting.sections.golden import Golden
+from raggs.reporting.sections.questions import QuestionsSection
 from raggs.reporting.surveying import labels_of
 
 FOUND = {"q1": {"a": "bd", "b": "b", "c": "d"}, "q2": {"a": "d", "e": "bd"}}  # by whom: bm25, dense
@@ -99,3 +100,11 @@ def test_the_section_has_a_bar_of_grades_and_every_table(run: OpenedRun) -> None
 def test_of_labels_alone_the_mix_is_told_and_of_questions_alone_nothing(tmp_path: Path) -> None:
     part = Golden().data(facts())
     assert part is not None and [section.title for section in part.sections] == ["Label mix"]
+
+
+def test_where_nothing_is_graded_yet_nothing_is_said_to_be_relevant(run: OpenedRun) -> None:
+    (run.folder / "judge.jsonl").unlink()
+    given = replace(facts(), golden=open_golden(run.folder), run=run, report=None, missing="no grades")
+    sources = next(each for each in Golden().data(given).sections if each.title == "Who found what")
+    assert [[cell.value for cell in row[3:]] for row in sources.table.rows] == [[None, None]] * 2
+    assert {line.good for line in QuestionsSection().data(given).lines} == {None}

@@ -11,6 +11,7 @@ from pydantic import Field
 from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.evaluation.words import score, signed, told
 from raggs.jsontypes import Number
+from raggs.metrics.names import parse_measure
 from raggs.metrics.stats.compare import MARGIN
 from raggs.metrics.stats.paired import POWER
 from raggs.reporting.base import Facts, ReportSection
@@ -124,7 +125,7 @@ def _of_systems(report: Report) -> Ship:
     return Ship(
         question=f"Ship {best.system} in place of {best.baseline}?",
         answer="cannot tell" if open_ else answers.get(best.verdict, "no"),
-        said=(*_why(best, report), *_others(first[1:], best)),
+        said=(*_why(best, report), *_harm(best, report), *_others(first[1:], best)),
         needed=best.queries_needed if open_ else None,
     )
 
@@ -155,6 +156,19 @@ def _why(best: ComparisonPart, report: Report) -> Iterator[str]:
         yield f"{needed}, were the difference the one seen here; there are {there:,}"
         if best.queries_needed > FAR * there:
             yield "so small a difference is hardly worth the telling: whichever is cheaper is as good a choice"
+
+
+def _harm(best: ComparisonPart, report: Report) -> Iterator[str]:
+    """What it shows that misleads: a gain may be bought with that, which the measure that decides does not see."""
+    for part in report.comparisons:
+        same = (part.system, part.baseline) == (best.system, best.baseline)
+        if same and part.measure != best.measure and parse_measure(part.measure).measure.NAME == "harm":
+            shown = [each.scores[part.measure].mean for each in report.systems if each.name == part.system]
+            sure = {"loss": "surely more", "win": "surely less"}.get(part.verdict, "no sure difference")
+            yield (
+                f"{part.measure}, the share of what it shows with grade 1 or 2: {score(next(iter(shown), None))}, "
+                f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}] against {part.baseline}: {sure}"
+            )
 
 
 def _others(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:

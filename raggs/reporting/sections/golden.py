@@ -97,12 +97,16 @@ def _sources(pools: Pools) -> Section:
             Cell(each.passages),
             Cell(each.alone),
             Cell(each.relevant),
-            Cell(f"{each.relevant_alone} ({each.relevant_alone / each.relevant:.0%})" if each.relevant else None),
+            Cell(_share(each.relevant_alone or 0, each.relevant) if each.relevant else None),
         )
         for each in pools.sources
     )
     head = ("retriever", "passages", "it alone", "relevant", "of these it alone")
     return Section("Who found what", (), Table(head, rows))
+
+
+def _share(some: int, all_: int) -> str:
+    return f"{some} ({some / all_:.0%})"
 
 
 def _languages(languages: Mapping[str, int]) -> Iterator[Section]:

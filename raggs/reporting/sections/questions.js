@@ -21,7 +21,7 @@
     ...(losses ? [{ title: 'worst loss', figure: true, value: lost, draw: (row) => raggs.make('span', {}, raggs.number(lost(row), 3), ...(some && lost(row) ? [raggs.make('small', { className: 'range', textContent: ' ' + part.systems[worst(row)] })] : [])) }] : []),
     ...(some ? [{ title: 'systems differ', figure: true, value: spread, draw: (row) => raggs.number(spread(row), 3) }] : []),
     ...(ranked ? [{ title: 'doubt', figure: true, value: (row) => row.doubt, draw: (row) => raggs.number(row.doubt, 1) }] : []),
-    { title: 'grade 4 or 5', figure: true, value: (row) => row.good, draw: (row) => String(row.good) },
+    { title: 'grade 4 or 5', figure: true, value: (row) => row.good, draw: (row) => raggs.number(row.good, 0) },
     { title: 'pool', figure: true, value: (row) => row.pool, draw: (row) => String(row.pool) },
   ];
 

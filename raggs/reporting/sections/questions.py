@@ -33,7 +33,7 @@ class Line(Part):
         scores: of each system on the measure, null where it is not defined.
         losses: points that each system loses, null where that is not known.
         doubt: wrongly ordered pairs expected in the top; null where nothing is ranked.
-        good: passages with grade 4 or 5.
+        good: passages with grade 4 or 5; null where none has a grade.
     """
 
     id: str
@@ -41,7 +41,7 @@ class Line(Part):
     language: str
     kind: str
     pool: int
-    good: int
+    good: int | None
     doubt: Number
     scores: tuple[Number, ...]
     losses: tuple[Number, ...]
@@ -131,11 +131,16 @@ class _Scores:
             language=view.language,
             kind=kind_of(view.metadata),
             pool=len(view.passages),
-            good=sum((passage.grade or 0) >= RELEVANT for passage in view.passages),
+            good=_good(view),
             doubt=sheet.doubt,
             scores=tuple(_rounded(each.get(view.qid)) for each in self._values),
             losses=tuple(None if each is None else round(sum(each), DIGITS) for each in losses),
         )
+
+
+def _good(view: QuestionView) -> int | None:
+    grades = [passage.grade for passage in view.passages if passage.grade is not None]
+    return sum(grade >= RELEVANT for grade in grades) if grades else None
 
 
 def _rounded(value: Number) -> Number:

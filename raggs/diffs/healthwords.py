@@ -1,0 +1,63 @@
+"""What the figures of a judge's health are called where two sets are compared; JSON keeps their places in the locks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+RATES: Mapping[str, tuple[str, str]] = {
+    "judge.canaries.passed": ("canaries passed", "canaries asked"),
+    "rank.first": ("batches won by the passage shown first", "batches ordered"),
+    "rank.flips": ("pairs that changed places when shown again", "pairs shown again"),
+    "rank.cycles": ("triples that go round", "triples that could"),
+    "rank.invalid": ("batches without an order", "batches asked"),
+}
+WORDS: Mapping[str, str] = {
+    "judge.depth.stop_after": "low grades in a row that end a walk",
+    "judge.depth.asked": "judgments asked for",
+    "judge.depth.saved": "judgments saved by the depth",
+    "judge.depth.stopped": "queries whose walk ended early",
+    "judge.samples.asked": "grades of each passage",
+    "judge.samples.passages": "passages with several grades",
+    "judge.samples.unanimous": "passages with one and the same grade, of those with several: share",
+    "judge.samples.exact": "pairs of grades of a passage that are equal: share",
+    "judge.samples.kappa": "kappa of the judge with itself",
+    "judge.people.kappa": "kappa with people",
+    "judge.people.grades": "grades compared with people's",
+    "judge.people.questions": "questions of these",
+    "judge.people.by_people": "grades that are people's own",
+    "judge.silent": "passages on which the judge abstained",
+    "judge.replaced": "answers with what is no character",
+    "rank.fair_first": "batches that a fair judge would give to the first shown: share",
+    "rank.sharpness": "sharpness of the judge",
+    "rank.echo": "echo: how far the judge repeats its own errors",
+    "rank.position_bias": "gain by being shown first rather than last, in grades",
+    "rank.expected_inversions": "wrongly ordered pairs expected in a top",
+}
+NAMED: Mapping[str, Mapping[str, str]] = {
+    r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
+    r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
+    r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},
+}
+HEADS = ("{} of the panel", "pair {} of the panel", "canaries of kind {}")
+SOURCES = "judge.sources."
+
+
+def health_words(place: str) -> str:
+    """A figure in words by its place in the locks; one that nobody has named yet with spaces for its dots."""
+    if place.startswith(SOURCES):
+        return f"grades by {place.removeprefix(SOURCES)}"
+    return next(_found(place), place.replace(".", " "))
+
+
+def _found(place: str) -> Iterator[str]:
+    if place in WORDS:
+        yield WORDS[place]
+    rest, _, last = place.rpartition(".")
+    if rest in RATES:
+        count, total = RATES[rest]
+        yield {"rate": f"{count}: share", "count": count, "total": total}.get(last, place)
+    for head, (pattern, words) in zip(HEADS, NAMED.items(), strict=True):
+        match = re.fullmatch(pattern, rest)
+        if match is not None and last in words:
+            yield f"{head.format(match[1])}: {words[last]}"
