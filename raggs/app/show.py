@@ -70,6 +70,11 @@ class Line:
     relevant: int
     doubt: float | None
 
+    @property
+    def good(self) -> str:
+        """How many are relevant, as tables show it: of a question without a grade nobody knows."""
+        return str(self.relevant) if self.graded else "–"
+
 
 def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
     """One question.

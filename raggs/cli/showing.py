@@ -89,14 +89,14 @@ def _all(request: ShowRequest, as_json: bool) -> None:
 
     found = list(lines(request))
     if as_json:
-        return say_json(dump_json([asdict(line) for line in found]))
+        say_json(dump_json([asdict(line) for line in found]))
+        return
     console = open_console()
     rows = _numbers(table("query", "lang", "pool", "graded", "4-5", "doubt"), 2, 3, 4, 5)
     for line in found:
         doubt = "" if line.doubt is None else f"{line.doubt:.1f}"
         title = shorten(f"{line.qid} {line.text}", MOST_TITLE)
-        counts = (line.pooled, line.graded, line.relevant if line.graded else "–")
-        rows.add_row(title, line.language, *map(str, counts), doubt)
+        rows.add_row(title, line.language, str(line.pooled), str(line.graded), line.good, doubt)
     console.print(rows)
     said = "4-5: passages with these grades; doubt: wrongly ordered pairs expected in the top"
     console.print(said, soft_wrap=not console.is_terminal)
