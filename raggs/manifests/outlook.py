@@ -21,7 +21,7 @@ def line_of(stage: str, model: str, asked: Asked, price: Price | None, *, answer
         cached=asked.known,
         input_tokens=asked.tokens,
         output_tokens=output,
-        usd=None if price is None else price.usd(asked.tokens, output),
+        usd=None if price is None else price.usd(asked.tokens, output, asked.searches),
         exact=True,
         who=model,
     )

@@ -5,12 +5,13 @@ A text is made of its parts at the last moment; nothing here knows how a bundle 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
 Side = Literal["question", "candidate"]
 AUTHOR = "{author}"
+MARK = re.compile(r"(\{author\}|\{topic\}|\{label\})")  # any other brace is a letter
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Piece:
     def text(self) -> str:
         """The text itself."""
         parts = {"{author}": self.author, "{topic}": self.topic, "{label}": self.label}
-        return " ".join("".join(parts.get(each, each) for each in _split(segment)) for segment in self.segments)
+        return " ".join("".join(parts.get(each, each) for each in MARK.split(segment)) for segment in self.segments)
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,3 @@ class Bundle:
             replace(piece, author=author) for piece, author in zip(self.candidates, authors, strict=True)
         )
         return replace(self, candidates=(first, second, third, fourth, fifth))
-
-
-def _split(segment: str) -> Iterator[str]:
-    """The segment's words and its three marks; a brace that belongs to no mark is a letter like others."""
-    rest = segment
-    while rest:
-        found = [(at, mark) for mark in (AUTHOR, "{topic}", "{label}") if (at := rest.find(mark)) >= 0]
-        if not found:
-            yield rest
-            return
-        at, mark = min(found)
-        yield rest[:at]
-        yield mark
-        rest = rest[at + len(mark) :]

@@ -212,3 +212,15 @@ def test_a_paid_embedder_is_priced_by_its_different_texts(tmp_path: Path, monkey
     (line,) = forecast_diagnosis(DiagnoseRequest("names", None, few, out=tmp_path / "d", embedders=paid)).estimates
     assert line.who == "openai/text-embedding-3-small" and line.usd is not None and 0 < line.usd < 0.001
     assert 50 < line.input_tokens < 5000
+
+
+@pytest.mark.parametrize(
+    ("reranker", "calls", "usd"),
+    [("litellm:cohere/rerank-v3.5", 16, 16 * 2 / 1000), ("pointwise:openai/gpt-4o-mini", 80, None)],
+)
+def test_a_paid_reranker_is_priced_by_its_bundles(tmp_path: Path, reranker: str, calls: int, usd: float | None) -> None:
+    few = {"questions": 4, "runs": 5, "reranker_runs": 2, "languages": ["en"], "perturbers": ["remove_label"]}
+    (line,) = forecast_diagnosis(DiagnoseRequest("names", None, few, out=tmp_path, rerankers=[reranker])).estimates
+    assert (line.stage, line.calls) == ("rerank", calls)
+    assert line.usd is not None and line.usd > 0
+    assert usd is None or line.usd == pytest.approx(usd)

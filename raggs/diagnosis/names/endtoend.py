@@ -12,8 +12,9 @@ from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.measuring import number
 from raggs.diagnosis.names.models import EndPart, EndToEnd, NamesConfig, PredictionPart, SubjectPart
 from raggs.diagnosis.names.scoring import Hygiene
-from raggs.diagnosis.names.searching import Scene
+from raggs.diagnosis.names.searching import Scene, measure_of
 from raggs.embedders.base import Embedder
+from raggs.errors import NotFoundError
 from raggs.evaluation.models import Part
 from raggs.jsontypes import Number
 from raggs.metrics.stats import compare
@@ -22,6 +23,7 @@ from raggs.probes.prediction import predict
 from raggs.progress import Building
 from raggs.text import plural
 
+NAME_IT = "name the run's YAML file, --config raggs.yaml, or a run, --golden RUN."
 FEWEST = 5  # questions with names of which a change says anything
 
 
@@ -42,7 +44,7 @@ def perturb_golden(
     """
     scene = Scene(bench, Hygiene(config.raw), config.name_field, config.most_passages)
     found = EndToEnd(
-        measure=scene.measure(config.cutoff),
+        measure=measure_of(bench.judgments.qrels.scale, config.cutoff),
         questions=len(scene.names),
         judged=scene.judged,
         passages=len(scene.docs),
@@ -56,6 +58,23 @@ def perturb_golden(
     changes = [_part(embedder, perturber, rows, subjects, scene, bench) for embedder, perturber, rows in searches]
     told = _prediction(changes, [_difference(rows) for *_, rows in searches], bench.seed)
     return found.model_copy(update={"changes": tuple(changes), "prediction": told})
+
+
+def lacking(bench: Bench) -> str | None:
+    """What a golden set lacks to be searched; None where nothing."""
+    if not bench.has("corpus"):
+        return f"There is no corpus to search in: {NAME_IT}"
+    try:
+        found = bench.queries
+    except NotFoundError:
+        found = {}
+    return None if found else f"Labels alone hold no questions: {NAME_IT}"
+
+
+def unsearched(bench: Bench, config: NamesConfig, note: str) -> EndToEnd:
+    """A golden set that lacks something, and what that is."""
+    measure = measure_of(bench.judgments.qrels.scale, config.cutoff)
+    return EndToEnd(measure=measure, questions=0, judged=0, passages=0, language="", note=note)
 
 
 def rehearse_golden(bench: Bench, config: NamesConfig, perturbers: Sequence[Perturber]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from raggs import perturbers
@@ -10,17 +10,18 @@ from raggs.arrays import Floats
 from raggs.diagnosis.base import Diagnosis, Forecast
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.names.drawing import draw
-from raggs.diagnosis.names.endtoend import perturb_golden, rehearse_golden
+from raggs.diagnosis.names.endtoend import lacking, perturb_golden, rehearse_golden, unsearched
 from raggs.diagnosis.names.layout import sections
 from raggs.diagnosis.names.lists import Lists, corpus_lists, own_lists
 from raggs.diagnosis.names.measuring import ablation_part, mean_part, name_by_topic, small_share
-from raggs.diagnosis.names.models import AblationPart, NamesConfig, NamesFound, SubjectPart
+from raggs.diagnosis.names.models import AblationPart, EndToEnd, NamesConfig, NamesFound, SubjectPart
 from raggs.diagnosis.names.plots import plots
 from raggs.diagnosis.names.reading import field_rows
 from raggs.diagnosis.names.scoring import ByEmbedder, ByReranker, Hygiene, Runs, Scorer, kept_scores
 from raggs.diagnosis.names.verdicts import passed, verdict
 from raggs.evaluation.document import Section
 from raggs.hashing import hash_value
+from raggs.manifests.models import Estimate
 from raggs.perturbers.base import Perturber
 from raggs.probes.margins import Margins, change, margins, mean_of
 from raggs.settings import Causes
@@ -58,15 +59,23 @@ class Names(Diagnosis[NamesFound]):
             self._lists(bench, language)
 
     def forecast(self, bench: Bench) -> Forecast:
-        paid = [scorer for scorer in self._scorers(bench) if self._pays(bench, scorer)]
+        """Embedders are asked in rehearsal, which knows what was paid for; rerankers are reckoned."""
+        paid = [scorer for scorer in self._scorers(bench) if isinstance(scorer, ByEmbedder) and scorer.paid]
         for scorer in paid:
             for language in self.config.languages:
-                drawn = self._drawn(bench, language)[: scorer.runs]
+                drawn = self._drawn(bench, language)
                 for each in (None, *self.perturbers):
                     scorer.score(self._perturbed(each, drawn, bench.seed))
         if self._ends(bench):
             rehearse_golden(bench, self.config, self.perturbers)
-        return Forecast((self._what(bench),), bench.asked("embed", "rerank", "relevance"))
+        return Forecast((self._what(bench),), (*bench.asked(), *self._reranking(bench)))
+
+    def _reranking(self, bench: Bench) -> Iterator[Estimate]:
+        conditions = len(self.config.languages) * (1 + len(self.perturbers))
+        for scorer in self._scorers(bench):
+            if isinstance(scorer, ByReranker):
+                drawn = self._drawn(bench, self.config.languages[0])[: scorer.runs]
+                yield from scorer.outlays(drawn, conditions)
 
     def measure(self, bench: Bench) -> NamesFound:
         found = [
@@ -84,7 +93,7 @@ class Names(Diagnosis[NamesFound]):
             least_loss=least,
             most_loss=most,
             subjects=tuple(found),
-            end_to_end=perturb_golden(bench, self.config, self.perturbers, found) if self._ends(bench) else None,
+            end_to_end=self._end(bench, found),
         )
 
     def sections(self, found: NamesFound) -> tuple[Section, ...]:
@@ -93,9 +102,16 @@ class Names(Diagnosis[NamesFound]):
     def plots(self, found: NamesFound) -> Mapping[str, str]:
         return plots(found)
 
+    def _end(self, bench: Bench, found: Sequence[SubjectPart]) -> EndToEnd | None:
+        if not (self.config.end_to_end and bench.has("golden")):
+            return None
+        if (note := lacking(bench)) is not None:
+            return unsearched(bench, self.config, note)
+        return perturb_golden(bench, self.config, self.perturbers, found)
+
     def _ends(self, bench: Bench) -> bool:
-        """Whether a golden set is there to be perturbed, with its corpus."""
-        return self.config.end_to_end and bench.has("golden") and bench.has("corpus")
+        """Whether a golden set is there to be perturbed, with its questions and its corpus."""
+        return self.config.end_to_end and bench.has("golden") and lacking(bench) is None
 
     # --- what is drawn ---
 
@@ -133,11 +149,6 @@ class Names(Diagnosis[NamesFound]):
             yield ByEmbedder(name, embedder, runs, hygiene, bench)
         for name, reranker in bench.rerankers.items():
             yield ByReranker(name, reranker, min(runs, self.config.reranker_runs), hygiene, bench)
-
-    @staticmethod
-    def _pays(bench: Bench, scorer: Scorer) -> bool:
-        part = bench.embedders if isinstance(scorer, ByEmbedder) else bench.rerankers
-        return bool(part[scorer.name].models)
 
     def _what(self, bench: Bench) -> str:
         config, conditions = self.config, 1 + len(self.perturbers)

@@ -95,7 +95,7 @@ def _ends(found: NamesFound) -> Iterator[Section]:
         yield Section(title, (end.note,))
         return
     head = ("embedder", "perturber", "before", "after", "change", "name margin %", "passages changed")
-    yield Section(title, tuple(_told(end)), Table(head, tuple(map(_end, end.changes))), LEGEND[:1])
+    yield Section(title, tuple(_told(end, found)), Table(head, tuple(map(_end, end.changes))), LEGEND[:1])
 
 
 def _end(part: EndPart) -> tuple[Cell, ...]:
@@ -110,11 +110,14 @@ def _end(part: EndPart) -> tuple[Cell, ...]:
     )
 
 
-def _told(end: EndToEnd) -> Iterator[str]:
+def _told(end: EndToEnd, whole: NamesFound) -> Iterator[str]:
     yield (
         f"{end.questions:,} of {plural(end.judged, 'judged question')} hold names that stand in the corpus; "
         f"dense search in {plural(end.passages, 'passage')}."
     )
+    probed = list(dict.fromkeys(each.language for each in whole.subjects))
+    if end.language not in probed:
+        yield f"Most of these questions are in {end.language}; the margins beside are those of {probed[0]}."
     found = end.prediction
     if found is not None and found.spearman is not None:
         bounds = "" if found.low is None or found.high is None else f" [{found.low:.2f}, {found.high:.2f}]"

@@ -7,17 +7,19 @@ that of questions and passages anywhere in raggs, unless texts are asked for as 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from raggs.arrays import Floats, Vectors
+from raggs.arrays import Floats, Ints, Vectors
 from raggs.artifacts import Passage
 from raggs.diagnosis.bench import Bench
 from raggs.embedders.base import Embedder
 from raggs.errors import DataError, ProviderError
 from raggs.evaluation.models import Part
+from raggs.llm.prices import estimate_tokens
+from raggs.manifests.models import Estimate
 from raggs.perturbers.bundles import Bundle
 from raggs.probes.margins import ROLES
 from raggs.progress import Building
@@ -75,20 +77,58 @@ class Scorer(ABC):
         """
 
 
+class _Reader:
+    """Vectors of texts: each different one is embedded once, those of the first reading once for all.
+
+    Args:
+        clean: hygiene, before texts are compared.
+        embed: gives vectors.
+        tell: hears how many of how many texts are embedded.
+    """
+
+    def __init__(
+        self, clean: Callable[[str], str], embed: Callable[[Sequence[str]], Vectors], tell: Callable[[int, int], None]
+    ) -> None:
+        self._clean, self._embed, self._tell = clean, embed, tell
+        self._known: dict[str, int] = {}
+        self._vectors: list[Vectors] = []
+
+    def read(self, texts: Sequence[Sequence[Sequence[str]]]) -> tuple[Ints, Vectors]:
+        """The row of each text, in the shape in which they came, and the vectors in these rows."""
+        place = dict(self._known)
+        rows = [[[place.setdefault(self._clean(text), len(place)) for text in each] for each in run] for run in texts]
+        fresh, parts = list(place)[len(self._known) :], list(self._vectors)
+        for at in range(0, len(fresh), STEP):
+            parts.append(self._embed(fresh[at : at + STEP]))
+            self._tell(min(at + STEP, len(fresh)), len(fresh))
+        found = np.concatenate(parts)
+        if not self._known:
+            self._known, self._vectors = place, [found]
+        return np.array(rows, dtype=np.int64), found
+
+
 class ByEmbedder(Scorer):
     """Cosine of the vectors of question and candidate."""
 
     def __init__(self, name: str, embedder: Embedder, runs: int, hygiene: Hygiene, bench: Bench) -> None:
         self.name, self.runs = name, runs
         self._embedder, self._hygiene, self._bench = embedder, hygiene, bench
-        self._known: tuple[dict[str, int], Vectors] = {}, np.zeros((0, 0), dtype=np.float32)
+        self._language, self._readers = "", self._new_readers()
+
+    @property
+    def paid(self) -> bool:
+        """Whether somebody is paid for vectors."""
+        return bool(self._embedder.models)
 
     def causes(self) -> Causes:
         return self._embedder.causes()
 
     def score(self, runs: Runs) -> Floats:
-        asked, questions = self._read(runs, 0, 1, self._hygiene.question, self._embedder.embed_queries)
-        shown, candidates = self._read(runs, 1, None, self._hygiene.passage, self._embedder.embed)
+        if runs[0][0].language != self._language:
+            self._language, self._readers = runs[0][0].language, self._new_readers()
+        texts = [[each.texts for each in run] for run in runs]
+        asked, questions = self._readers[0].read([[each[:1] for each in run] for run in texts])
+        shown, candidates = self._readers[1].read([[each[1:] for each in run] for run in texts])
         self._require_known(questions, runs)
         found = np.empty((len(runs), len(runs[0]), len(ROLES)))
         for run in range(len(runs)):  # a run at a time: long vectors of all would fill the memory
@@ -96,25 +136,14 @@ class ByEmbedder(Scorer):
             found[run] = np.einsum("qd,qcd->qc", ours, candidates[shown[run]].astype(np.float64))
         return found
 
-    def _read(
-        self,
-        runs: Runs,
-        start: int,
-        stop: int | None,
-        clean: Callable[[str], str],
-        embed: Callable[[Sequence[str]], Vectors],
-    ) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.int64]], Vectors]:
-        """For each bundle the rows of some of its texts, and the vectors in these rows."""
-        place: dict[str, int] = {}
-        rows = [
-            [[place.setdefault(clean(text), len(place)) for text in each.texts[start:stop]] for each in run]
-            for run in runs
-        ]
-        texts, parts = list(place), []
-        for at in range(0, len(texts), STEP):
-            parts.append(embed(texts[at : at + STEP]))
-            self._bench.hear(Building(f"texts embedded by {self.name}", min(at + STEP, len(texts)), len(texts)))
-        return np.array(rows, dtype=np.int64), np.concatenate(parts)
+    def _new_readers(self) -> tuple[_Reader, _Reader]:
+        """Of questions and of candidates."""
+        hygiene, embedder = self._hygiene, self._embedder
+        asked = _Reader(hygiene.question, embedder.embed_queries, self._tell)
+        return asked, _Reader(hygiene.passage, embedder.embed, self._tell)
+
+    def _tell(self, done: int, total: int) -> None:
+        self._bench.hear(Building(f"texts embedded by {self.name}", done, total))
 
     def _require_known(self, questions: Vectors, runs: Runs) -> None:
         """Refuse a language of which the embedder knows no word.
@@ -141,6 +170,28 @@ class ByReranker(Scorer):
     def causes(self) -> Causes:
         return self._reranker.causes()
 
+    def outlays(self, runs: Runs, conditions: int) -> Iterator[Estimate]:
+        """What scoring these bundles takes at most, by model.
+
+        Args:
+            conditions: how many times each is scored, changed or not.
+        """
+        bundles = [bundle for run in runs for bundle in run]
+        query = _tokens([bundle.question.text for bundle in bundles])
+        passage = _tokens([piece.text for bundle in bundles for piece in bundle.candidates])
+        times = len(bundles) * conditions
+        for model in self._reranker.models:
+            one = self._reranker.outlay(model, len(ROLES), query, passage)
+            yield Estimate(
+                stage="rerank",
+                calls=times * one.calls,
+                input_tokens=times * one.input_tokens,
+                output_tokens=times * one.output_tokens,
+                usd=None if one.usd is None else times * one.usd,
+                exact=True,
+                who=model,
+            )
+
     def score(self, runs: Runs) -> Floats:
         bundles, found = [bundle for run in runs for bundle in run], []
         for scores in run_ordered(self._bench.workshop, bundles, self._scores):
@@ -155,16 +206,10 @@ class ByReranker(Scorer):
             Passage(doc_id=role, text=self._hygiene.passage(piece.text))
             for role, piece in zip(ROLES, bundle.candidates, strict=True)
         ]
-        try:
-            told = await self._reranker.rerank(question, bundle.language, shown)
-        except ProviderError:
-            if self._bench.rehearsal is None:
-                raise
-            return [0.0] * len(ROLES)  # not paid for yet: counted, which is what a rehearsal is for
-        return self._checked(told, bundle)
+        return self._checked(await self._reranker.rerank(question, bundle.language, shown), bundle)
 
     def _checked(self, told: Reranking, bundle: Bundle) -> list[float]:
-        if told.problems and self._bench.rehearsal is None:
+        if told.problems:
             raise ProviderError(
                 f"{self.name} left a question without scores ({told.problems[0]}): "
                 f"{shorten(bundle.question.text, 60)!r}",
@@ -172,6 +217,11 @@ class ByReranker(Scorer):
             )
         by_role = {each.doc_id: each.score for each in told.ranked}
         return [by_role[role] for role in ROLES]
+
+
+def _tokens(texts: Sequence[str]) -> int:
+    """Tokens of a text on average."""
+    return round(sum(map(estimate_tokens, texts)) / len(texts))
 
 
 def kept_scores(bench: Bench, scorer: Scorer, causes: object, runs: Runs) -> Floats:

@@ -21,6 +21,7 @@ from raggs.diagnosis.names.reading import every, field_of
 from raggs.diagnosis.names.scoring import STEP, Hygiene
 from raggs.embedders.base import Embedder
 from raggs.languages import detect_language
+from raggs.metrics.columns import Scale
 from raggs.metrics.evaluate import evaluate
 from raggs.perturbers.base import Perturber, Place
 from raggs.perturbers.bundles import Side
@@ -28,6 +29,11 @@ from raggs.progress import Building
 from raggs.seeds import generator
 
 MEASURES = {True: "n_recall4", False: "recall"}  # by whether the grades are those of a golden set
+
+
+def measure_of(scale: Scale, cutoff: int) -> str:
+    """By which a search is judged."""
+    return f"{MEASURES[scale.golden]}@{cutoff}"
 
 
 @dataclass(frozen=True)
@@ -66,10 +72,6 @@ class Scene:
         told = [judged[qid].language or detect_language(self._questions[qid]) for qid in self.names]
         self.language = Counter(told).most_common(1)[0][0] if told else "en"
 
-    def measure(self, cutoff: int) -> str:
-        """By which a search is judged."""
-        return f"{MEASURES[self._bench.judgments.qrels.scale.golden]}@{cutoff}"
-
     def under(self, perturber: Perturber | None) -> Texts:
         """The texts as a perturber leaves them, after hygiene."""
         questions = [self._questions[qid] for qid in self.names]
@@ -86,8 +88,9 @@ class Scene:
         """By question that holds names, what dense search is worth; NaN where the measure is not defined."""
         questions = embedder.embed_queries(texts.questions)
         lists = self._best(questions, self._vectors(embedder, texts.passages), cutoff)
-        measure = self.measure(cutoff)
-        found = evaluate(self._bench.judgments.qrels, dict(zip(self.names, lists, strict=True)), [measure])
+        qrels = self._bench.judgments.qrels
+        measure = measure_of(qrels.scale, cutoff)
+        found = evaluate(qrels, dict(zip(self.names, lists, strict=True)), [measure])
         by_query = found.per_query[measure]
         return [by_query[qid] for qid in self.names]
 

@@ -102,3 +102,13 @@ def test_a_paid_embedder_is_priced_for_the_golden_set_too(place: Path, monkeypat
         for ends in (False, True)
     ]
     assert lines[1].input_tokens > lines[0].input_tokens + 18 * 10
+
+
+def test_a_golden_set_that_lacks_something_is_a_sentence(place: Path, tmp_path: Path) -> None:
+    golden(place)
+    (tmp_path / "alone.txt").write_text("q0 0 d0 5\nq1 0 d0 1\n")
+    settings = {**FEW, "perturbers": ["remove_label"]}
+    for labels, told in ((tmp_path / "alone.txt", "There is no corpus"), (place / "qrels.txt", "Labels alone hold no")):
+        done = run_diagnosis(DiagnoseRequest("names", settings=settings, out=tmp_path / "d", golden=labels))
+        assert isinstance(done.found, NamesFound) and done.found.end_to_end is not None
+        assert told in (done.found.end_to_end.note or "")
