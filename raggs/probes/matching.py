@@ -19,7 +19,7 @@ from raggs.arrays import Flags, Floats, Ints
 from raggs.metrics.stats import Interval
 from raggs.metrics.stats.intervals import resampled_means
 
-DRAWS = 1_000
+DRAWS = 2_000
 CONFIDENCE = 0.95
 MOST_MISSING = 0.05  # resamples in which a level may lie outside, before an interval would leave them out silently
 FUZZ = 1e-12
@@ -108,8 +108,13 @@ def at_level(swept: Swept, level: float) -> Matched | None:
     )
 
 
-def differences(one: Swept, other: Swept, level: float) -> Mapping[str, Interval] | None:
+def differences(
+    one: Swept, other: Swept, level: float, confidence: float = CONFIDENCE
+) -> Mapping[str, Interval] | None:
     """By measure, `one` minus `other` at one mean recall, over the same resamples; None where it is not bracketed.
+
+    Args:
+        confidence: of the intervals; for all of m of them to hold together, 1 - 0.05 / m (Bonferroni).
 
     Raises:
         ValueError: the two were not asked the same number of queries.
@@ -121,7 +126,7 @@ def differences(one: Swept, other: Swept, level: float) -> Mapping[str, Interval
     found = {}
     for name in one.means:
         (mine, my_draws), (its, its_draws) = _read(one, name, level), _read(other, name, level)
-        found[name] = _interval(mine - its, my_draws - its_draws, one.queries)
+        found[name] = _interval(mine - its, my_draws - its_draws, one.queries, confidence)
     return found
 
 
@@ -181,10 +186,10 @@ class _Bracket:
         return np.where(self.inside, below + self.share * (above - below), np.nan)
 
 
-def _interval(value: float, draws: Floats, queries: int) -> Interval:
+def _interval(value: float, draws: Floats, queries: int, confidence: float = CONFIDENCE) -> Interval:
     """The percentiles of the draws around what was seen."""
-    tail, known = (1 - CONFIDENCE) / 2, draws[np.isfinite(draws)]
+    tail, known = (1 - confidence) / 2, draws[np.isfinite(draws)]
     low = high = np.nan
     if len(known) >= (1 - MOST_MISSING) * len(draws):
         low, high = np.quantile(known, [tail, 1 - tail]).tolist()
-    return Interval(value, low, high, CONFIDENCE, queries, 0, "percentile")
+    return Interval(value, low, high, confidence, queries, 0, "percentile")

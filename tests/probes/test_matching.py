@@ -73,6 +73,10 @@ def test_a_difference_is_paired() -> None:
     alone = at_level(other, 0.8)
     assert alone is not None
     assert alone.values["low"].high - alone.values["low"].low > 0.02
+    strict = differences(other, swept("even", recalls, lows=[each - 0.2 for each in recalls]), 0.8, 0.999)
+    usual = differences(other, swept("even", recalls, lows=[each - 0.2 for each in recalls]), 0.8)
+    assert strict is not None and usual is not None
+    assert strict["low"].low < usual["low"].low < usual["low"].high < strict["low"].high
     with pytest.raises(ValueError, match="same queries"):
         differences(one, swept("few", [even(0.7), even(0.9)]), 0.8)
 

@@ -16,6 +16,7 @@ from raggs.jsontypes import number
 from raggs.metrics.measures.robustness import EPSILON
 from raggs.metrics.stats import Interval
 from raggs.probes.matching import CONFIDENCE, RECALL, Matched, Swept, at_level, deviations, differences
+from raggs.probes.neighbours import robustness
 
 SHOWN = 10  # questions that are named
 
@@ -73,14 +74,23 @@ def _swept(points: Sequence[Point], origin: str, deltas: Sequence[float], seed: 
     return Swept.of(points[0].family.name, efforts, rates, values, seed=seed)
 
 
-def matched_parts(found: Sequence[Ladder], levels: Sequence[float]) -> Iterator[MatchedPart]:
+def matched_parts(found: Sequence[Ladder], levels: Sequence[float], deltas: Sequence[float]) -> Iterator[MatchedPart]:
     """Every index at every level, beside the first index that was named."""
     for _, group in groupby(found, key=lambda ladder: (ladder.k, ladder.origin)):
         side = list(group)
         for level in levels:
             apart = deviations([ladder.swept for ladder in side], level)
             for ladder in side:
-                yield _matched(ladder, side[0], level, apart.get(ladder.swept.name, {}))
+                part = _matched(ladder, side[0], level, apart.get(ladder.swept.name, {}))
+                yield part.model_copy(update={"sure": _sure(ladder, side, level, deltas)}) if part.against else part
+
+
+def _sure(ladder: Ladder, side: Sequence[Ladder], level: float, deltas: Sequence[float]) -> tuple[str, ...]:
+    """The shares in which an index surely differs from the first: all indexes and deltas of one level hold together."""
+    names = [robustness(delta) for delta in deltas]
+    confidence = 1 - (1 - CONFIDENCE) / (len(names) * (len(side) - 1))
+    found = differences(ladder.swept, side[0].swept, level, confidence) or {}
+    return tuple(name for name in names if name in found and MeanPart.of(found[name]).clear)
 
 
 def left_out(found: Sequence[Ladder], asked: Asked | None, level: float, below: float) -> Iterator[LeftOutPart]:

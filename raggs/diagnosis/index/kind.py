@@ -112,7 +112,7 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
         points = [point for k in ks for each in kinds for point in points_of(bench, asking, each, k, own)]
         rungs = ladders(points, deltas, bench.seed)
         parts = tuple(part for rung in rungs for part in rung.parts())
-        matched = tuple(matched_parts(rungs, sorted(set(own.levels))))
+        matched = tuple(matched_parts(rungs, sorted(set(own.levels)), deltas))
         tuned = self._tuned(bench, world, asking, kinds)
         front = None if own.fix is None else front_of(parts, own.fix, delta)
         return IndexFound(

@@ -92,6 +92,7 @@ class MatchedPart(Part):
     qps: Number = None
     values: Values = Field({}, description="as at a point")
     against: Values = Field({}, description="minus those of the first index, paired by question")
+    sure: tuple[str, ...] = Field((), description="shares of questions that differ, by intervals that hold together")
     deviation: Values = Field({}, description="from the mean of all indexes, as a share of that")
 
 

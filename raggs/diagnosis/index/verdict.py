@@ -2,7 +2,7 @@
 
 The comparison is that of the first index with the one that differs most from it, at the level nearest to .9 that both
 bracket, for the first K and the questions that are most. A share of questions counts as different when its interval
-leaves 0 out.
+leaves 0 out, widened so that those of all indexes and deltas at one level hold together.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _compared(matched: Sequence[MatchedPart], deltas: Sequence[float], points: S
     if found is None:
         return _why_not(matched, points)
     first = next(part for part in matched if (part.k, part.origin) == (found.k, found.origin))
-    clear = [(delta, found.against[robustness(delta)]) for delta in deltas if found.against[robustness(delta)].clear]
+    clear = [(delta, found.against[robustness(delta)]) for delta in deltas if robustness(delta) in found.sure]
     better = [(delta, each) for delta, each in clear if (each.mean or 0) > 0]
     worse = [(delta, each) for delta, each in clear if (each.mean or 0) < 0]
     at = f"at a mean recall@{found.k} of {found.level:g} over {found.origin}"
