@@ -49,6 +49,7 @@ COMMANDS: dict[str, str | Group] = {
             "precision": "diagnoses.precision:precision",
             "noise": "diagnoses.noise:noise",
             "judge": "diagnoses.judge:judge",
+            "depth": "diagnoses.depth:depth",
             "retrieval": "diagnoses.retrieval:retrieval",
             "index": "diagnoses.index:index",
         },

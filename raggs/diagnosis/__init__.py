@@ -34,6 +34,7 @@ REGISTRY: Registry[Diagnosis[Found]] = Registry(
         "precision": "raggs.diagnosis.precision.kind:PrecisionDiagnosis",
         "noise": "raggs.diagnosis.noise.kind:NoiseDiagnosis",
         "judge": "raggs.diagnosis.judge.kind:JudgeDiagnosis",
+        "depth": "raggs.diagnosis.depth.kind:Depth",
         "retrieval": "raggs.diagnosis.retrieval.kind:Retrieval",
         "index": "raggs.diagnosis.index.kind:IndexDiagnosis",
     },

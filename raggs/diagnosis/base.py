@@ -115,6 +115,10 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     def sections(self, found: P) -> tuple[Section, ...]:
         """Sentences and tables with intervals, the most important first; from `found` alone."""
 
+    def files(self, found: P) -> Mapping[str, str]:
+        """Other files by name, such as a configuration to go on with; from `found` alone."""
+        return {}
+
     def plots(self, found: P) -> Mapping[str, str]:
         """SVG by name, drawn by `raggs.evaluation.svg` from `found` alone; files are ``<kind>-<name>.svg``."""
         return {}

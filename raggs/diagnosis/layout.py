@@ -72,6 +72,15 @@ def plots(report: DiagnosisReport) -> dict[str, str]:
     return {f"{report.kind}-{name}.svg": svg for name, svg in drawn.items()}
 
 
+def others(report: DiagnosisReport) -> Mapping[str, str]:
+    """Other files by name.
+
+    Raises:
+        UsageError, DataError: as `found_in`.
+    """
+    return kind_of(report.kind).files(found_in(report))
+
+
 def page(report: DiagnosisReport, drawn: Mapping[str, str]) -> str:
     """The same as Markdown, with its plots."""
     figures = [f"![{name.removesuffix('.svg')}]({name})" for name in drawn]

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from raggs.atomic import disk, remove_leftovers, write_atomic
 from raggs.diagnosis import REGISTRY
-from raggs.diagnosis.layout import AGAIN, found_in, page, plots
+from raggs.diagnosis.layout import AGAIN, found_in, others, page, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
 from raggs.hashing import hash_bytes, hash_file
@@ -71,19 +71,21 @@ class DiagnosisStore:
         return found if found.causes == causes and self._whole(found) else None
 
     def keep(self, report: DiagnosisReport) -> DiagnosisReport:
-        """Write the report with its page and plots; plots of what is no more go away.
+        """Write the report with its page, its plots and what else it names; what an earlier one named goes away.
 
         Raises:
             ProviderError: the folder cannot be written.
         """
         drawn = plots(report)
-        texts = {f"{self.kind}.md": page(report, drawn), **drawn}
+        texts = {f"{self.kind}.md": page(report, drawn), **drawn, **others(report)}
         files = {name: hash_bytes(text.encode()) for name, text in texts.items()}
         kept = report.model_copy(update={"files": files})
         with disk(self.folder, REMEDY):
             self.folder.mkdir(parents=True, exist_ok=True)
             for name, text in texts.items():
                 write_atomic(self.folder / name, text.encode())
+            for name in self._named() - texts.keys():
+                (self.folder / name).unlink(missing_ok=True)
             for path in self.folder.glob(f"{self.kind}-*.svg"):
                 if path.name not in texts:
                     path.unlink()
@@ -96,6 +98,13 @@ class DiagnosisStore:
     def files(self) -> tuple[Path, ...]:
         """The report, and what it names."""
         return (self.path, *(self.folder / name for name in self.report().files))
+
+    def _named(self) -> set[str]:
+        """The files that an earlier report names."""
+        try:
+            return {name for name in self.report().files if Path(name).name == name}
+        except (NotFoundError, DataError):
+            return set()
 
     def _whole(self, report: DiagnosisReport) -> bool:
         paths = {self.folder / name: sha256 for name, sha256 in report.files.items()}

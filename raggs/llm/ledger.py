@@ -169,6 +169,11 @@ class CallLedger:
         """What all calls took that are over."""
         return self._spent if self._hits is None else self._spent + self._hits.spent
 
+    @property
+    def path(self) -> Path | None:
+        """The file in which calls are booked; None where they are not."""
+        return self._path
+
     def turn_to(self, path: Path | None, stage: str) -> None:
         """Book what is asked from now on in the file `path`, on `stage`; calls under way keep their stage."""
         self._write_hits()

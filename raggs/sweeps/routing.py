@@ -90,27 +90,43 @@ class Router:
         return {qid: self._deep[qid] if self.fired[qid] else hits for qid, hits in self._shallow.items()}
 
     def rounds(self) -> Iterator[Lists]:
-        """What a reranker is given, one after the other: all shallow lists where its own scores decide, then others."""
-        if ENTROPY not in self._depth.when.thresholds:
-            yield self.lists
-            return
-        yield self._shallow
-        if deep := {qid: self._deep[qid] for qid, why in self.fired.items() if why}:
-            yield deep
+        """What a reranker is given, one after the other: all shallow lists where its scores decide, then the rest."""
+        if ENTROPY in self._depth.when.thresholds:
+            yield self._shallow
+        if rest := self._unread():
+            yield rest
 
     def final(self) -> Final:
         """What the system returns."""
-        found = self.lists
-        if self._system.reranker is None:
+        parts, system, found = self._parts, self._system, self.lists
+        if system.reranker is None:
             return Final(found)
-        done = [self._parts.reranked(self._system, each) for each in self.rounds()]
-        merged = {qid: each for one in done for qid, each in one.items()}
-        independent = self._parts.reranker(self._system.reranker).INDEPENDENT
-        for qid, why in self.fired.items():
-            if why == (ENTROPY,):  # nobody knew before the reranker had read the shallow list
-                merged[qid] = twice(done[0][qid], merged[qid], independent=independent)
-        ordered = {qid: merged[qid] for qid in found}
+        read: dict[str, Reranking] = {}
+        for lists in self.rounds():
+            made = parts.reranked(system, lists)
+            read |= {qid: made[qid] for qid, hits in lists.items() if len(hits) == len(found[qid])}
+        read = self._read_before() | read
+        independent = parts.reranker(system.reranker).INDEPENDENT
+        for qid in (qid for qid, why in self.fired.items() if why == (ENTROPY,)):  # which only its shallow list told
+            read[qid] = twice(parts.reranked(system, self._shallow)[qid], read[qid], independent=independent)
+        ordered = {qid: read[qid] for qid in found}
         return Final({qid: [(each.doc_id, each.score) for each in one.ranked] for qid, one in ordered.items()}, ordered)
+
+    def _unread(self) -> Lists:
+        """The lists that no fixed depth had read, where those are not kept together."""
+        if self._parts.store.has(self._parts.rerank_causes(self._system, self.lists)):
+            return self.lists
+        known = self._read_before()
+        return {qid: hits for qid, hits in self.lists.items() if qid not in known}
+
+    def _read_before(self) -> dict[str, Reranking]:
+        """What the reranker made of lists of a fixed depth that are lists of this system too; nobody is asked."""
+        found: dict[str, Reranking] = {}
+        for deep, lists in ((False, self._shallow), (True, self._deep)):
+            if self._parts.store.has(self._parts.rerank_causes(self._system, lists)):
+                made = self._parts.reranked(self._system, lists)
+                found |= {qid: made[qid] for qid, why in self.fired.items() if bool(why) == deep}
+        return found
 
     def _scores(self) -> Mapping[str, Sequence[float]]:
         found = self._parts.reranked(self._system, self._shallow)

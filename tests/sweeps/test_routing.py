@@ -130,7 +130,7 @@ def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
         ({"axes": axes("dense", {**ROUTED, "wen": {}})}, "unknown key"),
         ({"axes": axes("dense", routed(entropy=0.5))}, "no system is left"),
         ({"systems": {"mine": {"mode": "lexical", "k": ROUTED}}}, "system 'mine': when.head_margin is read off"),
-        ({"axes": axes("dense", routed(rewrite=0.1))}, "no system is left"),
+        ({"axes": axes("dense", routed(rewrite=0.1), rewrite=["none"])}, "no system is left"),
         ({"axes": axes("dense", 0)}, "greater than or equal to 1"),
     ],
 )

@@ -1,0 +1,199 @@
+"""The kind `depth`: a stack at two depths, signals of doubt, and whether they tell who should go deep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
+from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.depth import showing
+from raggs.diagnosis.depth.config import routed_config
+from raggs.diagnosis.depth.finding import Fitted, Limits, defined, passed, verdict
+from raggs.diagnosis.depth.measuring import Depths
+from raggs.diagnosis.depth.models import DepthFound, QuestionRow, TakesRow
+from raggs.errors import DataError, UsageError
+from raggs.evaluation.document import Section
+from raggs.manifests.models import Estimate
+from raggs.settings import Causes
+from raggs.text import plural
+from raggs.tokens import count_tokens
+
+LEAST = 40  # questions: twenty to fit on, twenty to tell on
+FAR = 30
+SAMPLE = 200  # passages that tell their mean length
+ROUTED = "routed"
+
+
+class DepthConfig(DiagnosisConfig):
+    """What is compared, and what a router is held to."""
+
+    type: Literal["depth"] = "depth"
+    mode: Literal["dense", "hybrid"] = Field("hybrid", description="how candidates are found")
+    base: int = Field(50, ge=2, le=10_000, description="candidates of a question")
+    deep: int = Field(100, ge=3, le=10_000, description="the same where a signal fires")
+    near: int = Field(10, ge=1, description="the small cutoff, at which quality must not fall")
+    far: int | None = Field(
+        None, ge=1, description="the great cutoff, at which it is to rise; 30, or `deep` without a reranker"
+    )
+    most: float = Field(0.5, gt=0, le=1, description="share of the questions that may go deep")
+    loss: float = Field(0.01, ge=0, description="by which quality at the small cutoff may fall, with its interval")
+    slo_ms: float | None = Field(None, gt=0, description="median milliseconds that a router must keep; null: any")
+    timed: int = Field(50, ge=0, description="questions that are timed, one at a time; 0: none")
+
+
+class Depth(Diagnosis[DepthFound]):
+    """Which questions gain from more candidates, whether signals tell, and a router where they do."""
+
+    Config = DepthConfig
+    Result = DepthFound
+    TITLE = "Is it worth to search some questions deeper than others?"
+    NEEDS = ("golden", "corpus", "embedder")
+    TAKES = ("reranker", "run")
+    STAGES = ("embed",)
+    TIME = "a minute"
+    config: DepthConfig
+
+    def models(self, bench: Bench) -> tuple[str, ...]:
+        """With the rewriter's."""
+        rewriter = bench.workshop.rewriter(self._depths(bench).rewrite)
+        return tuple(dict.fromkeys((*super().models(bench), *rewriter.models)))
+
+    def causes(self, bench: Bench) -> Causes:
+        """With the rewriter, which a bench does not know."""
+        return {**super().causes(bench), "rewriter": bench.workshop.rewriter(self._depths(bench).rewrite).causes()}
+
+    def check(self, bench: Bench) -> None:
+        """Refuse depths and cutoffs that cannot be, and a golden set with too few questions.
+
+        Raises:
+            UsageError, DataError: with the remedy.
+        """
+        config, far = self.config, self._far(bench)
+        if config.deep <= config.base:
+            raise UsageError(f"--deep {config.deep} is no deeper than --base {config.base}", remedy="name a larger one")
+        if config.near >= far:
+            raise UsageError(f"--near {config.near} is not below --far {far}", remedy="name a smaller one")
+        if self._depths(bench).reranker is None and far <= config.base:
+            remedy = f"name one: --reranker onnx:models/minilm, or a cutoff beyond {config.base}: --far {config.deep}"
+            raise UsageError(f"without a reranker the first {far} are the same at any depth", remedy=remedy)
+        judged = len(set(bench.judgments.qrels.qids) & bench.queries.keys())
+        if judged < LEAST:
+            raise DataError(
+                f"has {plural(judged, 'judged question')}; half of them to fit on and half to tell on take {LEAST}",
+                where=bench.golden.source,
+                remedy="judge more questions: raggs questions makes some",
+            )
+
+    def forecast(self, bench: Bench) -> Forecast:
+        """At most what two depths of all questions take; what was paid for is not taken off."""
+        depths, count = self._depths(bench), len(bench.queries)
+        readable, absent = depths.readable()
+        config = self.config
+        said = (
+            f"{plural(count, 'question')} searched {config.base} and {config.deep} deep ({config.mode})",
+            f"signals: {', '.join(readable)}",
+            *absent,
+        )
+        return Forecast(said, tuple(self._estimates(bench)))
+
+    def measure(self, bench: Bench) -> DepthFound:
+        """Search both depths, read the signals, fit, and tell."""
+        config, depths = self.config, self._depths(bench)
+        causes = self.causes(bench)
+        whole = bench.kept({"part": "questions", **causes}, QuestionRow, depths.questions)
+        rows = defined(whole)
+        if len(rows) < LEAST:
+            raise DataError(
+                f"{depths.measures()[0]} is defined for {plural(len(rows), 'question')} alone; it takes {LEAST}",
+                where=bench.golden.source,
+                remedy="judge more questions",
+            )
+        limits = Limits(config.most, config.loss, config.slo_ms, bench.seed)
+        readable, absent = depths.readable()
+        names = tuple(name for name in readable if any(row.signals.get(name) is not None for row in rows))
+        fitted, swapped = (Fitted(rows, names, limits, even=even) for even in (True, False))
+        part = {"part": "takes", "when": dict(fitted.when), **causes}
+        takes = {row.policy: row for row in bench.kept(part, TakesRow, lambda: depths.takes(fitted.when))}
+        waits = takes[ROUTED].p50_ms if ROUTED in takes else None
+        half, measures = fitted.half, depths.measures()
+        pays = passed(half, limits, waits)
+        return DepthFound(
+            verdict=verdict(half, limits, waits, measures, (config.base, config.deep)),
+            passed=pays,
+            near=measures[0],
+            far=measures[1],
+            mode=config.mode,
+            reranker=next(iter(bench.given.rerankers), None),
+            base=config.base,
+            deep=config.deep,
+            loss=config.loss,
+            slo_ms=config.slo_ms,
+            undefined=len(whole) - len(rows),
+            told=half,
+            swapped=swapped.half,
+            policies=fitted.policies(takes, (config.base, config.deep)),
+            signals=fitted.signals(),
+            absent=absent,
+            path=fitted.path,
+            oracle=fitted.oracle,
+            config=self._config(bench, fitted) if pays else None,
+        )
+
+    def sections(self, found: DepthFound) -> tuple[Section, ...]:
+        """See `showing`."""
+        return showing.sections(found)
+
+    def plots(self, found: DepthFound) -> Mapping[str, str]:
+        """See `showing`."""
+        return showing.plots(found)
+
+    def files(self, found: DepthFound) -> Mapping[str, str]:
+        """The run that the router becomes, where it pays."""
+        return {} if found.config is None else {"routed.yaml": found.config}
+
+    def _far(self, bench: Bench) -> int:
+        if self.config.far is not None:
+            return self.config.far
+        return FAR if bench.given.rerankers else self.config.deep
+
+    def _depths(self, bench: Bench) -> Depths:
+        config = self.config
+        cutoffs = (config.near, self._far(bench))
+        return Depths(bench, config.mode, (config.base, config.deep), cutoffs, config.timed)
+
+    def _config(self, bench: Bench, fitted: Fitted) -> str | None:
+        depths = self._depths(bench)
+        if bench.run is None:
+            return None
+        return routed_config(bench.run, depths.depth(fitted.when), depths.embedder, depths.reranker)
+
+    def _estimates(self, bench: Bench) -> Iterator[Estimate]:
+        """The calls of paid parts; None is left out that anybody is asked for."""
+        depths, texts = self._depths(bench), [query.text for query in bench.queries.values()]
+        question, count = sum(count_tokens(texts)) // max(1, len(texts)), len(texts)
+        passage = sum(count_tokens(bench.passages.sample(SAMPLE))) // max(1, min(SAMPLE, len(bench.passages)))
+        embedder = next(iter(bench.embedders.values()))
+        price = bench.workshop.llm.price
+        for model in embedder.models:
+            tokens = len(bench.passages) * passage + 2 * count * question
+            usd = None if (known := price(model)) is None else known.usd(tokens, 0)
+            yield _estimate("embed", model, len(bench.passages) + 2 * count, tokens, 0, usd)
+        for model in bench.workshop.rewriter(depths.rewrite).models:
+            usd = None if (known := price(model)) is None else known.usd(count * question, count * question)
+            yield _estimate("rewrite", model, count, count * question, count * question, usd)
+        for reranker in list(bench.rerankers.values())[:1]:
+            for model in reranker.models:
+                each = [reranker.outlay(model, k, question, passage) for k in (self.config.base, self.config.deep)]
+                costs = [one.usd for one in each]
+                usd = None if None in costs else count * sum(cost or 0.0 for cost in costs)
+                sent, back = (sum(getattr(one, name) for one in each) for name in ("input_tokens", "output_tokens"))
+                yield _estimate(
+                    "rerank", model, count * sum(one.calls for one in each), count * sent, count * back, usd
+                )
+
+
+def _estimate(stage: str, model: str, calls: int, sent: int, back: int, usd: float | None) -> Estimate:
+    return Estimate(stage=stage, calls=calls, input_tokens=sent, output_tokens=back, usd=usd, exact=False, who=model)
