@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from raggs.elastic.server import API_KEY, PASSWORD
 from raggs.errors import PrerequisiteError
 from raggs.jsontypes import Place, leaves
+from raggs.llm import LLMSettings
 from raggs.llm.prices import key_variable, provider_of
 from raggs.secrets import SHORTEST, is_secret_name
 from raggs.settings import Settings
@@ -85,6 +86,28 @@ def permit(config: Settings, stages: Collection[str], approve: Approve = nobody)
             str(new[0]), remedy=f"pass --yes to `raggs run`, or add {new[0].host} to {settings_file()} or {TRUSTED}"
         )
     _approved.update(new)
+
+
+class _Model(Settings):
+    model: str
+
+
+class _Sent(Settings):
+    """What says where keys would go: the models of parts that flags name."""
+
+    llm: LLMSettings
+    asked: tuple[_Model, ...]
+
+
+def permit_parts(llm: LLMSettings, parts: Iterable[Settings], approve: Approve = nobody) -> None:
+    """The same of parts that were named one by one: an address in `llm` may be new; a part's own is the user's word.
+
+    Raises:
+        PrerequisiteError: as `permit`.
+    """
+    found = [value for part in parts for at, value in leaves(part.model_dump(mode="json")) if at[-1:] == ("model",)]
+    models = tuple(_Model(model=value) for value in found if isinstance(value, str))
+    permit(_Sent(llm=llm, asked=models), ["compare"], approve)
 
 
 def destinations(config: Settings, stages: Collection[str]) -> Iterator[Destination]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from raggs import chunkers, embedders, queries
-from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.addresses import Approve, nobody, permit_parts
 from raggs.app.beside import beside, in_loop
 from raggs.app.cutting import LEDGER, STAGE
 from raggs.artifacts import Query
@@ -25,30 +25,17 @@ from raggs.chunking.writers import write_files
 from raggs.embedders.base import EmbedderConfig
 from raggs.embedders.kept import KeptVectors
 from raggs.errors import ProviderError, UsageError
-from raggs.jsontypes import leaves
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.llm.credentials import require_keys
 from raggs.pipeline.events import Listener, silent
 from raggs.progress import Building
 from raggs.queries.base import format_of
-from raggs.settings import Settings
 from raggs.spans import MIN, Cutoff
 from raggs.text import did_you_mean, plural
 from raggs.workshop import Chunker, Embedder, Workshop, open_numbered
 
 DEFAULT = "5"
 CAP = 5.0  # USD
-
-
-class _Model(Settings):
-    model: str
-
-
-class _Sent(Settings):
-    """What says where keys would go."""
-
-    llm: LLMSettings
-    asked: tuple[_Model, ...]
 
 
 @dataclass(frozen=True)
@@ -87,9 +74,7 @@ class ChunkRequest:
             PrerequisiteError: one would (see `raggs.app.addresses`).
         """
         specs = [*self.chunker_specs().values(), *self.embedder_specs().values()]
-        found = [value for spec in specs for at, value in leaves(spec.model_dump(mode="json")) if at[-1:] == ("model",)]
-        models = tuple(_Model(model=value) for value in found if isinstance(value, str))
-        permit(_Sent(llm=self.llm or LLMSettings(), asked=models), ["compare"], approve)
+        permit_parts(self.llm or LLMSettings(), specs, approve)
 
     def workshop(self, out: Path, listen: Listener = silent) -> Workshop:
         """That makes the parts, with its caches below `out`."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from raggs import embedders, rerankers
-from raggs.app.addresses import Approve, nobody, permit
+from raggs.app.addresses import Approve, nobody, permit, permit_parts
 from raggs.app.run import AnyConfig, run_folder
 from raggs.chunking.specs import parse_spec, spec_name, split_names
 from raggs.config.load import LoadedConfig, load_config
@@ -21,26 +21,13 @@ from raggs.diagnosis.bench import Given
 from raggs.embedders.base import EmbedderConfig
 from raggs.errors import UsageError
 from raggs.jsonl import first_fault
-from raggs.jsontypes import leaves
 from raggs.llm import BudgetSettings, LLMSettings
 from raggs.manifests.store import RunStore
 from raggs.rerankers.base import RerankerConfig
 from raggs.retrievers.reranked import RerankedConfig
-from raggs.settings import Settings
 
 CAP = 5.0  # USD, where no configuration names a budget
 USUAL = "wordllama"
-
-
-class _Model(Settings):
-    model: str
-
-
-class _Sent(Settings):
-    """What says where keys would go: the parts that flags name."""
-
-    llm: LLMSettings
-    asked: tuple[_Model, ...]
 
 
 @dataclass(frozen=True)
@@ -141,10 +128,8 @@ class DiagnoseRequest:
         Raises:
             PrerequisiteError: one would (see `raggs.app.addresses`).
         """
-        specs = [*self.given.embedders.values(), *self.given.rerankers.values(), self.diagnosis.config]
-        found = [value for spec in specs for at, value in leaves(spec.model_dump(mode="json")) if at[-1:] == ("model",)]
-        models = tuple(_Model(model=value) for value in found if isinstance(value, str))
-        permit(_Sent(llm=self.llm, asked=models), ["compare"], approve)
+        parts = [*self.given.embedders.values(), *self.given.rerankers.values(), self.diagnosis.config]
+        permit_parts(self.llm, parts, approve)
         if self.run is not None:
             permit(self.run, self.diagnosis.STAGES, approve)
 
