@@ -217,7 +217,7 @@ class _Usual:
         names: of measures.
         k: their cutoff.
         always: whether measures that do without a cutoff get it too, all but the reciprocal rank: a first hit below
-            the cutoff counts, unless somebody says mrr@k.
+            the cutoff counts, unless somebody says mrr@k, or names it and a cutoff for all.
     """
 
     names: tuple[str, ...]
@@ -231,7 +231,10 @@ class _Usual:
     def all(self, cutoffs: Sequence[int]) -> Iterator[Named]:
         """What is measured where no measure was asked for, at the cutoffs that were, or at the usual one."""
         for name in self.names:
-            yield from at_cutoffs(name, [] if self.always and _uncut(name) else cutoffs or [self.k])
+            whole = self.always and _uncut(name)
+            if whole:
+                yield parse_measure(name)
+            yield from at_cutoffs(name, cutoffs or ([] if whole else [self.k]))
 
 
 def _scoring(request: EvalRequest, usual: _Usual) -> Scoring:

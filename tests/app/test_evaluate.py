@@ -87,7 +87,7 @@ def test_the_reciprocal_rank_of_samples_has_no_cutoff_unless_one_is_named(tmp_pa
         scores = {measure: part.mean for measure, part in report.systems[0].scores.items()}
         assert (scores["mrr"], scores[hit.replace("hit", "mrr")], scores[hit]) == (pytest.approx(1 / 7), 0.0, 0.0)
     usual = evaluate(EvalRequest(SampleFiles(tmp_path / "plain", tmp_path / "outputs"), MeasureRequest(cutoffs=(3,))))
-    assert usual.report.measures == ("hit@3", "recall@3", "precision@3", "mrr", "ndcg@3", "holes@3")
+    assert usual.report.measures == ("hit@3", "recall@3", "precision@3", "mrr", "mrr@3", "ndcg@3", "holes@3")
 
 
 def test_the_default_cutoff_gives_way_to_every_other(files, tmp_path):
