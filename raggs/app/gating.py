@@ -21,6 +21,8 @@ from raggs.evaluation.writers import markdown
 if TYPE_CHECKING:
     from raggs.diffs.models import DiffReport
 
+    Apart = DiffReport | str | None  # what tells two sets apart, or why that cannot be told; None: they are the same
+
 
 @dataclass(frozen=True)
 class GateRequest:
@@ -51,7 +53,7 @@ def open_gates(asked: GateRequest) -> Gates:
     return Gates(limits=asked.limits, before=before, where=asked.before, drop=asked.drop, across=asked.across)
 
 
-def sets_apart(report: Report, gates: Gates, runs: tuple[str, ...]) -> DiffReport | str | None:
+def sets_apart(report: Report, gates: Gates, runs: tuple[str, ...]) -> Apart:
     """What tells the set of the earlier result from this one's; None where it is the same, or may not differ.
 
     Args:
@@ -113,12 +115,26 @@ def judged(report: Report, gates: Gates) -> Verdicts:
         return Verdicts(report, (Outcome(f"not worse than {gates.where}", str(error), True),), error)
 
 
-def summary(verdicts: Verdicts) -> str:
-    """The report in Markdown, the gates before it."""
+def summary(verdicts: Verdicts, apart: Apart = None) -> str:
+    """The report in Markdown, the gates before it, and after it what tells the set of the earlier result apart.
+
+    Args:
+        apart: see `sets_apart`.
+    """
     failed = sum(each.failed for each in verdicts.outcomes)
     lines = [f"- {'❌' if each.failed else '✅'} {each.said}" for each in verdicts.outcomes]
     head = ["## Gates", "", f"{failed} of {len(lines)} not met" if failed else "all met", "", *lines, ""]
-    return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report))])
+    return "\n".join([*(head if lines else []), markdown(lay_out(verdicts.report)), *_told(apart)])
+
+
+def _told(apart: Apart) -> list[str]:
+    if apart is None:
+        return []
+    if isinstance(apart, str):
+        return ["", f"> {apart}"]
+    from raggs.app.difflayout import lay_out_diff  # late: most evaluations compare no sets
+
+    return ["", markdown(lay_out_diff(apart))]
 
 
 @contextmanager

@@ -18,8 +18,7 @@ from raggs.cli.groups import grouped
 from raggs.cli.plain import say, say_json
 
 if TYPE_CHECKING:
-    from raggs.app.evaluate import EvalResult
-    from raggs.app.gating import Verdicts
+    from raggs.app.gating import Apart, Verdicts
 
 
 @grouped
@@ -52,7 +51,7 @@ def eval_(
       raggs eval --samples samples.yaml --outputs outputs.jsonl
     """
     from raggs.app.evaluate import EvalRequest, evaluate
-    from raggs.app.gating import judged, refusals_told
+    from raggs.app.gating import judged, refusals_told, sets_apart
     from raggs.cli import evalviews
     from raggs.cli.github import append_summary
     from raggs.cli.screen import open_console
@@ -75,11 +74,12 @@ def eval_(
         say_json(report_json(result.report))
     else:
         evalviews.show(result.report, open_console(), per_query=output.per_query, files=files)
-    _across(result, subject, as_json=output.as_json)
-    _hand_on(judged(result.report, result.gates), output)
+    apart = sets_apart(result.report, result.gates, tuple(subject.run or ()))
+    _across(apart, as_json=output.as_json)
+    _hand_on(judged(result.report, result.gates), output, apart)
 
 
-def _hand_on(verdicts: Verdicts, output: OutputFlags) -> None:
+def _hand_on(verdicts: Verdicts, output: OutputFlags, apart: Apart) -> None:
     """Tell a CI server what the gates say, then fail where one did."""
     from raggs.app.gating import summary, write_junit
     from raggs.cli.github import append_summary
@@ -87,17 +87,15 @@ def _hand_on(verdicts: Verdicts, output: OutputFlags) -> None:
     if output.junit is not None:
         write_junit(verdicts, output.junit)
     if output.summary:
-        append_summary(summary(verdicts))
+        append_summary(summary(verdicts, apart))
     verdicts.settle()
 
 
-def _across(result: EvalResult, subject: SubjectFlags, *, as_json: bool) -> None:
+def _across(found: Apart, *, as_json: bool) -> None:
     """What differs between the sets of this result and of the earlier one, where they may differ; beside JSON aside."""
-    from raggs.app.gating import sets_apart
     from raggs.cli.diffs import show
     from raggs.cli.screen import Screen, open_console
 
-    found = sets_apart(result.report, result.gates, tuple(subject.run or ()))
     if isinstance(found, str):
         say(f"note: {found}", err=True)
     elif found is not None:

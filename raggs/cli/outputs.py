@@ -85,7 +85,7 @@ def export(
         width = max(len(f"{loss.count:,}") for loss in done.lost)
         say(f"{format_} does not hold:", err=True)
         for loss in done.lost:
-            say(f"  {loss.count:>{width},}  {loss.what}", err=True)
+            say(f"  {loss.count:>{width},}  {loss}", err=True)
     if as_json:
         lost = [asdict(loss) for loss in done.lost]
         say_json(dump_json({"files": [str(file) for file in done.files], "notes": notes, "lost": lost}))

@@ -42,12 +42,17 @@ class Loss:
 
     Attributes:
         part, what: its name, and what it is in words.
-        count: how much of it the set has, in items of `raggs.golden.parts`.
+        count: how much of it is lost, in items of `raggs.golden.parts`.
+        kept: how much of it is there all the same.
     """
 
     part: Part
     what: str
     count: int
+    kept: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.what} ({self.kept:,} of {self.count + self.kept:,} are there)" if self.kept else self.what
 
 
 class Exporter(ABC):
@@ -89,8 +94,15 @@ class Exporter(ABC):
     def losses(self, contents: Mapping[Part, Stock]) -> tuple[Loss, ...]:
         """What the set has and the files do not hold; nothing of exporters that do not say what they hold."""
         held = self.holds
+        there = self.kept
         lost = () if held is None else [part for part in PARTS if part not in held and contents[part].count]
-        return tuple(Loss(part, PARTS[part], contents[part].count) for part in lost)
+        kept = {part: min(there.get(part, 0), contents[part].count) for part in lost}
+        return tuple(Loss(part, PARTS[part], contents[part].count - kept[part], kept[part]) for part in lost)
+
+    @property
+    def kept(self) -> Mapping[Part, int]:
+        """How many items there are in what was written of parts that the files do not hold whole."""
+        return {}
 
     @abstractmethod
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:

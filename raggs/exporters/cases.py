@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from raggs.artifacts import Passage, Query
-from raggs.exporters.base import Exporter
+from raggs.exporters.base import Exporter, ExportOptions
 from raggs.exporters.lists import write_lists
 from raggs.exporters.trec import write_qrels
 from raggs.golden.base import GoldenQuery, GoldenSet
@@ -61,6 +61,16 @@ class CaseExporter(Exporter):
 
     LABELS: ClassVar[str] = "qrels.txt"
     HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists", "questions", "facts"})
+    TEXTS: ClassVar[bool] = True  # whether entries hold the texts of the passages that count, so that they come back
+
+    def __init__(self, options: ExportOptions | None = None) -> None:
+        super().__init__(options)
+        self._shown: set[str] = set()
+
+    @property
+    def kept(self) -> Mapping[Part, int]:
+        """See `Exporter.kept`: the texts of what counts."""
+        return {"texts": len(self._shown)} if self.TEXTS else {}
 
     @abstractmethod
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
@@ -74,7 +84,9 @@ class CaseExporter(Exporter):
         """Each question of the set, sorted by id, also those for which nothing counts."""
         for query in golden.by_query():
             if query.query is not None:
-                yield _case(query, query.query, self.options.scale.binary_at)
+                case = _case(query, query.query, self.options.scale.binary_at)
+                self._shown.update(case.ids)
+                yield case
 
     def write(self, golden: GoldenSet, folder: Path) -> list[Path]:
         """See `Exporter.write`.

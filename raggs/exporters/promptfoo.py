@@ -94,6 +94,7 @@ class PromptfooExporter(CaseExporter):
 
     FORMAT: ClassVar[str] = "promptfoo"
     HOLDS: ClassVar[frozenset[Part] | None] = frozenset({"grades", "order", "lists", "questions"})
+    TEXTS: ClassVar[bool] = False  # as templates: escaped, and nobody reads them back
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
         """See `CaseExporter.write_cases`."""

@@ -128,7 +128,9 @@ def fingerprint(name: str) -> str:
     return str(json.loads(raggs_eval("-g", name, "-r", "a", "--json").stdout)["golden"]["digest"])[:12]
 
 
-def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(here: Path) -> None:
+def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate("-r", "b", "-m", "mrr", "-o", "before", code=0)
     write(here, other=QRELS.replace("doc-9 4", "doc-9 5").replace("q2 0 doc-7 1\n", "q4 0 doc-7 5\n"))
     asked = ("-g", "other", "-r", "a", "-m", "mrr", "--fail-on-regression", "before/eval.json", "--across-sets")
@@ -140,11 +142,16 @@ def test_across_sets_the_difference_is_shown_and_shared_queries_are_compared(her
     shown = raggs_eval(*asked, "--json")
     assert json.loads(shown.stdout)["golden"]["source"] == "other"
     assert "Grades that moved" in shown.stderr
-    same = raggs_eval("-g", "qrels", *asked[2:])
-    assert "Grades that moved" not in same.stdout
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(here / "summary.md"))
+    raggs_eval(*asked, "--summary")
+    told = (here / "summary.md").read_text()
+    assert told.index("## Gates") < told.index("# Evaluation") < told.index("Grades that moved")
+    same = raggs_eval("-g", "qrels", *asked[2:], "--summary")
+    assert "Grades that moved" not in same.stdout + (here / "summary.md").read_text().removeprefix(told)
     assert raggs_eval("-g", "other", "-r", "a", "--across-sets").exit_code == 2
     (here / "qrels").write_text((here / "other").read_text())
-    gone = raggs_eval("-g", "qrels", *asked[2:])
+    gone = raggs_eval("-g", "qrels", *asked[2:], "--summary")
+    assert "qrels holds others now" in (here / "summary.md").read_text()
     assert (gone.exit_code, "qrels holds others now" in gone.stderr) == (7, True)
     (here / "qrels").unlink()
     assert "cannot be read any more: qrels is not there" in raggs_eval(*asked).stderr

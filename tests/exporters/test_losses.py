@@ -37,7 +37,8 @@ def test_what_is_not_held_is_lost_and_what_is_read_again_is_what_was_held(name: 
     assert name == exporter.FORMAT and exporter.holds is not None
     exporter.write(golden, tmp_path)
     meta = sidecar(tmp_path)
-    lost = {each["part"]: each["count"] for each in meta["lost"]}
+    lost = {each["part"]: each["count"] + each["kept"] for each in meta["lost"]}
+    assert not [each for each in meta["lost"] if each["kept"] and each["part"] not in exporter.kept]
     assert lost == {part: contents[part].count for part in PARTS if part not in exporter.holds and contents[part].count}
     assert meta["contents"] == {part: vars(stock) for part, stock in contents.items() if stock.count}
     assert (meta["format"], (tmp_path / meta["labels"]).is_file()) == (name, True)
@@ -74,7 +75,7 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     assert "beir does not hold:\n" in found.stderr and "\n  32  how sure a place in the order is\n" in found.stderr
     assert (tmp_path / "out" / "qrels" / "dev.tsv").is_file()
     told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
-    assert {"part": "confidence", "what": PARTS["confidence"], "count": 32} in told["lost"]
+    assert {"part": "confidence", "what": PARTS["confidence"], "count": 32, "kept": 0} in told["lost"]
     assert sidecar(tmp_path / "out")["lost"] == told["lost"]
     asked = ["export", str(run), "--format", "trec", "--out", str(tmp_path / "trec"), "--split", "dev"]
     assert "trec has no parts: the split dev is not written" in CliRunner().invoke(app, asked).stderr

@@ -38,8 +38,9 @@ def test_what_does_not_come_back_is_what_was_said_to_be_lost(name: str, tmp_path
     done = import_set(tmp_path / "out", None, tmp_path / "back")
     assert done.format == name
     came = {each.part: each.came for each in done.through}
-    lost = {loss.part for loss in exporter.losses(contents)}
-    assert {part for part in PARTS if came[part] == "whole"} == {*PARTS} - lost
+    lost = {loss.part: loss.kept for loss in exporter.losses(contents)}
+    assert {each.part: each.count for each in done.through if each.part in lost} == lost, "as many as were promised"
+    assert {part for part in PARTS if came[part] == "whole"} == {*PARTS} - lost.keys()
     assert {part for part in lost if came[part] != "lost"} <= {"texts"}, "the texts of what counts may come"
     again = import_set(tmp_path / "back", None, tmp_path / "twice")
     assert {each.part: (each.came, each.count) for each in again.through} == {
