@@ -20,6 +20,7 @@ NEEDED = (
     "raggs/manifests/store.py",
     "raggs/stages/rank.py",
     "raggs/app/starter/raggs.yaml",
+    "raggs/diagnosis/names/people.txt",
     "raggs/chunking/cutpage.html",
     "raggs/chunking/cutpage.css",
     "raggs/reviewing/page/page.html",

@@ -96,6 +96,7 @@ def test_files_hold_tables_and_a_figure_a_language(measured: Diagnosed) -> None:
     assert names == ["names.json", "names.md", "names-en.svg", "names-fr.svg"]
     text = (measured.folder / "names.md").read_text()
     assert "edit_distance_near_miss" in text and "-100.0 [-100.0, -100.0]" in text
+    assert "| perturber | wordllama, en | wordllama, fr |" in text
     figure = (measured.folder / "names-fr.svg").read_text()
     assert "gibberish_name" in figure and "not repeated here" in figure
     assert found_in(measured.report) == measured.found

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import Literal
 
 import pytest
 from rapidfuzz.distance import Levenshtein
 
 from raggs.perturbers import REGISTRY
-from raggs.perturbers.base import Place, replaced
+from raggs.perturbers.base import Perturber, PerturberConfig, Place, replaced
 from raggs.perturbers.bundles import Bundle, Piece
 from raggs.perturbers.case_punct_perturb import CasePunctPerturb
 from raggs.perturbers.parts import initials, name_parts
@@ -157,3 +158,14 @@ def test_the_parts_of_a_name(name, given, family):
 
 def test_initials_of_hyphens_and_of_initials():
     assert initials("Jean-Pierre J. Louis") == "J.-P. J. L."
+
+
+def test_a_plugin_says_its_family():
+    class Mine(Perturber):
+        class Config(PerturberConfig):
+            type: Literal["mine"] = "mine"
+
+    assert Perturber.fault(Mine, "mine") == f"{Mine.__qualname__} has no FAMILY"
+    Mine.FAMILY = "form"
+    assert Perturber.fault(Mine, "mine") is None
+    assert Mine().bundle(bundle(), 1) == bundle()

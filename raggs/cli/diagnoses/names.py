@@ -20,6 +20,12 @@ Perturbers = Annotated[
     list[str] | None,
     typer.Option("--perturber", metavar="NAME", help="See raggs list perturbers; all ten if left out. Repeatable."),
 ]
+LeastLoss = Annotated[
+    float | None, typer.Option("--least-loss", metavar="PCT", help="A destroyed identity must cost so much. [50]")
+]
+MostLoss = Annotated[
+    float | None, typer.Option("--most-loss", metavar="PCT", help="Another form may cost so much. [20]")
+]
 Raw = Annotated[bool | None, typer.Option("--raw", help="Read texts as they stand, without Unicode hygiene.")]
 NameField = Annotated[str | None, typer.Option("--name-field", metavar="FIELD", help="Of the corpus, with names.")]
 TopicField = Annotated[
@@ -41,6 +47,8 @@ def names(
     reranker_runs: RerankerRuns = None,
     perturber: Perturbers = None,
     raw: Raw = None,
+    least_loss: LeastLoss = None,
+    most_loss: MostLoss = None,
     name_field: NameField = None,
     topic_field: TopicField = None,
     end_to_end: EndToEnd = None,
@@ -70,6 +78,8 @@ def names(
         reranker_runs=reranker_runs,
         perturbers=perturber or None,
         raw=raw,
+        least_loss=least_loss,
+        most_loss=most_loss,
         name_field=name_field,
         topic_field=topic_field,
         end_to_end=end_to_end,

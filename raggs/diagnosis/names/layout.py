@@ -21,7 +21,18 @@ LEGEND = (
 
 def sections(found: NamesFound) -> tuple[Section, ...]:
     """All that is to be shown, the most important first."""
-    return (*(_changes(found, each) for each in found.subjects), _bases(found), *_ends(found))
+    several = (_beside(found),) if len(found.subjects) > 1 else ()
+    return (*several, *(_changes(found, each) for each in found.subjects), _bases(found), *_ends(found))
+
+
+def _beside(found: NamesFound) -> Section:
+    """All scorers in all languages, a column each."""
+    head = ("perturber", *(f"{each.scorer}, {each.language}" for each in found.subjects))
+    rows = tuple(
+        (Cell(parts[0].perturber), *(Cell(_percent(part.percent.value) + MARKS[part.holds]) for part in parts))
+        for parts in zip(*(each.ablations for each in found.subjects), strict=True)
+    )
+    return Section("Change of the name margin in percent", (), Table(head, rows), LEGEND[1:])
 
 
 def _changes(found: NamesFound, subject: SubjectPart) -> Section:
