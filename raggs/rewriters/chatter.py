@@ -1,6 +1,6 @@
 """What people say around a question, in English and French: `chatter.toml` as patterns and sets of words.
 
-All lists are closed, and know words only as `fold` leaves them. What a question is, `stripping` knows.
+All lists are closed, and know words only as `fold` leaves them. What a sentence is, `stripping` knows.
 """
 
 from __future__ import annotations
@@ -8,12 +8,17 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 
 DRAWN_OUT = re.compile(r"([^\W\d_])\1{2,}")
 OUTER = re.compile(r"^\W+|\W+$")
 REFERENCE = re.compile(r"<([a-z_]+)>")
+
+LONGEST = 14  # words of a phrase
+MOST = 60  # words of a row of phrases; what goes on for longer is no courtesy
+JOINTS = frozenset(("and", "but", "so", "et", "mais"))
 
 _LISTS = tomllib.loads((files(__package__) / "chatter.toml").read_text(encoding="utf-8"))
 
@@ -36,12 +41,15 @@ def fold(word: str) -> str:
     return OUTER.sub("", DRAWN_OUT.sub(r"\1", plain.replace("’", "'").replace("œ", "oe")))
 
 
-_POLITE = "|".join(map(phrase, ("greeting", "address", "filler", "question", "sorry", "please", "wondering", "praise")))
+def _any(*names: str) -> re.Pattern[str]:
+    return re.compile("|".join(map(phrase, names)))
 
-POLITE = re.compile(rf"(?:(?:{_POLITE})(?:(?: and| but| so| et| mais)?(?: |$)))+")
-CLOSER = re.compile(rf"(?:{phrase('filler')} )?{phrase('closing')}(?: {phrase('people')})?")
-LEAD = re.compile(phrase("lead"))
-TAIL = re.compile(rf" {phrase('sure_closing')}$")
+
+POLITE = _any("greeting", "address", "filler", "question", "sorry", "please", "wondering", "praise")
+FILLER, CLOSING, PEOPLE, SURE_CLOSING = _any("filler"), _any("closing"), _any("people"), _any("sure_closing")
+GREETED = _any("greeting", "please", "question", "interjection")
+REQUESTED = _any("question", "request", "please", "sorry")
+OPENED, WORDED = re.compile(rf"{phrase('asking')}|{phrase('request')} "), _any("question_word")
 ASKS = re.compile(phrase("opener"))
 INTERROGATES = re.compile(rf"{phrase('interrogative')}|{phrase('question_word')}")
 JOINING = re.compile(rf"^{phrase('joining')}")
@@ -57,3 +65,55 @@ ELIDED = re.compile(r"\b(?:j|m|t|l|d|s|c|n|qu|jusqu|quelqu|aujourd)'")
 
 FIRST_PERSON, OWN_CAPITALS, ACRONYMS = words("first_person"), words("own_capitals"), words("acronyms")
 OPEN_END, ORDINARY, CHAT = words("open_end"), words("ordinary"), words("chat")
+
+
+def ends(words: Sequence[str], phrases: re.Pattern[str]) -> list[int]:
+    """After how many of some words a row of phrases ends that begins with the first of them, rising.
+
+    Words are taken phrase by phrase, so that no text takes longer than its length allows: one pattern for the whole row
+    would try every way to part it.
+    """
+    found = {0}
+    words = words[:MOST]
+    for start in range(len(words)):
+        if start in found and phrases.match(" ".join(words[start : start + LONGEST])):
+            found |= set(_next(words, start, phrases))
+    return sorted(found - {0})
+
+
+def _next(words: Sequence[str], start: int, phrases: re.Pattern[str]) -> Iterator[int]:
+    for end in range(start + 1, min(len(words), start + LONGEST) + 1):
+        if phrases.fullmatch(" ".join(words[start:end])):
+            yield end
+            if end < len(words) and words[end] in JOINTS:
+                yield end + 1
+
+
+def polite(words: Sequence[str]) -> bool:
+    """Whether all of it is said in front of a question, and says nothing."""
+    return len(words) <= MOST and len(words) in ends(words, POLITE)
+
+
+def closing(words: Sequence[str]) -> bool:
+    """Whether all of it is said behind a question, and says nothing."""
+    if len(words) > MOST:
+        return False
+    starts = (0, *(end for end in range(1, len(words)) if end < LONGEST and FILLER.fullmatch(" ".join(words[:end]))))
+    return any(_closes(words[start:]) for start in starts)
+
+
+def _closes(words: Sequence[str]) -> bool:
+    return any(end == len(words) or PEOPLE.fullmatch(" ".join(words[end:])) for end in ends(words, CLOSING))
+
+
+def leading(words: Sequence[str]) -> int:
+    """How many words stand in front of a question without a mark between, and say nothing."""
+    greeted = (end for end in ends(words, GREETED) if OPENED.match(" ".join(words[end:])))
+    requested = (end for end in ends(words, REQUESTED) if WORDED.match(" ".join(words[end:])))
+    return max((*greeted, *requested), default=0)
+
+
+def trailing(words: Sequence[str]) -> int:
+    """How many words of thanks stand at the end without a mark before them."""
+    lengths = range(min(LONGEST, len(words)), 0, -1)
+    return next((length for length in lengths if SURE_CLOSING.fullmatch(" ".join(words[-length:]))), 0)

@@ -12,7 +12,7 @@ from raggs.rewriters.base import Rewriter
 class CleanRewriter(Rewriter):
     """Take greetings, fillers, small talk, thanks and emoji off by rules (English and French)."""
 
-    VERSION = 2
+    VERSION = 3
 
     class Config(AdapterConfig):
         type: Literal["clean"] = "clean"

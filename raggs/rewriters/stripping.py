@@ -29,9 +29,10 @@ _STRONG, _WEAK = r"[!?…]|\.(?=[\s.!?…)]|$)", r"[,;](?!\d)|:(?=\s|$)|(?<=\s)[
 MARKS = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK})[)\]\"”»\s]*)+")
 MARKS_OR_PICTURES = re.compile(rf"\s*(?:(?:{_STRONG}|{_WEAK}|{PICTURE})[\ufe0f\u200d\U0001f3fb-\U0001f3ff)\]\"”»\s]*)+")
 STRONG = re.compile(rf"{_STRONG}|{PICTURE}")
-SHOUTED = re.compile(r"\s*(?!\.\.\.$)[!?.…]{3,}$")
+SHOUTED = re.compile(r" ?(?!\.\.\.$)[!?.…]{3,}$")
 CAPITAL = re.compile(r"[\"'‘“«(¿¡]*[A-ZÀ-Þ]")
 SELF_SUFFICIENT = 2  # words of its own that a question needs to be read alone
+LEAST = 2  # words that are left of a question behind a greeting without a mark
 ENOUGH = 3  # words that are left before a word of thanks without a mark
 
 
@@ -87,7 +88,7 @@ def _strip_once(text: str) -> str:
     if kept is None:
         kept = _kept([replace(piece, aside=False) for piece in pieces], shouting) or pieces
     opened = bool(kept) and kept[0].text != pieces[0].text
-    text = "".join(_bare(_trimmed(kept, opened) if kept else [], marks))
+    text = one_line("".join(_bare(_trimmed(kept, opened) if kept else [], marks)))
     return one_line(SHOUTED.sub(lambda match: "?" if "?" in match[0] else "", text))
 
 
@@ -110,11 +111,11 @@ def _bare(pieces: Sequence[_Piece], marks: re.Pattern[str]) -> Iterator[str]:
 def _labelled(piece: _Piece, shouting: bool) -> _Piece:
     words = piece.words()
     said = " ".join(words)
-    phrase = said if chatter.POLITE.fullmatch(said) else chatter.JOINING.sub("", said)
+    phrase = said if chatter.polite(words) else chatter.JOINING.sub("", said)
     acronym = not shouting and piece.text.isupper() and phrase in chatter.ACRONYMS
     if not phrase or acronym or any(map(str.isdigit, phrase)):
         return piece
-    front, back = bool(chatter.POLITE.fullmatch(phrase)), bool(chatter.CLOSER.fullmatch(phrase))
+    front, back = chatter.polite(phrase.split()), chatter.closing(phrase.split())
     if front or back or not _small_talk(piece.text, words, shouting):
         return replace(piece, front=front, back=back)
     if chatter.ABOUT_ASKING.match(phrase):
@@ -212,7 +213,7 @@ def _names(idle: _Piece, following: _Piece, asked: bool) -> bool:
     """
     words, capital = following.text.split(), CAPITAL.match(following.text) is not None
     phrase = chatter.JOINING.sub("", " ".join(following.words()))
-    opens = chatter.LEAD.match(phrase) or (chatter.ASKS if asked else chatter.INTERROGATES).match(phrase)
+    opens = chatter.leading(phrase.split()) or (chatter.ASKS if asked else chatter.INTERROGATES).match(phrase)
     if idle.ends:
         return "!" in idle.mark and capital and not opens and not following.aside and len(idle.words()) == 1
     title = capital and not asked and not _lower(words[1:4])
@@ -251,20 +252,28 @@ def _lower(words: Sequence[str]) -> bool:
 
 def _trimmed(pieces: list[_Piece], opened: bool) -> list[_Piece]:
     """What no mark parts from the question, off its first and last piece."""
-    first = pieces[0].text.split()
-    phrase = " ".join(map(fold, first))
-    lead = chatter.LEAD.match(phrase) or (opened and chatter.JOINING.match(phrase))
-    if (
-        lead
-        and _lower(first[1 : lead[0].count(" ") + 1])
-        and len(first) - lead[0].count(" ") >= 2
-        and chatter.ASKS.match(phrase[lead.end() :])
-    ):
-        pieces = [replace(pieces[0], text=" ".join(first[lead[0].count(" ") :])), *pieces[1:]]
+    pieces = [replace(pieces[0], text=_without_lead(pieces[0].text, opened)), *pieces[1:]]
     last = max((place for place, piece in enumerate(pieces) if piece.words()), default=0)
-    words = pieces[last].text.split()
-    tail = chatter.TAIL.search(" ".join(map(fold, words)))
-    left = words[: len(words) - tail[0].count(" ")] if tail else words
-    if len(left) < ENOUGH or fold(left[-1]) in {*chatter.OPEN_END, fold(words[-1])} or words[-1] != words[-1].lower():
-        return pieces
-    return [*pieces[:last], replace(pieces[last], text=" ".join(left)), *pieces[last + 1 :]]
+    return [*pieces[:last], replace(pieces[last], text=_without_thanks(pieces[last].text)), *pieces[last + 1 :]]
+
+
+def _without_lead(text: str, opened: bool) -> str:
+    """Words in front of a question that say nothing, and where something stood before it, what joins it to that."""
+    words = text.split()
+    folded = [fold(word) for word in words]
+    length = chatter.leading(folded)
+    if not length and opened and (joint := chatter.JOINING.match(" ".join(folded))):
+        length = joint[0].count(" ")
+    left = words[length:]
+    if not length or len(left) < LEAST or not _lower(words[1 : length + 1]):
+        return text
+    return " ".join(left) if chatter.ASKS.match(" ".join(folded[length:])) else text
+
+
+def _without_thanks(text: str) -> str:
+    words = text.split()
+    length = chatter.trailing([fold(word) for word in words])
+    left = words[: len(words) - length]
+    if not length or len(left) < ENOUGH or words[-1] != words[-1].lower():
+        return text
+    return text if fold(left[-1]) in {*chatter.OPEN_END, fold(words[-1])} else " ".join(left)

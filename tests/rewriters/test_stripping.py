@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.noisy import Noisy, read
 
+from raggs.rewriters import chatter
 from raggs.rewriters.stripping import strip_politeness
 from raggs.text import clean_unicode, one_line
 
@@ -179,3 +180,17 @@ def test_real_questions_without_noise_stay():
     asked = [one_line(clean_unicode(text)) for text in texts]
     assert len(asked) > 600
     assert [text for text in asked if strip_politeness(text) != text] == []
+
+
+@pytest.mark.parametrize(
+    "noise",
+    ["hi ", "thank you ", "please ", "so ok ", "hi, ", "hi! ", "merci beaucoup ", "I am sorry ", "🙏 ", "? ", ", "],
+)
+def test_a_row_of_phrases_is_not_parted_in_every_way(noise, monkeypatch):
+    """One pattern for the whole row doubles its work with each phrase; `ends` looks at each word once."""
+    asked = []
+    search = chatter.ends
+    monkeypatch.setattr(chatter, "ends", lambda words, phrases: asked.append(len(words)) or search(words, phrases))
+    assert strip_politeness(noise * 500 + "x")
+    assert len(asked) < 5_000
+    assert len(chatter.ends(["hi"] * 500, chatter.POLITE)) <= chatter.MOST
