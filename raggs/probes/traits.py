@@ -48,6 +48,7 @@ class Asked:
     Attributes:
         text, language: of the question; empty where they are not known.
         words: as lexical search compares them.
+        names: how many proper names it holds.
         rewritten: whether something else was searched for; None where that is not known.
         relevant: how many passages are relevant.
         answers: those of which more is known.
@@ -56,6 +57,7 @@ class Asked:
     text: str
     language: str = ""
     words: frozenset[str] = frozenset()
+    names: int = 0
     rewritten: bool | None = None
     relevant: int = 0
     answers: tuple[Answer, ...] = ()
@@ -97,6 +99,8 @@ Read = Callable[[Asked, WordWeights], float]
 
 HYBRID = "a lexical retriever beside the dense one, fused (RRF)"
 FLAGS: tuple[tuple[str, str, str, Read], ...] = (
+    ("names", "hold a name", f"{HYBRID}; raggs diagnose names tells which embedder reads names",
+     lambda asked, _: _flag(asked.names, asked.text)),
     ("numbers", "hold a number", f"{HYBRID}; numbers are words to BM25 and little to most embedders",
      lambda asked, _: _flag(holds_number(asked.text), asked.text)),
     ("identifiers", "hold an acronym or identifier", f"{HYBRID}; a tokenizer that keeps identifiers whole",

@@ -92,7 +92,8 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
     assert (part.favour.toward.low or 0) > 0.5
     assert (part.gain.low or 0) > 0
     assert "it buys" in part.verdict and "favours what is shown early" in str(part_sections(part))
-    assert part.single.calls == 1
+    assert part.single.calls == part.informed.calls == 1
+    assert (part.informed.otherwise.mean or 0) < (part.single.otherwise.mean or 0)
     assert part.ranked.calls == 16
     assert part.single.asked == 10 * 2 * 2
 

@@ -20,14 +20,14 @@ def named(traits: tuple[Trait, ...]) -> dict[str, list[float]]:
 def test_each_trait_is_read_off_what_shows_it() -> None:
     weights = WordWeights(100, {"wing": 50, "mach": 1})
     asked = [
-        Asked("What did Prandtl say of Mach 2 and NASA?", "en", frozenset({"wing", "mach"}), True, 3,
+        Asked("What did Prandtl say of Mach 2 and NASA?", "en", frozenset({"wing", "mach"}), 1, True, 3,
               (Answer("fr", "A", 900, frozenset({"wing"}), True),)),
-        Asked("what is a wing", "en", frozenset({"wing", "wong"}), False, 1,
+        Asked("what is a wing", "en", frozenset({"wing", "wong"}), 0, False, 1,
               (Answer("en", "B", 100, frozenset({"wing"})),)),
         Asked("", relevant=1),
     ]  # fmt: skip
     found = named(traits_of(asked, weights))
-    for kind in ("numbers", "identifiers", "rewritten", "near-duplicates", "other language"):
+    for kind in ("names", "numbers", "identifiers", "rewritten", "near-duplicates", "other language"):
         assert found[kind][:2] == [1, 0], kind
     assert found["unknown words"][:2] == [0, 1]
     assert found["length"][:2] == [1, 0] and found["relevant passages"] == [1, 0, 0]

@@ -12,9 +12,11 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from raggs.arrays import Floats
 from raggs.diagnosis.judge.models import Asking, FavourPart, MeanPart, PlacePart, Row, WayPart
 from raggs.jsontypes import number
 from raggs.metrics.stats import bootstrap_mean
+from raggs.probes.informed import with_grades
 from raggs.probes.picks import ByPool, Picks, by_pool
 from raggs.probes.repeats import Told, kept_by_place, mean_disagreement, mean_overlap, turned
 
@@ -29,6 +31,7 @@ class Answers:
     Attributes:
         single: orders of whole pools in one prompt.
         ranked: rankings; their `shown` is the pool.
+        grades: by pool and passage, what the rank stage starts from.
         top: how many of the first are compared.
         batch: passages that the rank stage shows at a time.
         seed: of the intervals.
@@ -36,6 +39,7 @@ class Answers:
 
     single: Asking
     ranked: Asking
+    grades: Mapping[str, Mapping[str, int]]
     top: int
     batch: int
     seed: int
@@ -55,13 +59,20 @@ class Answers:
         """By pool its rankings; each counts as a showing of its own."""
         return {qid: _told(self.ranked.rows, qid) for qid in self.qids}
 
-    # --- the two ways ---
+    @cached_property
+    def informed(self) -> Mapping[str, list[Told]]:
+        """By pool the orders of one prompt, each read with the grades."""
+        return {qid: [with_grades(told, self._graded(qid)) for told in self.orders[qid]] for qid in self.qids}
+
+    # --- the three ways ---
 
     def one_prompt(self, name: str) -> WayPart:
         """One prompt of the whole pool."""
-        again = [mean_disagreement(self.orders[qid], same=True) for qid in self.qids]
-        top = [mean_overlap(self.orders[qid], self.top, same=False) for qid in self.qids]
-        return self._way(name, self.single, again, self._otherwise, top)
+        return self._of_prompts(name, self.orders)
+
+    def with_grades(self, name: str) -> WayPart:
+        """The same, read with the grades."""
+        return self._of_prompts(name, self.informed)
 
     def rank_stage(self, name: str) -> WayPart:
         """The rank stage; nothing is shown the same way again there."""
@@ -70,8 +81,8 @@ class Answers:
 
     @property
     def gain(self) -> MeanPart:
-        """By how much fewer pairs the rank stage turns."""
-        return self.mean(np.array(self._otherwise) - np.array(self._afresh))
+        """By how much fewer pairs the rank stage turns than one prompt that knows the same grades."""
+        return self.mean(np.array(self._turned(self.informed)) - np.array(self._afresh))
 
     @property
     def between(self) -> MeanPart:
@@ -136,9 +147,17 @@ class Answers:
 
     # --- by pool ---
 
-    @cached_property
-    def _otherwise(self) -> list[float]:
-        return [mean_disagreement(self.orders[qid], same=False) for qid in self.qids]
+    def _turned(self, orders: Mapping[str, list[Told]]) -> list[float]:
+        return [mean_disagreement(orders[qid], same=False) for qid in self.qids]
+
+    def _of_prompts(self, name: str, orders: Mapping[str, list[Told]]) -> WayPart:
+        again = [mean_disagreement(orders[qid], same=True) for qid in self.qids]
+        top = [mean_overlap(orders[qid], self.top, same=False) for qid in self.qids]
+        return self._way(name, self.single, again, self._turned(orders), top)
+
+    def _graded(self, qid: str) -> Floats:
+        """The grades of a pool's passages by their numbers, as `Told` counts them."""
+        return np.array([grade for _, grade in sorted(self.grades[qid].items())], dtype=np.float64)
 
     @cached_property
     def _afresh(self) -> list[float]:

@@ -113,9 +113,12 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
             [*about, "rank", plan.rankings, causes_of(run.rank)],
             lambda judge: Rankings(judge, run).all(pools, plan.rankings),
         )
-        return self._found(
-            bench, run, grading, Answers(single, ranked, self.config.top, run.rank.batch_size, bench.seed)
-        )
+        grades = {
+            pool.query.qid: dict(zip((each.doc_id for each in pool.passages), pool.grades, strict=True))
+            for pool in pools
+        }
+        answers = Answers(single, ranked, grades, self.config.top, run.rank.batch_size, bench.seed)
+        return self._found(bench, run, grading, answers)
 
     def sections(self, found: JudgeFound) -> tuple[Section, ...]:
         """See `showing`."""
@@ -139,6 +142,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
             rankings=self.config.rankings,
             top=self.config.top,
             single=answers.one_prompt(f"one prompt of {size}"),
+            informed=answers.with_grades(f"one prompt of {size}, with the grades"),
             ranked=answers.rank_stage(f"rank stage, {run.rank.batch_size} at a time"),
             gain=answers.gain,
             between=answers.between,

@@ -93,8 +93,9 @@ class JudgeFound(Found):
     rankings: int
     top: int
     single: WayPart
+    informed: WayPart = Field(description="one prompt, read with the grades that the rank stage starts from")
     ranked: WayPart
-    gain: MeanPart = Field(description="`otherwise` of one prompt less that of the rank stage, pool by pool")
+    gain: MeanPart = Field(description="`otherwise` of `informed` less that of the rank stage, pool by pool")
     between: MeanPart = Field(description="Kendall's tau of one prompt with the rank stage")
     favour: FavourPart
     sharpness: MeanPart = Field(description="of one prompt, on the scale of the rank stage")

@@ -25,10 +25,11 @@ def verdict(found: JudgeFound) -> str:
         )
     if single.otherwise.mean is not None:
         said.append(f"{_share(single.otherwise)} when they are shown in another order")
+    if found.informed.otherwise.mean is not None:
+        said.append(f"{_share(found.informed.otherwise)} once the grades are known, too")
     if ranked.otherwise.mean is not None:
-        said.append(
-            f"the rank stage {_share(ranked.otherwise)}, for {_cost(ranked)} a pool in place of {_cost(single)}"
-        )
+        price = f"for {_cost(ranked)} a pool in place of {_cost(single)}"
+        said.append(f"and the rank stage, which knows them, {_share(ranked.otherwise)}, {price}")
     return f"{found.judge} {', '.join(said)}{_bought(found.gain)}."
 
 
@@ -37,8 +38,9 @@ def _bought(gain: MeanPart) -> str:
         return ""
     if gain.low > 0:
         return f": it buys {_share(gain)} fewer"
-    told = "it buys nothing, and turns more" if gain.high < 0 else "what it buys may be chance"
-    return f": {told} ({_share(gain)} fewer)"
+    if gain.high < 0:
+        return f": it buys nothing, and turns {-100 * gain.mean:.1f} % more"
+    return f": what it buys may be chance, {_share(gain)} fewer"
 
 
 def _share(part: MeanPart) -> str:
@@ -60,7 +62,7 @@ def sections(found: JudgeFound) -> tuple[Section, ...]:
 
 def _ways(found: JudgeFound) -> Section:
     head = ("way", "asked again", "shown otherwise", "tau", f"top {found.top} shared", "calls", "tokens", "USD")
-    rows = tuple(_way(part) for part in (found.single, found.ranked))
+    rows = tuple(_way(part) for part in (found.single, found.informed, found.ranked))
     sentences = [
         f"{plural(found.pools, 'pool')}, each in {found.showings} orders of showing asked {found.repeats} times, and "
         f"ranked {found.rankings} times",
@@ -165,7 +167,11 @@ def plots(found: JudgeFound) -> dict[str, str]:
 
 
 def _hows(found: JudgeFound) -> tuple[tuple[WayPart, str], ...]:
-    return (found.single, "shown otherwise"), (found.ranked, "ranked afresh")
+    return (
+        (found.single, "shown otherwise"),
+        (found.informed, "shown otherwise"),
+        (found.ranked, "ranked afresh"),
+    )
 
 
 def _by_place(found: JudgeFound) -> str:

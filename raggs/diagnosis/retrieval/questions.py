@@ -19,6 +19,7 @@ from raggs.golden.views import PassageView, QuestionView
 from raggs.indexes.analysis import words_of
 from raggs.indexes.passages import Passages
 from raggs.languages import detect_language
+from raggs.naming import names_in
 from raggs.probes.traits import Answer, Asked
 from raggs.sweeps.world import refuse_foreign
 from raggs.text import plural
@@ -126,6 +127,7 @@ def _asked(view: QuestionView, relevant: int, of_run: bool) -> Asked:
         text=view.text,
         language=language,
         words=frozenset(words_of(view.text, language)),
+        names=len(names_in(view.text, language)),
         rewritten=bool(view.rewrite) if of_run else None,
         relevant=count,
         answers=answers,
