@@ -12,7 +12,12 @@ from support.plain_measures import weights
 
 from raggs.errors import DataError
 from raggs.metrics import evaluate
+from raggs.metrics.bounds import bounds
+from raggs.metrics.columns import Qrels, Run, Scale
+from raggs.metrics.facets import with_first
+from raggs.metrics.hits import find_hits
 from raggs.metrics.measures import REGISTRY
+from raggs.metrics.names import parse_measure
 
 DOCS = "abcdefgh"
 GRADES = st.dictionaries(st.sampled_from(DOCS), st.integers(1, 5), min_size=1)
@@ -101,3 +106,11 @@ def test_a_facet_of_one_query_is_new_in_the_next():
 def test_novelty_needs_facets(name):
     with pytest.raises(DataError, match="needs the facet"):
         value({"a": 5}, ["a"], f"{name}@1")
+
+
+def test_bounds_know_where_facets_stand_first():
+    """A filled hole has no facet of its own, and repeats none; the judged passage below it still repeats the hole's."""
+    judged, facets = {"a": 5, "b": 5}, {"x": "site", "a": "site"}
+    hits = find_hits(Qrels.of({"q": judged}, Scale.of(1, 5)), run := Run.of({"q": ["x", "a"]}))
+    found = bounds(with_first(hits, run, facets, "trec"), parse_measure("ra_nwg_novel(0)@2"))
+    assert (found.lowest.tolist(), found.highest.tolist()) == ([0.0], [0.5])
