@@ -236,8 +236,8 @@ def written(value: JsonValue) -> str:
 
 def share(part: int, whole: int) -> str:
     """A share in per cent; one that rounds to nothing is not nothing."""
-    percent = 100 * part / whole if whole else 0.0
-    return "less than 1 %" if 0 < percent < 1 else f"{percent:.0f} %"
+    share = part / whole if whole else 0.0
+    return "less than 1%" if 0 < share < 0.01 else f"{share:.0%}"
 
 
 def _figure(value: Number) -> str:

@@ -60,7 +60,7 @@ def _sections(plan: ReadingPlan) -> Iterator[Section]:
 
 
 def _row(verdict: Verdict) -> tuple[Cell, ...]:
-    chances = (Cell(f"{100 * each:.0f} %") for each in (verdict.turned, verdict.after))
+    chances = (Cell(f"{each:.0%}") for each in (verdict.turned, verdict.after))
     names = (Cell(verdict.better), Cell(verdict.worse), Cell(verdict.measure))
     return (*names, Cell(verdict.difference, "score"), *chances)
 

@@ -66,7 +66,7 @@ def told(part: ComparisonPart) -> str:
 
 def percent(value: Number) -> str:
     """A share in a sentence, with one decimal."""
-    return "–" if value is None else f"{100 * value:.1f} %"
+    return "–" if value is None else f"{value:.1%}"
 
 
 def signed(value: Number) -> str:

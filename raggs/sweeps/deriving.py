@@ -25,7 +25,7 @@ from raggs.sweeps.deltas import index_deltas
 from raggs.sweeps.excerpts import is_reference
 from raggs.sweeps.grid import CHUNKER
 from raggs.sweeps.loyalty import loyalty
-from raggs.sweeps.models import LoyaltyPart, SweepReport, SystemRow
+from raggs.sweeps.models import PAGE, LoyaltyPart, SweepReport, SystemRow
 from raggs.sweeps.once import Once
 from raggs.sweeps.projecting import Atlas
 from raggs.sweeps.recut import cut_notes
@@ -94,6 +94,7 @@ def derive(
     hear(Building("scored systems", len(rows), len(rows)))
     decision = decide(config, scorer.quality, scored, values)
     return SweepReport(
+        page=PAGE,
         name=config.name,
         golden=golden_part(judgments),
         questions=max((row.questions for row in rows), default=0),

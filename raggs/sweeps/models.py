@@ -17,6 +17,7 @@ from raggs.version import __version__
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+FIRST_PAGE, PAGE = 1, 2  # forms of sweep.md
 StepKind = Literal["embed", "retrieve", "rerank"]
 
 
@@ -217,6 +218,7 @@ class SweepReport(Part):
     """sweep.json."""
 
     v: Literal[1] = 1
+    page: int = Field(FIRST_PAGE, exclude_if=FIRST_PAGE.__eq__, description="form of sweep.md; 2 says what explains it")
     raggs: str = __version__
     name: str
     golden: GoldenPart

@@ -7,10 +7,11 @@ import io
 from collections.abc import Iterator
 
 from raggs.evaluation.models import ScorePart
+from raggs.evaluation.words import GLOSSARY
 from raggs.evaluation.writers import markdown
 from raggs.jsontypes import Number
 from raggs.sweeps.layout import lay_out
-from raggs.sweeps.models import SweepReport, SystemRow
+from raggs.sweeps.models import FIRST_PAGE, SweepReport, SystemRow
 from raggs.sweeps.plots import plots
 from raggs.text import spreadsheet_cell
 
@@ -24,9 +25,17 @@ def report_files(report: SweepReport) -> dict[str, str]:
     return {
         "sweep.json": report.model_dump_json(indent=2) + "\n",
         "sweep.csv": table_csv(report),
-        "sweep.md": markdown(lay_out(report, full=True), glossary=False) + (f"\n## Plots\n{shown}" if drawn else ""),
+        "sweep.md": _page(report, shown),
         **{name: svg for name, (_, svg) in drawn.items()},
     }
+
+
+def _page(report: SweepReport, plots: str) -> str:
+    """sweep.md in the form that the report says: an audit derives it again, also that of an earlier version."""
+    parts = [markdown(lay_out(report, full=True), glossary=False)]
+    parts += [f"\n## Plots\n{plots}"] if plots else []
+    parts += [f"\n{GLOSSARY}, or docs/glossary.md\n"] if report.page > FIRST_PAGE else []
+    return "".join(parts)
 
 
 def table_csv(report: SweepReport) -> str:

@@ -44,6 +44,21 @@ def test_what_raggs_wrote_is_what_it_says(folder: Path) -> None:
     assert not any("golden" in each for each in found.unchecked)
 
 
+def test_a_page_says_where_its_words_are_told_and_one_of_an_earlier_form_is_derived_as_it_was(folder: Path) -> None:
+    page, report = folder / "sweep.md", folder / "sweep.json"
+    line = "\nwords: raggs explain WORD, or docs/glossary.md\n"
+    assert page.read_text().endswith(line)
+    old = json.loads(report.read_text())
+    assert old.pop("page") == 2
+    report.write_text(json.dumps(old, indent=2, ensure_ascii=False) + "\n")
+    page.write_text(page.read_text().removesuffix(line))
+    rehash(folder)
+    assert audit(folder).findings == ()
+    page.write_text(page.read_text() + line)
+    rehash(folder)
+    assert [finding.file for finding in audit(folder).findings] == ["sweep.md"]
+
+
 def edit_list(folder: Path) -> None:
     path = next((folder / "runs").glob("*.trec"))
     lines = path.read_text().splitlines(keepends=True)

@@ -27,8 +27,8 @@ def test_it_says_what_to_do_by_ra_nwg_and_shows_both_measures():
     assert [cell.text for cell in section.table.rows[1]][2:6] == ["0.1111", "0.4444", "0.2500", "0.5000"]
     good, poor = section.sentences
     assert good == (
-        "good: ra_nwg@2 1.0000 of 1.0000, the ceiling that a perfect order of its top 7 would reach (%PROC 100.0 % of "
-        "means, 100.0 % in the mean of queries); better retrieval could give 0.0000, a perfect order 0.0000 — neither "
+        "good: ra_nwg@2 1.0000 of 1.0000, the ceiling that a perfect order of its top 7 would reach (%PROC 100.0% of "
+        "means, 100.0% in the mean of queries); better retrieval could give 0.0000, a perfect order 0.0000 — neither "
         "retrieval nor ordering loses much"
     )
     assert poor.endswith("dense and BM25 fused (RRF), a more exact index (ef, nprobe), questions rewritten")
