@@ -27,8 +27,12 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
     if wrong:
         return f"{'; '.join(wrong)}."
     kept = f"an identity that is destroyed costs {least:g} % or more, another form or layout {most:g} % or less"
-    if doubted := [f"{each.scorer} ({each.language})" for each in subjects if _doubted(each)]:
-        return f"Nobody fails, but {_listed(doubted)} cannot be told from the limits: {kept}."
+    if doubted := [
+        f"{each.scorer} under {_listed(part.perturber for part in _doubted(each))} ({each.language})"
+        for each in subjects
+        if _doubted(each)
+    ]:
+        return f"Nobody fails beyond doubt, and {_listed(doubted)} cannot be told from its limit: {kept}."
     return f"{_listed(scorers)} {'tells' if len(scorers) == 1 else 'tell'} people apart as asked: {kept}."
 
 
@@ -55,8 +59,8 @@ def _failed(subject: SubjectPart) -> list[AblationPart]:
     return [part for part in subject.ablations if part.holds is False]
 
 
-def _doubted(subject: SubjectPart) -> bool:
-    return any(part.holds is None for part in subject.ablations)
+def _doubted(subject: SubjectPart) -> list[AblationPart]:
+    return [part for part in subject.ablations if part.holds is None]
 
 
 def _listed(words: Iterable[str]) -> str:
