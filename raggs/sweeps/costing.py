@@ -67,7 +67,10 @@ class Costs:
             price = self._world.workshop.llm.price(model)
             if price is None:
                 return None
-            total += QUERIES * tokens * price.input / MILLION
+            texts = (
+                2 if system.depth and system.depth.when.rewrite is not None else 1
+            )  # the question as it was asked, too
+            total += QUERIES * texts * tokens * price.input / MILLION
         return total
 
     def _rerank(self, system: System, final: Final) -> Number:

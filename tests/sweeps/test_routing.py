@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from support.llm_server import LLMServer
+from support.paidsweeps import paid_sweep
 from support.reranking import KEY, KNOWN
 from support.sweeping import SweepProject, make_sweep
 from typer.testing import CliRunner
@@ -107,6 +108,17 @@ def test_a_paid_reranker_reads_more_for_those_questions_alone_and_entropy_makes_
     assert row.escalated == 1 and sizes == {BASE: 6, DEEP - BASE: 6}, "what was read before is not read again"
     count = server.count
     assert all(line.calls == 0 for line in plan_sweep(load_sweep(twice_read.config)).paid) and server.count == count
+
+
+def test_vectors_that_only_tell_a_signal_are_paid_for_too(tmp_path: Path, server: LLMServer) -> None:
+    depth = {"type": "routed", "base": 3, "deep": 6, "when": {"rewrite": 0.0}}
+    more = {"rewrite": ["clean"], "k": [6, depth], "reranker": ["none"]}
+    project = paid_sweep(tmp_path, server, axes=more, latency={"passes": 1, "warmup": 0, "queries": 1})
+    rows = {row.levels["k"]: row for row in project.sweep().report.systems}
+    assert rows["routed"].cost.embed == pytest.approx(2 * rows["6"].cost.embed) and rows["6"].cost.embed > 0
+    count = server.count
+    project.sweep()
+    assert server.count == count
 
 
 def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
