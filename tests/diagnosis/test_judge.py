@@ -18,7 +18,7 @@ from support.project import Project, make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
-from raggs.diagnosis.judge.models import JudgeFound, MeanPart
+from raggs.diagnosis.judge.models import JudgeFound, PoolsPart
 from raggs.errors import PrerequisiteError, UsageError
 from raggs.llm.cache import AnswerCache
 
@@ -72,7 +72,7 @@ def diagnosed(made: Project, **settings: Any) -> Diagnosed:
     return run_diagnosis(DiagnoseRequest("judge", made.config, settings, out=made.folder / "out"))
 
 
-def holds(part: MeanPart, value: float) -> bool:
+def holds(part: PoolsPart, value: float) -> bool:
     assert part.low is not None
     assert part.high is not None
     return part.low <= value <= part.high
