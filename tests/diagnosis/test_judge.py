@@ -127,6 +127,15 @@ def test_a_judge_that_refuses_is_said_to_and_nothing_is_made_up(tmp_path: Path) 
     assert "not today" in next(iter(part.errors))
 
 
+def test_a_judge_that_answers_by_rule_turns_nothing_and_has_no_sharpness_to_tell(tmp_path: Path) -> None:
+    made = project(tmp_path, "fair", max_calls=4)
+    made.change(judge={"judge": {**made.settings()["judge"]["judge"], "order": None}})  # by its grades
+    part = found(made, **SMALL)
+    assert part.single.otherwise.mean == part.ranked.otherwise.mean == 0
+    assert part.sharpness.mean is part.favour.single.mean is None
+    assert "no pair turns, so there is nothing to buy" in part.verdict
+
+
 def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_path: Path) -> None:
     made = project(tmp_path, "fair", max_calls=3)
     before = found(made, **SMALL)

@@ -169,6 +169,8 @@ class Answers:
         utilities = {
             row.qid: dict(zip(row.order or (), row.scores, strict=True)) for row in self.ranked.rows if not row.sample
         }
+        if not any(self._turned(self.orders)):  # all are 0: however sharp it is, its answers do not tell
+            return by_pool([])
         pools = [[_picks(row, utilities[qid]) for row in self._given(qid)] for qid in self.qids if qid in utilities]
         return by_pool([pool for pool in pools if pool])
 

@@ -36,6 +36,8 @@ def verdict(found: JudgeFound) -> str:
 def _bought(gain: PoolsPart) -> str:
     if gain.mean is None or gain.low is None or gain.high is None:
         return ""
+    if gain.low == gain.high == 0:
+        return ": no pair turns, so there is nothing to buy"
     if gain.low > 0:
         return f": it buys {_share(gain)} fewer"
     if gain.high < 0:
