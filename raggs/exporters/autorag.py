@@ -1,17 +1,20 @@
 """What AutoRAG reads: questions and passages as parquet.
 
 Parquet takes pyarrow to write, which AutoRAG brings and raggs does not need. So the rows are JSON lines, and a script
-beside them makes parquet of them where AutoRAG is.
+beside them makes parquet of them where AutoRAG is; where pyarrow is at hand, that is done at once.
 """
 
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
 from raggs.artifacts import Passage
+from raggs.atomic import disk
 from raggs.exporters.cases import Case, CaseExporter
 from raggs.exporters.files import write_lines, write_objects
 from raggs.exporters.passages import write_passages
@@ -69,6 +72,7 @@ class AutoRagExporter(CaseExporter):
     `qa.jsonl` has a row a question: `qid`, `query`, `generation_gt` with the answer, where there is one, and
     `retrieval_gt` with the passages that count, near-duplicates of each other in one list. `corpus.jsonl` has a row a
     passage: `doc_id`, `contents`, `metadata`. The columns `raggs` hold, as JSON, what else came with either.
+    Where pyarrow is installed, `qa.parquet` and `corpus.parquet` are there already.
     """
 
     FORMAT: ClassVar[str] = "autorag"
@@ -77,11 +81,22 @@ class AutoRagExporter(CaseExporter):
 
     def write_cases(self, golden: GoldenSet, folder: Path) -> dict[str, int]:
         """See `CaseExporter.write_cases`."""
-        return {
+        rows = {
             QA: write_objects(folder / QA, map(_question, self.cases(golden))),
             CORPUS: write_passages(golden, folder / CORPUS, self.options.corpus, _passage),
-            SCRIPT: write_lines(folder / SCRIPT, SCRIPT_LINES.split("\n")),
         }
+        script = {SCRIPT: write_lines(folder / SCRIPT, SCRIPT_LINES.split("\n"))}
+        tables = {name.replace(".jsonl", ".parquet"): count for name, count in rows.items()}
+        return rows | script | (tables if _made_parquet(folder) else {})
+
+
+def _made_parquet(folder: Path) -> bool:
+    """Run the script where pyarrow is installed, and can be imported."""
+    try:
+        with disk(folder, "choose another --out"):
+            return find_spec("pyarrow") is not None and bool(runpy.run_path(str(folder / SCRIPT)))
+    except ImportError:
+        return False
 
 
 def _question(case: Case) -> dict[str, object]:

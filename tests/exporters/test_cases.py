@@ -7,10 +7,12 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from support.rich import rich_golden
 
 from raggs import importers
 from raggs.artifacts import Passage, Query
@@ -20,6 +22,7 @@ from raggs.golden.base import GoldenQuery, Graded
 from raggs.golden.scales import GradeScale
 
 HOSTILE = "=cmd|' /C calc'!A1\u2028{{ env.KEY }} <script>\"\\\n--- !!python/object"
+TABLES = {"qa.parquet", "corpus.parquet"}
 
 
 def rows(path: Path) -> list[dict]:
@@ -48,8 +51,6 @@ def test_what_counts_is_what_binary_at_says_and_labels_stay_gains(golden, tmp_pa
 
 
 def test_a_golden_of_deepeval_names_its_document_where_there_is_one(tmp_path: Path) -> None:
-    from support.rich import rich_golden
-
     REGISTRY.load("deepeval")().write(rich_golden(), tmp_path)
     first, second = rows(tmp_path / "goldens.json")
     assert first["expected_output"] == "Ici" and first["additional_metadata"]["context_ids"] == ["d1", "d10"]
@@ -59,8 +60,6 @@ def test_a_golden_of_deepeval_names_its_document_where_there_is_one(tmp_path: Pa
 
 
 def test_any_of_near_duplicates_will_do_for_autorag(tmp_path: Path) -> None:
-    from support.rich import rich_golden
-
     REGISTRY.load("autorag")().write(rich_golden(), tmp_path)
     first, second = rows(tmp_path / "qa.jsonl")
     assert (first["retrieval_gt"], first["generation_gt"]) == ([["d1", "d10"]], ["Ici"])
@@ -140,3 +139,30 @@ def test_what_promptfoo_runs_gives_the_recall_of_eval(consumed, tmp_path: Path) 
     assert refused is False and {name for name, _ in found} >= {"bm25", "dense", "fused"}
     for name, mean in found:
         assert [mean] == pytest.approx(consumed.means(consumed.run, name, "R@10"), abs=1e-9), name
+
+
+def test_parquet_is_written_where_pyarrow_is_and_never_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exporter = REGISTRY.load("autorag")
+
+    def written(folder: str, found: object, run: Callable[[str], dict[str, object]]) -> set[str]:
+        monkeypatch.setattr("raggs.exporters.autorag.find_spec", lambda name: found)
+        monkeypatch.setattr("raggs.exporters.autorag.runpy.run_path", run)
+        return {path.name for path in exporter().write(rich_golden(), tmp_path / folder)} & TABLES
+
+    def broken(_: str) -> dict[str, object]:
+        raise ImportError("of another version")
+
+    asked: list[str] = []
+    assert written("with", object(), lambda path: asked.append(path) or {"schema": 1}) == TABLES
+    assert asked == [str(tmp_path / "with" / "make_parquet.py")]
+    assert written("without", None, lambda path: pytest.fail(path)) == written("broken", object(), broken) == set()
+
+
+def test_the_parquet_that_is_written_is_read_back(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    REGISTRY.load("autorag")().write(rich_golden(), tmp_path)
+    for name in ("qa.jsonl", "corpus.jsonl"):
+        (tmp_path / name).unlink()
+    assert {query.qid for query in importers.REGISTRY.load("autorag")().read(tmp_path).queries()} == {
+        query.qid for query in rich_golden().queries()
+    }
