@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.llm_bench import KEY
+from support.llm_server import LLMServer
+from support.project import make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseFound
@@ -14,6 +17,7 @@ from raggs.diagnosis.noise.texts import own_questions
 from raggs.errors import RaggsError, UsageError
 from raggs.noises.base import LANGUAGES
 
+MODEL = "openai/judge"
 COUNT = 12  # questions a language
 SMALL = {"draws": 1, "levels": (0, 4), "searched": (4,)}
 
@@ -167,3 +171,45 @@ def test_too_few_questions_of_a_language_are_said(tmp_path: Path) -> None:
     ).found
     assert isinstance(few, NoiseFound)
     assert few.strange == 0 and "0 judged questions in fr, and 5 are needed" in (few.untold or "")
+
+
+PAID = {"draws": 1, "levels": (4,), "languages": ("en",), "rewriters": ("clean", f"llm:{MODEL}"), "retrieval": False}
+
+
+def test_a_paid_rewriter_is_forecast_asked_once_and_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as server:
+        project = make_project(tmp_path / "run")
+        project.change(llm={"api_base": server.url, "prices": {MODEL: {"input": 1.0, "output": 2.0}}})
+        request = DiagnoseRequest("noise", project.config, settings=PAID, out=tmp_path / "out")
+        (line,) = forecast_diagnosis(request).estimates
+        assert (line.stage, line.who, line.calls, server.count) == ("rewrite", MODEL, 60, 0)
+        assert line.usd is not None and line.usd > 0
+        paid = run_diagnosis(request)
+        assert isinstance(paid.found, NoiseFound)
+        assert server.count == 60, "30 questions with noise and without; the examples are among them"
+        name = f"llm:{MODEL}"
+        restated = {part.level: part.cosine.mean for part in levels(paid.found, "en", name)}
+        plain = {part.level: part.cosine.mean for part in levels(paid.found, "en")}
+        assert restated == pytest.approx(plain), "this model repeats the question"
+        again = DiagnoseRequest("noise", project.config, settings=PAID | {"draws": 2}, out=tmp_path / "more")
+        (line,) = forecast_diagnosis(again).estimates
+        assert (line.calls, line.cached) == (30, 60)
+
+
+def test_a_reranker_s_lists_are_measured_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shared_words.py").write_text(
+        "def score(query, passages):\n"
+        "    words = set(query.lower().split())\n"
+        "    return [len(words & set(passage.lower().split())) for passage in passages]\n",
+        encoding="utf-8",
+    )
+    monkeypatch.chdir(tmp_path)
+    settings = SMALL | {"languages": ("en",)}
+    golden = world(tmp_path, ("en",))
+    rerankers = ["python:shared_words:score"]
+    request = DiagnoseRequest("noise", golden=golden, rerankers=rerankers, settings=settings, out=tmp_path / "out")
+    alone = run_diagnosis(request).found
+    assert isinstance(alone, NoiseFound)
+    assert f"reranked by {rerankers[0]}" in {part.system for part in alone.ends}
+    assert "reranked by" in alone.verdict
