@@ -95,11 +95,16 @@ class QrelsJudge(Judge):
         return Judgment(grade)
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
+        return await self.reorder(query, passages, sample=0)
+
+    async def reorder(self, query: Query, passages: Sequence[Passage], *, sample: int) -> Ordering:
+        """See `Judge.reorder`: a simulated judge errs anew, one without `beta` says the same."""
         ids = [passage.doc_id for passage in passages]
         worth = [self._utility(query.qid, doc_id) for doc_id in ids]
         if self.config.beta is not None:
             # Adding Gumbel noise and sorting draws from Plackett-Luce (Yellott, 1977).
-            noise = generator(self.config.seed, "order", query.qid, *ids).gumbel(size=len(ids))
+            again = (sample,) if sample else ()
+            noise = generator(self.config.seed, "order", query.qid, *ids, *again).gumbel(size=len(ids))
             worth = [self.config.beta * value + float(extra) for value, extra in zip(worth, noise, strict=True)]
         return Ordering(tuple(sorted(range(len(ids)), key=lambda place: (-worth[place], ids[place]))))
 

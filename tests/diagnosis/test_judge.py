@@ -118,6 +118,19 @@ def test_a_fair_judge_has_no_favour_and_a_sharper_one_turns_less(tmp_path: Path)
     assert (kept.first, parts["sharp"].places[-1].last) == (1, parts["sharp"].size - 1)
 
 
+def test_the_simulated_judge_of_the_house_errs_anew_when_it_is_asked_again(tmp_path: Path) -> None:
+    made = make_project(tmp_path, queries=10, corpus=24)
+    judge = made.settings()["judge"]["judge"]
+    parts = {}
+    for beta in (1.5, 6.0):
+        made.change(judge={"judge": {**judge, "beta": beta, "spread": 0.35}}, rank={"max_calls": 16})
+        parts[beta] = found(made, size=20, rankings=1)
+    blunt, sharp = parts[1.5], parts[6.0]
+    assert (blunt.single.again.low or 0) > (sharp.single.again.high or 0) > 0
+    assert (blunt.sharpness.high or 0) < (sharp.sharpness.low or 0)
+    assert holds(blunt.favour.toward, 0.5)
+
+
 def test_a_judge_that_refuses_is_said_to_and_nothing_is_made_up(tmp_path: Path) -> None:
     part = found(project(tmp_path, "refuses", max_calls=4), **SMALL)
     assert part.single.failed == part.single.asked == 8
