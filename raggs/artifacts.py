@@ -12,8 +12,10 @@ from operator import not_
 from pathlib import PurePath
 from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
+from raggs.believed import Frozen as Frozen
+from raggs.believed import JudgeProfile
 from raggs.text import clean_passage
 
 MIN_GRADE, MAX_GRADE = 1, 5
@@ -23,14 +25,6 @@ Grade = Annotated[int, Field(ge=MIN_GRADE, le=MAX_GRADE, strict=True)]
 Rank = Annotated[int, Field(ge=1)]
 Groups = tuple[tuple[Identifier, ...], ...]
 Metadata = Mapping[str, object]  # JSON values, which nothing here interprets
-
-
-class Frozen(BaseModel):
-    """A value: unchangeable, no unknown fields, no NaN and no infinity."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
-    )
 
 
 class Span(Frozen):
@@ -61,9 +55,6 @@ def span_of(value: object) -> Span | None:
 def names_of(source: str) -> tuple[str, str]:
     """What references may call a document: its name, or its name without the ending of the file."""
     return source, str(PurePath(source).with_suffix(""))
-
-
-# --- inputs ---------------------------------------------------------------------------------------------------
 
 
 class Nugget(Frozen):
@@ -274,11 +265,19 @@ class JournalRecord(Record):
     by: str = Field("", exclude_if=not_, description="who gave the order, where it was not the judge as a whole")
     groups: Groups | None = Field(None, exclude_if=not_, description="people's order: groups of equals, best first")
     sharpness: float | None = Field(None, gt=0, exclude_if=not_, description="of those who gave `groups`")
+    profile: JudgeProfile | None = Field(
+        None, exclude_if=not_, description="no batch, but what is believed of the judge from here on"
+    )
+
+    @property
+    def asked(self) -> bool:
+        """Whether the judge was asked."""
+        return self.groups is None and self.profile is None
 
     @property
     def failed(self) -> bool:
         """Whether the judge was asked and failed."""
-        return self.order is None and self.silent is None and self.groups is None
+        return self.asked and self.order is None and self.silent is None
 
 
 ARTIFACTS: dict[str, type[Record]] = {

@@ -116,7 +116,7 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     yield from _rewrites(known, question)
     yield from _searches(services, question, passage)
     yield from _judge(known, passage + question)
-    yield from _rank(known, passage * services.config.rank.batch_size + question)
+    yield from _rank(known, passage * services.config.rank.list_length + question)
 
 
 def _line(

@@ -26,7 +26,7 @@ from raggs.stages.canaries import make_cases
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
-from raggs.stages.replay import Answers, KeptPool, kept_pool, known_entries
+from raggs.stages.replay import Answers, KeptPool, kept_pool, known_entries, rounds
 from raggs.text import clean_unicode, one_line
 from raggs.workshop import Judge, Ordering
 
@@ -78,7 +78,11 @@ class _Rankings:
         answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
         if course is not None and course.informed:
             course.inform(known_entries(blank, known))
-        while course is not None and (batches := course.next_round()):
+        if config.batch_size == "auto" and answers.profile is None:  # what the pilot will teach is not known yet
+            return config.max_calls
+        if course is None:
+            return 0
+        for batches in rounds(course, answers.profile):
             entries, before = [], self.found.llm.missing
             for batch in batches:
                 entry = answers.get(batch)

@@ -10,15 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Value = float | str | None
-Form = Literal["text", "score", "signed", "percent", "points", "share"]
-FORMS: dict[Form, str] = {
-    "text": "",
-    "score": "z.4f",
-    "signed": "+z.4f",
-    "percent": "+z.1f",
-    "points": "z.2f",
-    "share": "z.0%",
-}
+Form = Literal["text", "score", "signed", "percent", "points"]
+FORMS: dict[Form, str] = {"text": "", "score": "z.4f", "signed": "+z.4f", "percent": "+z.1f", "points": "z.2f"}
 BOUNDS: dict[Form, str] = {**FORMS, "text": "z.3f", "score": "z.3f", "signed": "z.3f"}  # of an interval
 UNDEFINED = "–"
 
@@ -56,7 +49,7 @@ class Cell:
     Attributes:
         value: a number, a text, or None where the number is not defined.
         form: how a number is written: as it is, with four decimals, with four and its sign, in percent with one, or
-            in points with two, or as a share in whole percent.
+            in points with two.
         mark: a sign behind it, such as a verdict's.
         ranges: what encloses it.
         best: whether it is the best of its row.

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, Record
+from raggs.believed import JudgeProfile
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
@@ -74,7 +75,7 @@ def _pruned(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
 
 
 def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
-    config = parameters(RankConfig, "rank", params)
+    config, believed = parameters(RankConfig, "rank", params), set[JudgeProfile | None]()
     journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))
     for name, records in work.by_query("prune", PruneRecord):
@@ -84,11 +85,15 @@ def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
             qid, entries = next(journal, ("", []))
         found = replay(config.course(pool), Answers(mine))
         mixed = len({entry.state for entry in mine}) > 1
+        if mine:
+            believed.add(next((entry.profile for entry in mine if entry.profile), None))
         if wrong := "entries of more than one state" if mixed else found.problem:
             problem(f"query {name}: {wrong}")
         yield from rank_records(pool, found.ranking)
     if qid:
         problem(f"query {qid} is not in prune.jsonl")
+    if len(believed) > 1:
+        problem("not all queries are ranked by the same word on the judge")
 
 
 def _verified(work: Work, _params: Params, _problem: Problem) -> Iterator[Record]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain, combinations, product
 
 from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
+from raggs.believed import JudgeProfile
 from raggs.errors import AuditError, NotFoundError
 from raggs.judges.exactness import is_exact
 from raggs.manifests.opened import OpenedRun
@@ -33,6 +34,8 @@ class Explanation:
         wins: how many judged batches put the first passage above the second.
         failed: batches that the judge failed on.
         told: orders that were there before anything was asked, by who gave them.
+        lengths: how many lists of each length the judge was asked for.
+        profile: what a few questions taught of the judge, where the length of lists is open.
         exact: whether the judge answers by rule, so that pairs in doubt are ties.
     """
 
@@ -44,6 +47,8 @@ class Explanation:
     failed: int
     exact: bool = False
     told: Mapping[str, int] = field(default_factory=dict)
+    lengths: Mapping[int, int] = field(default_factory=dict)
+    profile: JudgeProfile | None = None
 
     def record(self, doc_id: str) -> tuple[int, int]:
         """Pairs won and lost by a passage over all batches."""
@@ -83,7 +88,9 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     wins, grades = Counter(chain.from_iterable(map(_wins, entries))), dict(zip(pool.ids, pool.grades, strict=True))
     failed, exact = sum(entry.failed for entry in entries), is_exact(lock.components.get("judge"))
     told = Counter(entry.by for entry in entries if entry.groups)
-    return Explanation(qid, config, found.ranking, grades, wins, failed, exact, told)
+    lengths = Counter(len(entry.shown) for entry in entries if entry.asked)
+    profile = next((entry.profile for entry in entries if entry.profile), None)
+    return Explanation(qid, config, found.ranking, grades, wins, failed, exact, told, lengths, profile)
 
 
 def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.probes.repeats import Told
-from raggs.ranking.likelihood import JudgedOrders
+from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 from raggs.ranking.posterior import SHARPNESS, Prior, fit
 
 SPREAD = 0.65  # of the utilities around the grades, as engines are tuned to
@@ -29,7 +29,8 @@ def with_grades(told: Told, grades: Floats) -> Told:
         return told
     places = np.empty(size, dtype=np.int64)
     places[told.shown] = np.arange(size)
-    judged = JudgedOrders(told.order[None], places[told.order][None], np.ones(1), np.zeros(size))
+    lists = JudgedLists(told.order[None], places[told.order][None], np.ones(1))
+    judged = Judged((lists,), Manner(np.zeros(size)))
     prior = Prior(grades.astype(np.float64), np.full(size, 1 / SPREAD**2))
     fits = [fit(prior, judged, sharpness, prior.mean) for sharpness in SHARPNESS]
     best = max(fits, key=lambda each: each.evidence)

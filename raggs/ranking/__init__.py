@@ -20,10 +20,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 
-from raggs.ranking.base import Lock, Ranker, Ranking
+from raggs.ranking.base import Lock, Pilot, Profile, Ranker, Ranking
 from raggs.registry import Registry
 
-__all__ = ["REGISTRY", "Lock", "Ranker", "Ranking", "engine_options", "make_ranker"]
+__all__ = ["REGISTRY", "Lock", "Pilot", "Profile", "Ranker", "Ranking", "engine_options", "make_ranker"]
 
 REGISTRY: Registry[Ranker] = Registry(
     "engine",
@@ -49,7 +49,7 @@ def make_ranker(
     grades: Sequence[float | None],
     *,
     top: int = 20,
-    batch_size: int = 5,
+    batch_size: int | None = 5,
     seed: int = 1,
     max_calls: int = 80,
     **options: float,
@@ -61,9 +61,11 @@ def make_ranker(
         ids: the pool; distinct, in any order (the order has no influence).
         grades: one for each id, 1 (worst) to 5; NaN or None where the judge gave none.
         top: how many leading positions matter.
-        batch_size: passages shown in one call; smaller pools are shown whole.
+        batch_size: passages shown in one call; smaller pools are shown whole. None: what tells most for its price, of
+            an engine that chooses.
         seed: of the choice of batches and the order of presentation. Derive one for each query.
-        max_calls: how many batches may be asked, failed ones included.
+        max_calls: how many batches may be asked, failed ones included; where their size is open, what so many batches
+            of five cost.
         **options: the engine's own settings (see its class).
 
     Raises:

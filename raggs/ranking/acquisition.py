@@ -12,13 +12,16 @@ judged: later picks see what earlier ones will teach. Pure functions of the post
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from raggs.arrays import Floats, Ints
 from raggs.ranking.confidence import membership, near_threshold, normal_cdf
-from raggs.ranking.likelihood import stage_sums, upset_chances
+from raggs.ranking.likelihood import Manner, stage_sums, upset_chances
 from raggs.ranking.posterior import Posterior
 
+FEW, MANY = 5, 14  # members from which a batch grows by the most promising alone, and how many these are
 OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair
 OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top; with both: 1
 
@@ -30,23 +33,30 @@ class Planner:
         posterior: of the utilities.
         worth: shape (size, size): what a showing of each pair teaches, 1 for an independent opinion.
         top: how many leading positions matter.
+        manner: of the judge; its favour does not matter, since lists are shuffled.
     """
 
-    def __init__(self, posterior: Posterior, worth: Floats, top: int) -> None:
+    def __init__(self, posterior: Posterior, worth: Floats, top: int, manner: Manner) -> None:
         self.mean, self.sharpness = posterior.mean, posterior.sharpness
         self.covariance = posterior.covariance
         self.top = top
         self._worth = worth
+        self._manner = manner
         self._line = np.argsort(-self.mean, kind="stable")
         self._rank = np.argsort(self._line)
         self._gaps = self.mean[:, None] - self.mean[None, :]
         chance = upset_chances(self.sharpness * np.abs(self._gaps))
         self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
 
-    def pick(self, size: int) -> Ints:
-        """The next batch of `size` passages, in no particular order; its expected information is taken in."""
+    def pick(self, sizes: Sequence[int], overhead: float = 0.0) -> Ints:
+        """The next batch, in no particular order; its expected information is taken in.
+
+        Args:
+            sizes: that it may have, rising; of several, the one that tells most for its price.
+            overhead: of a call, in passages.
+        """
         stakes, variances = self._stakes()
-        batch = self._best(stakes, variances, size)
+        batch = self._best(stakes, variances, sizes, overhead)
         self.expect(batch)
         return batch
 
@@ -79,16 +89,29 @@ class Planner:
         np.fill_diagonal(laplacian, weights.sum(axis=1))
         return self.covariance @ laplacian @ self.covariance, variances
 
-    def _best(self, stakes: Floats, variances: Floats, size: int) -> Ints:
-        """The batch that grows from the best pair by the best item each time."""
+    def _best(self, stakes: Floats, variances: Floats, sizes: Sequence[int], overhead: float) -> Ints:
+        """The batch that grows from the best pair by the best item each time, cut where it tells most for its price."""
         values = self._pair_values(stakes, variances)
         np.fill_diagonal(values, -np.inf)
         batch = np.array(np.unravel_index(np.argmax(values), values.shape))
-        for _ in range(size - 2):
-            others = np.delete(np.arange(self.mean.size), batch)
-            grown = np.column_stack([np.broadcast_to(batch, (others.size, batch.size)), others])
-            batch = grown[np.argmax(self._gains(grown, stakes))]
-        return batch
+        gain = float(values[batch[0], batch[1]])
+        grown = {2: (gain / (2 + overhead), batch)}
+        for size in range(3, sizes[-1] + 1):
+            others = self._promising(values, batch)
+            longer = np.column_stack([np.broadcast_to(batch, (others.size, batch.size)), others])
+            gains = self._gains(longer, stakes)
+            best = int(np.argmax(gains))
+            batch = longer[best]
+            grown[size] = (float(gains[best]) / (size + overhead), batch)
+        return max((grown[size] for size in sizes), key=lambda each: each[0])[1]
+
+    def _promising(self, values: Floats, batch: Ints) -> Ints:
+        """Those that may join a batch: all for a short one, else those whose pairs with its members tell most."""
+        others = np.delete(np.arange(self.mean.size), batch)
+        if batch.size < FEW or others.size <= MANY:
+            return others
+        likely = np.argsort(-values[np.ix_(others, batch)].sum(axis=1), kind="stable")[:MANY]
+        return np.asarray(others[np.sort(likely)])
 
     def _pair_values(self, stakes: Floats, variances: Floats) -> Floats:
         diagonal = stakes.diagonal()
@@ -112,8 +135,10 @@ class Planner:
 
         The members come in the order of the scores.
         """
-        _, _, blocks = stage_sums(self.sharpness * self.mean[batches])
-        return np.asarray(self.sharpness**2 * self._mean_worth(batches)[:, None, None] * blocks)
+        length = batches.shape[1]
+        sharp = self.sharpness * self._manner.attention(length)
+        _, _, blocks = stage_sums(sharp * self.mean[batches], self._manner.care(length))
+        return np.asarray(sharp**2 * self._mean_worth(batches)[:, None, None] * blocks)
 
     def _mean_worth(self, batches: Ints) -> Floats:
         size = batches.shape[1]

@@ -8,7 +8,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from raggs.ranking.likelihood import Judged
+    from raggs.ranking.mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,32 @@ class Ranking:
         return (self.favour[0] - self.favour[-1]) / self.sharpness if self.favour and self.sharpness else None
 
 
+@dataclass(frozen=True)
+class Pilot:
+    """What one question's lists said of the judge: the prior of its utilities, and all answers."""
+
+    mixture: Mixture
+    judged: Judged
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A judge's manner, as `raggs.ranking.likelihood.Manner` has it, and the price of asking it.
+
+    Attributes:
+        sharpness, doubt: for lists of five: the best guess, and the standard error of its logarithm.
+        left: what is left of its care at each pick of a list, from 1; empty where it never tires.
+        strain: what a long list costs it; 0 where nothing speaks for that.
+        overhead: of a call, in passages: what it costs beside those that it shows.
+    """
+
+    sharpness: float
+    doubt: float
+    left: tuple[float, ...] = ()
+    strain: float = 0.0
+    overhead: float = 0.0
+
+
 class Ranker(ABC):
     """Asks for small batches to be ordered and folds the answers into a ranking.
 
@@ -85,6 +115,7 @@ class Ranker(ABC):
 
     VERSION: ClassVar[int]
     INFORMED: ClassVar[bool] = False  # whether it can take in orders that were there before it asks
+    LEARNS: ClassVar[bool] = False  # whether it takes in what other questions teach of the judge, and teaches them
 
     @abstractmethod
     def __init__(
@@ -93,7 +124,7 @@ class Ranker(ABC):
         grades: Sequence[float | None],
         *,
         top: int,
-        batch_size: int,
+        batch_size: int | None,
         seed: int,
         max_calls: int,
         **options: float,
@@ -146,6 +177,32 @@ class Ranker(ABC):
             TypeError: the engine is not `INFORMED`.
         """
         raise TypeError("the engine takes in no orders but its own")
+
+    def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
+        """A first round that teaches how the judge orders lists of several lengths; of an engine that `LEARNS`.
+
+        Raises:
+            ValueError: batches were asked for before.
+            TypeError: the engine does not learn.
+        """
+        raise TypeError("the engine has no use for what other questions teach")
+
+    def pilot(self) -> Pilot:
+        """What all answers so far say of the judge; of an engine that `LEARNS`.
+
+        Raises:
+            TypeError: the engine does not learn.
+        """
+        raise TypeError("the engine has no use for what other questions teach")
+
+    def believe(self, profile: Profile) -> None:
+        """Take in what other questions taught of the judge, between two rounds; of an engine that `LEARNS`.
+
+        Raises:
+            ValueError: a round is open.
+            TypeError: the engine does not learn.
+        """
+        raise TypeError("the engine has no use for what other questions teach")
 
     @abstractmethod
     def ranking(self) -> Ranking:

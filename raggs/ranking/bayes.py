@@ -19,23 +19,25 @@ import numpy as np
 from raggs.arrays import Flags, Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
-from raggs.ranking.base import Ranking
+from raggs.ranking.base import Pilot, Profile, Ranking
 from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
-from raggs.ranking.likelihood import JudgedOrders, KnownPicks
+from raggs.ranking.likelihood import TYPICAL_LENGTH, Judged, JudgedLists, KnownPicks, Manner
 from raggs.ranking.mixture import fit_mixture, sharpen
-from raggs.ranking.posterior import Posterior
-from raggs.ranking.rounds import RoundRanker
+from raggs.ranking.options import check_options
+from raggs.ranking.posterior import SHARPNESS, Posterior
+from raggs.ranking.rounds import ROUNDING, RoundRanker
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
+SIZES = (5, 8, 12, 20)  # of batches, where the best is looked for
+PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5)
+PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
 FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
 FIRST_SHARPNESS = 3.0
 DRAWS = 2000  # of the posterior, for ranks and membership
-HIGHEST_SLIP = 0.9
-SIGMAS = 0.01, 2.0  # beyond, the grades leave nothing to the answers, or say nothing and fits run away
 FULL_TOP = 20  # the top that the stopping threshold is stated for
 
 
@@ -55,6 +57,8 @@ class BayesRanker(RoundRanker):
         echo: correlation of the judge's errors on two showings of a pair, 0 to 0.9; None (left out)
             estimates it.
         favour: whether the favour of places of the list is estimated and taken out; else the judge is taken for fair.
+        overhead: of a call, in passages: what it costs beside the passages that it shows, >= 0. Counts where the size
+            of a batch is chosen.
 
     Raises:
         ValueError: an argument cannot be right.
@@ -62,6 +66,7 @@ class BayesRanker(RoundRanker):
 
     VERSION: ClassVar[int] = 5
     INFORMED: ClassVar[bool] = True
+    LEARNS: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -69,7 +74,7 @@ class BayesRanker(RoundRanker):
         grades: Sequence[float | None],
         *,
         top: int = 20,
-        batch_size: int = 5,
+        batch_size: int | None = 5,
         seed: int = 1,
         max_calls: int = 80,
         sigma: float = 0.5,
@@ -80,9 +85,11 @@ class BayesRanker(RoundRanker):
         z: float = 3.0,
         echo: float | None = None,
         favour: bool = True,
+        overhead: float = 0.0,
     ) -> None:
-        super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
-        _check_options(sigma, slip, inversions, stability, repeats, z, 0.0 if echo is None else echo)
+        longest = SIZES[-1] if batch_size is None else batch_size
+        super().__init__(ids, grades, top=top, batch_size=longest, seed=seed, max_calls=max_calls)
+        check_options(sigma, slip, inversions, stability, repeats, z, 0.0 if echo is None else echo, overhead)
         self.stability, self.repeats = stability, repeats
         self._biased = favour
         self.echo = 0.0 if echo is None else echo
@@ -92,7 +99,10 @@ class BayesRanker(RoundRanker):
         self._mixture = grade_prior(self.prior, self._graded(ids, grades), sigma, slip)
         prior = self._mixture.normal()
         self._posterior = Posterior(prior.mean, np.diag(1.0 / prior.precision), FIRST_SHARPNESS, 0.0, prior)
-        self.favour = np.zeros(self.size)
+        self.overhead = overhead
+        self._open_size = batch_size is None
+        self._sizes = tuple(sorted({min(each, self.size) for each in SIZES})) if self._open_size else (self.size,)
+        self._manner = Manner(np.zeros(min(self.size, TYPICAL_LENGTH) if self._open_size else self.size))
         self._known: KnownPicks | None = None
         self._told = np.zeros(len(self.ids), dtype=np.int64)  # in how many orders given beforehand each stands
         self._orders: list[Ints] = []
@@ -102,19 +112,60 @@ class BayesRanker(RoundRanker):
         self._order = self._pairs.graph.order(prior.mean.tolist())
         self._stable = 0
 
+    def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
+        """See `Ranker.pilot_batches`."""
+        if self._rounds:
+            raise ValueError("a pilot comes before the first round")
+        planner = self._planner()
+        left, chosen = self.max_calls * PILOT_SHARE, list[Ints]()
+        for size in PILOT_SIZES:
+            if (price := self._price(min(size, self.size))) <= left and len(chosen) < self._unshown():
+                chosen.append(planner.pick((min(size, self.size),)))
+                left -= price
+        return self._open(chosen)
+
+    def pilot(self) -> Pilot:
+        """See `Ranker.pilot`."""
+        return Pilot(self._mixture, self._judged())
+
+    @one_blas_thread
+    def believe(self, profile: Profile) -> None:
+        """See `Ranker.believe`."""
+        if self._waiting:
+            raise ValueError("a round is open")
+        self._manner = self._manner.believing(profile.sharpness, profile.doubt, profile.left, profile.strain)
+        self.overhead = profile.overhead
+        nearest = min(SHARPNESS, key=lambda each: abs(math.log(each / profile.sharpness)))
+        self._posterior = replace(self._posterior, sharpness=nearest)
+        if self.calls:
+            self._refit()
+            self._settle()
+
     @property
     def posterior(self) -> Posterior:
         """Of the utilities, by all answers folded so far."""
         return self._posterior
 
+    def _price(self, size: int) -> float:
+        """Of a batch, in calls; where its size is open, a batch of five is a call."""
+        return (size + self.overhead) / (TYPICAL_LENGTH + self.overhead) if self._open_size else 1.0
+
+    def _affordable(self) -> int:
+        return int((self.max_calls - self.spent + ROUNDING) / self._price(self._sizes[0]))
+
+    def _planner(self) -> Planner:
+        return Planner(self._posterior, echoes.worth(self._pairs.shown, self.echo), self.top, self._manner)
+
     @one_blas_thread
     def _choose(self, count: int, _rng: np.random.Generator) -> list[Ints]:
-        worth = echoes.worth(self._pairs.shown, self.echo)
-        planner = Planner(self._posterior, worth, self.top)
-        batches = []
+        planner, batches = self._planner(), list[Ints]()
+        left = self.max_calls - self.spent + ROUNDING
         for slot in range(count):
+            if not (sizes := [size for size in self._sizes if self._price(size) <= left]):
+                break
             audit = self._audits(self.calls + self.skipped + slot)
-            batches.append(self._again(planner) if audit else planner.pick(self.size))
+            batches.append(self._again(planner) if audit else planner.pick(sizes, self.overhead))
+            left -= self._price(batches[-1].size)
         return batches
 
     def _audits(self, asked: int) -> bool:
@@ -125,6 +176,8 @@ class BayesRanker(RoundRanker):
     def _again(self, planner: Planner) -> Ints:
         """The judged batch that another look teaches most about, of those not audited yet."""
         fresh = [call for call in range(len(self._orders)) if call not in self._repeated]
+        shortest = min(self._orders[call].size for call in fresh)
+        fresh = [call for call in fresh if self._orders[call].size == shortest]
         call = fresh[planner.pick_among(np.array([self._orders[call] for call in fresh]))]
         self._repeated.add(call)
         return self._orders[call]
@@ -156,23 +209,29 @@ class BayesRanker(RoundRanker):
         self._order = self._pairs.graph.order(self._posterior.mean.tolist())
 
     def _refit(self) -> None:
-        rows = (self._orders, self._places)
-        orders, places = (np.array(each, dtype=np.int64).reshape(-1, self.size) for each in rows)
-        weights = echoes.weights(self._pairs.shown, orders, self.echo)
-        judged = JudgedOrders(orders, places, weights, self.favour, self._known)
+        judged = self._judged()
         self._posterior = fit_mixture(self._mixture, judged, self._posterior.sharpness, self._posterior)
         if self.calls and self.calls % STUDY_EVERY == 0:
             self._study(judged)
 
-    def _study(self, judged: JudgedOrders) -> None:
+    def _judged(self) -> Judged:
+        lengths = sorted({order.size for order in self._orders})
+        return Judged(tuple(map(self._lists_of, lengths)), self._manner, self._known)
+
+    def _lists_of(self, length: int) -> JudgedLists:
+        calls = [call for call, order in enumerate(self._orders) if order.size == length]
+        orders, places = (np.array([each[call] for call in calls]) for each in (self._orders, self._places))
+        return JudgedLists(orders, places, echoes.weights(self._pairs.shown, orders, self.echo))
+
+    def _study(self, judged: Judged) -> None:
         """What the answers say of the judge: its favour of places, its sharpness, its echo."""
         posterior = self._posterior
         for _ in range(FAVOUR_STEPS if self._biased else 0):
-            judged = replace(judged, favour=place_favour(judged, posterior))
-            if not judged.favour.any():
+            judged = replace(judged, manner=replace(judged.manner, favour=place_favour(judged, posterior)))
+            if not judged.manner.favour.any():
                 break
             posterior = fit_mixture(self._mixture, judged, posterior.sharpness, posterior)
-        self.favour = judged.favour
+        self._manner = judged.manner
         self._posterior = sharpen(self._mixture, judged, posterior)
         if not self._echo_known:
             self.echo = echoes.estimate(judged, self._posterior)
@@ -223,7 +282,7 @@ class BayesRanker(RoundRanker):
             stop_reason=self.stop_reason,
             sharpness=self._posterior.sharpness,
             echo=self.echo,
-            favour=tuple(self.favour.tolist()),
+            favour=tuple(self._manner.favour.tolist()),
         )
 
     def _graded(self, ids: Sequence[str], grades: Sequence[float | None]) -> Flags:
@@ -232,25 +291,5 @@ class BayesRanker(RoundRanker):
         return np.array([grade is not None and not math.isnan(grade) for grade in map(by_id.__getitem__, self.ids)])
 
     def _exposures(self) -> Ints:
-        shown = np.array(self._orders, dtype=np.int64).ravel()
+        shown = np.concatenate([np.zeros(0, dtype=np.int64), *self._orders])
         return np.bincount(shown, minlength=len(self.ids)) + self._told
-
-
-def _check_options(
-    sigma: float, slip: float, inversions: float, stability: int, repeats: float, z: float, echo: float
-) -> None:
-    if not (z > 0 and math.isfinite(z)):
-        raise ValueError(f"z must be a finite number above 0, not {z}")
-    if not (inversions >= 0 and math.isfinite(inversions)):
-        raise ValueError(f"inversions must be a finite number from 0, not {inversions}")
-    if not stability >= 0:
-        raise ValueError(f"stability must be at least 0, not {stability}")
-    ranges = (
-        ("sigma", sigma, *SIGMAS),
-        ("slip", slip, 0.0, HIGHEST_SLIP),
-        ("repeats", repeats, 0.0, 0.5),
-        ("echo", echo, 0.0, echoes.HIGHEST_ECHO),
-    )
-    for what, value, least, most in ranges:
-        if not least <= value <= most:
-            raise ValueError(f"{what} must lie in {least:g} to {most:g}, not {value}")

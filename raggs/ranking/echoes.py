@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.ranking.likelihood import JudgedOrders, upset_chances
+from raggs.ranking.likelihood import Judged, JudgedLists, upset_chances
 from raggs.ranking.posterior import Posterior
 
 HIGHEST_ECHO = 0.9
@@ -38,7 +38,7 @@ def worth(shown: Ints, echo: float) -> Floats:
     return np.asarray(gain)
 
 
-def estimate(judged: JudgedOrders, posterior: Posterior) -> float:
+def estimate(judged: Judged, posterior: Posterior) -> float:
     """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
     n, surprise, variance, fourth, spread = _repeated_pairs(judged, posterior)
     fitted = (variance * posterior.sharpness) ** 2 * spread
@@ -50,17 +50,16 @@ def estimate(judged: JudgedOrders, posterior: Posterior) -> float:
     return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
 
 
-def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Of each pair that was shown more than once, summed over its showings.
 
     Returns:
         Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; and the
         posterior variance of the difference. Five arrays of the same length.
     """
-    size, scores = posterior.mean.size, judged.scores(posterior.mean, posterior.sharpness)
-    upper, lower = np.triu_indices(judged.orders.shape[1], k=1)
-    winners, losers = judged.orders[:, upper].ravel(), judged.orders[:, lower].ravel()
-    lost = upset_chances((scores[:, upper] - scores[:, lower]).ravel())
+    size = posterior.mean.size
+    showings = [_showings(judged, lists, posterior) for lists in judged.lists]
+    winners, losers, lost = (np.concatenate(each) for each in zip(*showings, strict=True))
     doubt = lost * (1.0 - lost)
     pairs = np.minimum(winners, losers) * size + np.maximum(winners, losers)
     sums = [np.ones_like(lost), np.where(winners < losers, lost, -lost), doubt, doubt * (1 - 6 * doubt)]
@@ -71,3 +70,11 @@ def _repeated_pairs(judged: JudgedOrders, posterior: Posterior) -> tuple[Floats,
     own = posterior.covariance.diagonal()
     spread = own[first] + own[second] - 2 * posterior.covariance[first, second]
     return n[again], surprise[again], variance[again], fourth[again], np.asarray(spread)
+
+
+def _showings(judged: Judged, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats]:
+    """Each pair of each list: who won, who lost, and the chance that it had gone the other way round."""
+    scores, left = judged.scores(lists, posterior.mean, posterior.sharpness), judged.manner.care(lists.length)
+    upper, lower = np.triu_indices(lists.length, k=1)
+    gaps = (scores[:, upper] - scores[:, lower]) * (1.0 if left is None else left[upper])
+    return lists.orders[:, upper].ravel(), lists.orders[:, lower].ravel(), upset_chances(gaps.ravel())

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.ranking.likelihood import JudgedOrders, by_place
+from raggs.ranking.likelihood import Judged, by_place
 from raggs.ranking.posterior import Posterior
 
 STEPS = 3  # Newton steps a study; the next one goes on from there
@@ -22,14 +22,14 @@ SPREAD = 2.0  # of the prior, normal around 0: wide, it only keeps the favour fi
 TOLD = 2.0  # a departure, squared, of so many times what chance makes is none; larger ones hardly shrink
 
 
-def estimate(judged: JudgedOrders, posterior: Posterior) -> Floats:
-    """The favour of each place as log-odds, shape (m,), summing to 0, at the posterior's utilities and sharpness."""
-    precision = 1.0 / SPREAD**2
+def estimate(judged: Judged, posterior: Posterior) -> Floats:
+    """The favour of each place as log-odds, shape (knots,), summing to 0, at the posterior's utilities."""
+    precision, manner = 1.0 / SPREAD**2, judged.manner
     for _ in range(STEPS):
-        _, slope, information = by_place(posterior.mean, judged, posterior.sharpness)
-        step = np.linalg.solve(information + precision * np.eye(slope.size), slope - precision * judged.favour)
-        judged = replace(judged, favour=judged.favour + np.clip(step, -STRIDE, STRIDE))
-    found = judged.favour - judged.favour.mean()
+        _, slope, information = by_place(posterior.mean, replace(judged, manner=manner), posterior.sharpness)
+        step = np.linalg.solve(information + precision * np.eye(slope.size), slope - precision * manner.favour)
+        manner = replace(manner, favour=manner.favour + np.clip(step, -STRIDE, STRIDE))
+    found = manner.favour - manner.favour.mean()
     departure = float(found @ information @ found)  # chi-squared of m - 1 degrees of freedom for a fair judge
     told = 1.0 - (TOLD * (found.size - 1) / departure) ** 2 if departure > 0 else 0.0
     return np.asarray(max(0.0, told) * found)

@@ -57,60 +57,135 @@ class KnownPicks:
 
 
 @dataclass(frozen=True)
-class JudgedOrders:
-    """All judged batches of one size.
+class JudgedLists:
+    """Answers to lists of one length m.
 
     Attributes:
-        orders: shape (calls, m): the items of each batch, best first.
+        orders: shape (calls, m): the items of each list, best first.
         places: shape (calls, m): the place in the list, from 0, where each of `orders` was shown.
         weights: shape (calls,): of each order's log-likelihood; 1 for a full observation.
-        favour: shape (m,): what each place adds to the log-odds of being picked.
-        known: picks of orders that were there beforehand, of any size; None where there are none.
     """
 
     orders: Ints
     places: Ints
     weights: Floats
+
+    @property
+    def length(self) -> int:
+        """Passages in a list."""
+        return int(self.orders.shape[1])
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a judge orders a list, and what is believed of its sharpness beforehand.
+
+    Attributes:
+        favour: shape (knots,): what places from the first of a list to the last add to the log-odds of being picked;
+            in lists of another length it is interpolated.
+        left: what is left of its care at each pick of an answer, from 1 at the first; past the last of them nothing
+            changes. Empty: all of it.
+        strain: how its care falls with the length of the list, >= 0: (5 / m)^strain of it is left.
+        sharpness, doubt: log-normal prior of the sharpness: its median, and the spread of its logarithm.
+    """
+
     favour: Floats
+    left: tuple[float, ...] = ()
+    strain: float = 0.0
+    sharpness: float = 3.0
+    doubt: float = 0.8
+
+    def care(self, length: int) -> Floats | None:
+        """What is left of the sharpness at each pick from a list, shape (m,); None where it is the same at each."""
+        if not self.left:
+            return None
+        return np.array([*self.left[:length], *[self.left[-1]] * (length - len(self.left))])
+
+    def believing(self, sharpness: float, doubt: float, left: tuple[float, ...], strain: float) -> Manner:
+        """The same favour of places, and all else as told."""
+        return Manner(self.favour, left, strain, sharpness, doubt)
+
+    def attention(self, length: int) -> float:
+        """What is left of the sharpness at the first pick from a list."""
+        return float((TYPICAL_LENGTH / length) ** self.strain) if self.strain else 1.0
+
+    def knots(self, length: int) -> Floats | None:
+        """W, shape (m, knots): favour of the places of a list = W favour; None where it is the favour itself."""
+        count = self.favour.size
+        if length == count:
+            return None
+        at = np.linspace(0, count - 1, length)
+        return np.asarray(np.maximum(1.0 - np.abs(at[:, None] - np.arange(count)), 0.0))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """All that was heard, and how it is taken.
+
+    Attributes:
+        lists: the answers, by the length of the list.
+        manner: of the judge.
+        known: picks of orders that were there beforehand; None where there are none.
+    """
+
+    lists: tuple[JudgedLists, ...]
+    manner: Manner
     known: KnownPicks | None = None
 
-    def scores(self, utilities: Floats, sharpness: float) -> Floats:
+    def scores(self, lists: JudgedLists, utilities: Floats, sharpness: float) -> Floats:
         """What the judge goes by, shape (calls, m), in the judged order: sharpness times utility, and favour."""
-        return np.asarray(sharpness * utilities[self.orders] + self.favour[self.places])
+        knots, favour = self.manner.knots(lists.length), self.manner.favour
+        places = favour if knots is None else knots @ favour
+        return np.asarray(
+            sharpness * self.manner.attention(lists.length) * utilities[lists.orders] + places[lists.places]
+        )
 
 
+TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated
 FAR = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
 FARTHEST = 500.0  # the same for a plain exponential
 
 
-def by_item(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
+def by_item(utilities: Floats, judged: Judged, sharpness: float) -> Sums:
     """Log-likelihood of the answers, its gradient and its negative Hessian by the utilities.
 
     Returns:
         The value; shape (size,): winner of a stage b (1 - p), others -b p, summed over stages; shape (size, size),
         positive semidefinite: the sum of b^2 (diag p - p p^T) over stages (Plackett 1975; Hunter 2004).
     """
-    loglik, gradient, curvature = _sums(utilities, judged, sharpness, judged.orders, utilities.size)
-    sums = loglik, np.asarray(sharpness * gradient), np.asarray(sharpness**2 * curvature)
-    return sums if judged.known is None else judged.known.add_to(utilities, sums)
+    size = utilities.size
+    loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
+    for lists in judged.lists:
+        sharp = sharpness * judged.manner.attention(lists.length)
+        own, gradient, curvature = _sums(judged, lists, utilities, sharpness, lists.orders, size)
+        loglik, slope, bend = loglik + own, slope + sharp * gradient, bend + sharp**2 * curvature
+    return (loglik, slope, bend) if judged.known is None else judged.known.add_to(utilities, (loglik, slope, bend))
 
 
-def by_place(utilities: Floats, judged: JudgedOrders, sharpness: float) -> Sums:
-    """The same by the favour of the places: shapes (m,) and (m, m)."""
-    return _sums(utilities, judged, sharpness, judged.places, judged.favour.size)
+def by_place(utilities: Floats, judged: Judged, sharpness: float) -> Sums:
+    """The same by the favour of the places: shapes (knots,) and (knots, knots)."""
+    size = judged.manner.favour.size
+    loglik, slope, bend = 0.0, np.zeros(size), np.zeros((size, size))
+    for lists in judged.lists:
+        own, gradient, curvature = _sums(judged, lists, utilities, sharpness, lists.places, lists.length)
+        knots = judged.manner.knots(lists.length)
+        if knots is not None:
+            gradient, curvature = knots.T @ gradient, knots.T @ curvature @ knots
+        loglik, slope, bend = loglik + own, slope + gradient, bend + curvature
+    return loglik, slope, bend
 
 
-def _sums(utilities: Floats, judged: JudgedOrders, sharpness: float, cells: Ints, size: int) -> Sums:
-    scores, weights = judged.scores(utilities, sharpness), judged.weights
-    loglik, picked, blocks = stage_sums(scores)
-    gradient = np.bincount(cells.ravel(), (weights[:, None] * (1.0 - picked)).ravel(), minlength=size)
+def _sums(judged: Judged, lists: JudgedLists, utilities: Floats, sharpness: float, cells: Ints, size: int) -> Sums:
+    scores, weights = judged.scores(lists, utilities, sharpness), lists.weights
+    loglik, slopes, blocks = stage_sums(scores, judged.manner.care(lists.length))
+    gradient = np.bincount(cells.ravel(), (weights[:, None] * slopes).ravel(), minlength=size)
     pairs = cells[:, :, None] * size + cells[:, None, :]
     blocks *= weights[:, None, None]
     curvature = np.bincount(pairs.ravel(), blocks.ravel(), minlength=size * size).reshape(size, size)
     return float(weights @ loglik), np.asarray(gradient), np.asarray(curvature)
 
 
-def stage_sums(scores: Floats) -> Sums3:
+def stage_sums(scores: Floats, left: Floats | None = None) -> Sums3:
     """The stages of each of many orders at once, summed.
 
     With e_i = exp(s_i) and the tail sums T_k = e_k + ... + e_m, item i >= k is picked at stage k with p_k(i) =
@@ -119,11 +194,14 @@ def stage_sums(scores: Floats) -> Sums3:
 
     Args:
         scores: shape (c, m), each row in the judged order.
+        left: shape (m,): what is left of the judge's care at each stage, which its scores are multiplied by; None: all.
 
     Returns:
-        Log-likelihoods, shape (c,); how often each is expected to be picked, sum p, shape (c, m); and the sums of
+        Log-likelihoods, shape (c,); their gradient by the scores, 1 - sum p, shape (c, m); and the sums of
         diag p - p p^T, shape (c, m, m).
     """
+    if left is not None:
+        return _tired_sums(scores, left)
     highest = scores.max(axis=1, keepdims=True)
     strengths = np.exp(np.maximum(scores - highest, -FAR))
     tails = strengths[:, ::-1].cumsum(axis=1)[:, ::-1]
@@ -132,7 +210,22 @@ def stage_sums(scores: Floats) -> Sums3:
     blocks = -strengths[:, :, None] * strengths[:, None, :] * np.minimum(squares[:, :, None], squares[:, None, :])
     diagonal = np.arange(scores.shape[1])
     blocks[:, diagonal, diagonal] += picked
-    return (scores - highest - np.log(tails)).sum(axis=1), picked, blocks
+    return (scores - highest - np.log(tails)).sum(axis=1), 1.0 - picked, blocks
+
+
+def _tired_sums(scores: Floats, left: Floats) -> Sums3:
+    """The same stage by stage, each with the care that is left."""
+    size = left.size
+    stages = np.where(np.triu(np.ones((size, size), dtype=bool)), left[:, None] * scores[:, None, :], -np.inf)
+    stages -= stages.max(axis=2, keepdims=True)
+    chances = np.exp(stages)
+    totals = chances.sum(axis=2, keepdims=True)
+    diagonal = np.arange(size)
+    loglik = (stages[:, diagonal, diagonal] - np.log(totals[:, :, 0])).sum(axis=1)
+    chances *= left[:, None] / totals
+    blocks = -(chances.transpose(0, 2, 1) @ chances)
+    blocks[:, diagonal, diagonal] += np.einsum("k,cki->ci", left, chances)
+    return loglik, left - chances.sum(axis=1), blocks
 
 
 def stage_chances(scores: Floats) -> Floats:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.ranking.likelihood import JudgedOrders
+from raggs.ranking.likelihood import Judged
 from raggs.ranking.posterior import SHARPNESS, Posterior, Prior, fit
 
 FLATTEST = 0.3  # least precision of a factor: between two modes the exact one would be negative
@@ -57,7 +57,7 @@ class Mixture:
         return (largest + np.log(mass))[:, 0], centre, between + within
 
 
-def fit_mixture(mixture: Mixture, judged: JudgedOrders, sharpness: float, start: Posterior) -> Posterior:
+def fit_mixture(mixture: Mixture, judged: Judged, sharpness: float, start: Posterior) -> Posterior:
     """The posterior for one sharpness, from the factors and the mean of `start`; arguments as `posterior.fit`."""
     rough = fit(start.prior, judged, sharpness, start.mean, steps=ROUGH)
     factors, _ = refine(mixture, rough)
@@ -75,7 +75,7 @@ def refine(mixture: Mixture, posterior: Posterior) -> tuple[Prior, float]:
     return factors, float((mass - _log_normal(prior.mean - rest, 1.0 / loose + 1.0 / prior.precision)).sum())
 
 
-def sharpen(mixture: Mixture, judged: JudgedOrders, current: Posterior) -> Posterior:
+def sharpen(mixture: Mixture, judged: Judged, current: Posterior) -> Posterior:
     """The fit of best evidence among the current sharpness and its neighbours on the grid."""
     place = SHARPNESS.index(current.sharpness)
     around = [SHARPNESS[near] for near in (place - 1, place + 1) if 0 <= near < len(SHARPNESS)]

@@ -54,7 +54,7 @@ class OnlineRanker(RoundRanker):
         grades: Sequence[float | None],
         *,
         top: int = 20,
-        batch_size: int = 5,
+        batch_size: int | None = 5,
         seed: int = 1,
         max_calls: int = 80,
         eta: float = 0.3,
@@ -63,6 +63,8 @@ class OnlineRanker(RoundRanker):
         clip: float = 0.2,
         stability: int = 15,
     ) -> None:
+        if batch_size is None:
+            raise ValueError("engine online needs a batch_size: it does not choose one")
         super().__init__(ids, grades, top=top, batch_size=batch_size, seed=seed, max_calls=max_calls)
         _check_options(eta, z, confirmations, clip, stability)
         self.eta, self.z, self.confirmations, self.clip, self.stability = eta, z, confirmations, clip, stability

@@ -14,11 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.arrays import Floats
-from raggs.ranking.likelihood import JudgedOrders, by_item
+from raggs.ranking.likelihood import Judged, by_item
 from raggs.ranking.threads import lapack
 
 SHARPNESS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.5, 6.0, 8.0)
-TYPICAL_SHARPNESS, SHARPNESS_SPREAD = 3.0, 0.8  # median, and spread of the logarithm: log-normal prior of b
 STEPS = 40  # Newton steps at most; three are enough after one more order
 CLIP = 0.7  # largest move of a utility in one step, in grades: far from the maximum the quadratic overshoots
 SMALL = 5e-3  # a step this small, in grades, leaves an error of b times its square
@@ -51,7 +50,7 @@ class Posterior:
     prior: Prior
 
 
-def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
+def fit(prior: Prior, judged: Judged, sharpness: float, start: Floats, steps: int = STEPS) -> Posterior:
     """The posterior for one sharpness, by at most so many damped Newton steps from `start`."""
     blas, x = lapack(), start
     for _ in range(steps):
@@ -67,7 +66,7 @@ def fit(prior: Prior, judged: JudgedOrders, sharpness: float, start: Floats, ste
     covariance = inverse + inverse.T
     np.fill_diagonal(covariance, inverse.diagonal())
     misfit = float((prior.precision * (x - prior.mean) ** 2).sum()) / 2
-    surprise = (np.log(sharpness / TYPICAL_SHARPNESS) / SHARPNESS_SPREAD) ** 2 / 2
+    surprise = (np.log(sharpness / judged.manner.sharpness) / judged.manner.doubt) ** 2 / 2
     volume = float(np.log(factor.diagonal()).sum() - np.log(prior.precision).sum() / 2)
     evidence = loglik - misfit - volume - surprise
     return Posterior(x, covariance, sharpness, evidence, prior)

@@ -23,6 +23,7 @@ from raggs.ranking.base import Ranker, Ranking
 from raggs.seeds import generator
 
 LOWEST, HIGHEST = 1.0, 5.0
+ROUNDING = 1e-9
 TRIES = 200  # draws for a new presentation of the chosen batch, before other batches are tried
 
 
@@ -33,8 +34,9 @@ class RoundRanker(Ranker):
         ids: the pool, sorted.
         prior: starting scores aligned with `ids`: the grades; ungraded passages start at the mean of the others,
             or in the middle of the scale where nothing is graded.
-        size: passages in a batch.
+        size: passages in a batch, at most.
         calls, skipped: answers folded so far, by kind.
+        spent: what they cost, in calls.
         informed: orders that were there beforehand.
 
     Raises:
@@ -62,6 +64,7 @@ class RoundRanker(Ranker):
         self.max_calls = max_calls
         self.calls = 0
         self.skipped = 0
+        self.spent = 0.0
         self.informed = 0
         self._seed = seed
         self._rounds = 0
@@ -73,7 +76,7 @@ class RoundRanker(Ranker):
 
     @abstractmethod
     def _choose(self, count: int, rng: np.random.Generator) -> list[Ints]:
-        """`count` batches of `size` distinct passage numbers each, in any order."""
+        """At least one and at most `count` batches of distinct passage numbers, `size` at most, in any order."""
 
     @abstractmethod
     def _learn(self, order: Ints, shown: Ints) -> None:
@@ -96,7 +99,15 @@ class RoundRanker(Ranker):
             return reason
         if not self._unshown():
             return "every presentation was shown"
-        return "cap" if self.calls + self.skipped >= self.max_calls else None
+        return "cap" if self._affordable() < 1 else None
+
+    def _price(self, _size: int) -> float:
+        """Of a batch, in calls."""
+        return 1.0
+
+    def _affordable(self) -> int:
+        """How many more batches may be asked, at most."""
+        return int((self.max_calls - self.spent + ROUNDING) / self._price(2))
 
     @property
     def done(self) -> bool:
@@ -112,8 +123,11 @@ class RoundRanker(Ranker):
             raise ValueError(f"{open_slots} batches of the last round are neither observed nor skipped")
         if self.done:
             return ()
-        count = min(count, self.max_calls - self.calls - self.skipped, self._unshown())
-        chosen = self._choose(count, generator(self._seed, "choice", self._rounds))
+        count = min(count, self._affordable(), self._unshown())
+        return self._open(self._choose(count, generator(self._seed, "choice", self._rounds)))
+
+    def _open(self, chosen: Sequence[Ints]) -> tuple[tuple[str, ...], ...]:
+        """A round of these batches, shuffled."""
         self._lists = [self._present(members, slot) for slot, members in enumerate(chosen)]
         batches = [tuple(self.ids[index] for index in shown) for shown in self._lists]
         self._rounds += 1
@@ -153,6 +167,7 @@ class RoundRanker(Ranker):
         awaited = next((slot for slot, batch in enumerate(self._waiting) if batch is not None), len(self._waiting))
         for slot in sorted(slot for slot in self._answers if slot < awaited):
             answer = self._answers.pop(slot)
+            self.spent += self._price(self._lists[slot].size)
             if answer is None:
                 self.skipped += 1
             else:
@@ -166,7 +181,7 @@ class RoundRanker(Ranker):
         shown, tries = rng.permutation(members), 1
         while tuple(shown.tolist()) in self._shown:  # ends: a round asks for no more presentations than are left
             among = members if tries < TRIES else np.arange(len(self.ids))
-            shown, tries = rng.permutation(among)[: self.size], tries + 1
+            shown, tries = rng.permutation(among)[: members.size], tries + 1
         self._shown.add(tuple(shown.tolist()))
         return shown
 

@@ -10,20 +10,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from raggs import ranking
 from raggs.adapter import NameOf
-from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, RankingRecord, RankRecord, Record
+from raggs.artifacts import (
+    JournalRecord,
+    MergeRecord,
+    Passage,
+    PruneRecord,
+    Query,
+    RankingRecord,
+    RankRecord,
+    Record,
+)
+from raggs.believed import JudgeProfile
 from raggs.hashing import hash_value
 from raggs.judges.base import Judge, KnownOrder
-from raggs.ranking import Ranker, engine_options, make_ranker
+from raggs.ranking import Pilot, Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import Causes, PromptName, Settings, causes_of
-from raggs.stages.base import Journal, Services, Stage, Told, Work
+from raggs.stages.base import Journal, Services, Stage, Work
 from raggs.stages.ordered import run_ordered
+from raggs.stages.pilot import learned, overhead, pilot_questions, profile_entry
+from raggs.stages.rankcalls import CountedCalls
 from raggs.stages.rankhealth import RankStatistics
 from raggs.stages.replay import Answers, Batch, Course, KeptPool, kept_pool, known_entries, rank_records
 
@@ -35,8 +47,14 @@ class RankConfig(Settings):
         "bayes", description="how batches are chosen and answers become an order"
     )
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
-    batch_size: int = Field(5, ge=2, le=20, description="passages the judge orders at a time")
-    max_calls: int = Field(80, ge=0, description="judge calls a query may use")
+    batch_size: Annotated[int, Field(ge=2, le=20)] | Literal["auto"] = Field(
+        5,
+        description='passages the judge orders at a time; "auto": each time as many (5 to 20) as tell most for their'
+        " price, by what a dozen questions teach of the judge",
+    )
+    max_calls: int = Field(
+        80, ge=0, description='judge calls a query may use; with batch_size "auto", what so many lists of five cost'
+    )
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0, description="of all random numbers of this stage")
@@ -44,6 +62,8 @@ class RankConfig(Settings):
 
     @model_validator(mode="after")
     def _options_fit(self) -> RankConfig:
+        if self.batch_size == "auto" and not ranking.REGISTRY.load(self.engine).LEARNS:
+            raise ValueError(f'engine {self.engine} does not choose the length of lists: name a batch_size, not "auto"')
         if self.options:
             known = engine_options(self.engine)
             unknown = sorted(self.options.keys() - known)
@@ -51,6 +71,11 @@ class RankConfig(Settings):
                 raise ValueError(f"engine {self.engine} has no option {unknown[0]!r}; known: {', '.join(known)}")
             self.ranker(("a", "b"), (1, 2), self.seed)  # says what is wrong with a value
         return self
+
+    @property
+    def list_length(self) -> int:
+        """Passages that the judge orders at a time; where that is open, those of the calls that `max_calls` counts."""
+        return 5 if self.batch_size == "auto" else self.batch_size
 
     def ranker(self, ids: Sequence[str], grades: Sequence[int], seed: int) -> Ranker:
         """A fresh ranker over a pool, with these settings.
@@ -63,7 +88,7 @@ class RankConfig(Settings):
             ids,
             grades,
             top=self.top,
-            batch_size=self.batch_size,
+            batch_size=None if self.batch_size == "auto" else self.batch_size,
             seed=seed,
             max_calls=self.max_calls,
             **self.options,
@@ -117,67 +142,82 @@ class Rank(Stage[RankConfig]):
     def statistics(self, config: RankConfig) -> RankStatistics:
         return RankStatistics()
 
+    def by_query(self, config: RankConfig) -> bool:
+        return config.batch_size != "auto"  # else all rankings hang on what the pilot taught
+
     def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[Record]:
-        total = len(services.queries)
-        engine, answering = engine_version(config.engine), services.causes("judge", "order")
-        turn, calls = asyncio.Lock(), _Calls(work.progress, total, config.max_calls)
-
-        async def rank(item: tuple[KeptPool, Mapping[str, Passage]]) -> list[Record]:
-            pool, passages = item
-            course = config.course(pool)
-            if course is None:
-                calls.query_done(0)
-                return []
-            query = services.queries[pool.qid]
-            known = await services.judge.known(query, [passages[doc_id] for doc_id in pool.ids])
-            state = config.state(pool, answering, known)
-            blank = JournalRecord(qid=pool.qid, state=state, engine=engine, round=0, slot=0, shown=(), order=None)
-            judged = _JudgedBatches(blank, query, passages, services.judge, work.journal)
-            course.inform(judged.told(known) if course.informed else ())
-            while batches := await _next_round(course, turn):
-                course.learn(await asyncio.gather(*map(judged.answer, batches)))
-                calls.made(len(batches))
-            calls.query_done(course.asked)
-            work.journal.settle(pool.qid, judged.used)
-            return list(rank_records(pool, course.ranking()))
-
+        rankings = _Rankings(work, config, services)
+        if config.batch_size == "auto":
+            rankings.learn_the_judge()
         # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
         # more, for where the money ends, those that are begun are left undone.
-        ranked = run_ordered(services, _pools(work), rank, size=lambda _item: config.parallel)
+        ranked = run_ordered(services, _pools(work), rankings.rank, size=lambda _item: config.parallel)
         for done, records in enumerate(ranked, start=1):
             yield from records
-            calls.given_out(done)
+            rankings.calls.given_out(done)
 
 
-class _Calls:
-    """How many calls are made and how many are expected: at most, until queries that are done teach their mean."""
+Item = tuple[KeptPool, Mapping[str, Passage]]
 
-    def __init__(self, tell: Told, total: int, most: int) -> None:
-        self._tell = tell
-        self._total = total
-        self._most = most
-        self._made = self._given = 0
-        self._queries = self._theirs = 0  # queries that are done, and their calls
 
-    @property
-    def expected(self) -> int:
-        """Over all queries."""
-        mean = self._theirs / self._queries if self._queries else self._most
-        return max(self._made, round(self._theirs + (self._total - self._queries) * mean))
+class _Rankings:
+    """The rankings of all queries, which have a judge, a journal and what was learned of the judge in common."""
 
-    def made(self, count: int) -> None:
-        """A round is answered."""
-        self._made += count
-        self._tell(self._given, self._total, self._made, self.expected)
+    def __init__(self, work: Work, config: RankConfig, services: Services) -> None:
+        self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls)
+        self._work, self._config, self._services = work, config, services
+        self._engine, self._answering = engine_version(config.engine), services.causes("judge", "order")
+        self._turn = asyncio.Lock()
+        self._pilots: frozenset[str] = frozenset()
+        self._profile: JudgeProfile | None = None
 
-    def query_done(self, count: int) -> None:
-        """A query's ranking took so many calls."""
-        self._queries, self._theirs = self._queries + 1, self._theirs + count
+    def learn_the_judge(self) -> None:
+        """Ask the pilot's questions for their first lists."""
+        self._pilots = pilot_questions(self._services.queries, self._config.seed)
+        asked = [item for item in _pools(self._work) if item[0].qid in self._pilots and item[0].ids]
+        found = list(run_ordered(self._services, asked, self._first_lists, size=lambda _item: self._config.parallel))
+        if found:
+            price = overhead([(self._services.queries[pool.qid], passages) for pool, passages in asked])
+            self._profile = learned(found, price)
 
-    def given_out(self, done: int) -> None:
-        """The records of so many queries are written."""
-        self._given = done
-        self._tell(done, self._total, self._made, self.expected)
+    async def rank(self, item: Item) -> list[Record]:
+        """One query's records."""
+        pool, passages = item
+        course = self._config.course(pool)
+        if course is None:
+            self.calls.query_done(0)
+            return []
+        judged = await self._begun(course, pool, passages)
+        if self._profile is not None:
+            if pool.qid in self._pilots:
+                await self._answered(course, judged, course.pilot_round())
+            course.believe(judged.believed(course.upcoming, self._profile))
+        while batches := await _next_round(course, self._turn):
+            await self._answered(course, judged, batches)
+        self.calls.query_done(course.asked)
+        self._work.journal.settle(pool.qid, judged.used)
+        return list(rank_records(pool, course.ranking()))
+
+    async def _first_lists(self, item: Item) -> Pilot:
+        pool, passages = item
+        if (course := self._config.course(pool)) is None:
+            raise TypeError("an empty pool is no pilot")
+        judged = await self._begun(course, pool, passages)
+        course.learn(await asyncio.gather(*map(judged.answer, course.pilot_round())))
+        return course.pilot()
+
+    async def _begun(self, course: Course, pool: KeptPool, passages: Mapping[str, Passage]) -> _JudgedBatches:
+        query, journal = self._services.queries[pool.qid], self._work.journal
+        known = await self._services.judge.known(query, [passages[doc_id] for doc_id in pool.ids])
+        state = self._config.state(pool, self._answering, known)
+        blank = JournalRecord(qid=pool.qid, state=state, engine=self._engine, round=0, slot=0, shown=(), order=None)
+        judged = _JudgedBatches(blank, query, passages, self._services.judge, journal)
+        course.inform(judged.told(known) if course.informed else ())
+        return judged
+
+    async def _answered(self, course: Course, judged: _JudgedBatches, batches: Sequence[Batch]) -> None:
+        course.learn(await asyncio.gather(*map(judged.answer, batches)))
+        self.calls.made(len(batches))
 
 
 async def _next_round(course: Course, turn: asyncio.Lock) -> tuple[Batch, ...]:
@@ -216,6 +256,14 @@ class _JudgedBatches:
                 self._journal.append(entry)
         self.used += entries
         return entries
+
+    def believed(self, number: int, profile: JudgeProfile) -> JournalRecord:
+        """The entry of what was learned of the judge; a new one is in the journal."""
+        entry = profile_entry(self._blank, number, profile)
+        if entry != self._known.profile:
+            self._journal.append(entry)
+        self.used.append(entry)
+        return entry
 
     async def answer(self, batch: Batch) -> JournalRecord:
         """The batch's entry; a new one is in the journal before it is given."""

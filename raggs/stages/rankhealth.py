@@ -73,7 +73,7 @@ class RankStatistics(Statistics):
             if record.qid != self._qid:
                 self._end_query()
                 self._qid = record.qid
-            if record.groups is None and record.silent is None:
+            if record.asked and record.silent is None:
                 self._batches.append((record.shown, record.order))
 
     def health(self) -> RankHealth:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
 from raggs.judges.base import KnownOrder
-from raggs.ranking import Lock, Ranker, Ranking
+from raggs.ranking import Lock, Pilot, Profile, Ranker, Ranking
 
 MUTE = "nobody ordered them"
 
@@ -69,6 +69,11 @@ class Answers:
         """The orders that were there before anything was asked."""
         return sorted((entry for entry in self._entries.values() if entry.groups), key=lambda entry: entry.slot)
 
+    @property
+    def profile(self) -> JournalRecord | None:
+        """What was believed of the judge; None where nothing was learned."""
+        return next((entry for entry in self._entries.values() if entry.profile), None)
+
     def get(self, batch: Batch) -> JournalRecord | None:
         """The batch's entry; None where there is none, or one of other passages."""
         entry = self._entries.get(batch[:2])
@@ -116,12 +121,33 @@ class Course:
         for entry in entries:
             self._ranker.inform(entry.groups or (), entry.sharpness or 0.0)
 
+    @property
+    def upcoming(self) -> int:
+        """The number of the next round."""
+        return self._round + 1
+
+    def pilot_round(self) -> tuple[Batch, ...]:
+        """Lists of several lengths, from which is learned how the judge orders them."""
+        return self._numbered(self._ranker.pilot_batches())
+
+    def pilot(self) -> Pilot:
+        """What the answers so far say of the judge."""
+        return self._ranker.pilot()
+
+    def believe(self, entry: JournalRecord) -> None:
+        """Take in what was learned of the judge: a round of its own."""
+        if (found := entry.profile) is not None:
+            self._round += 1
+            self._ranker.believe(Profile(found.sharpness, found.doubt, found.left, found.strain, found.overhead))
+
     def next_round(self) -> tuple[Batch, ...]:
         """The next batches; none at the end. All of the last ones must have been learnt."""
         if self._mute:
             return ()
+        return self._numbered(self._ranker.next_batches(self._parallel))
+
+    def _numbered(self, lists: Sequence[Sequence[str]]) -> tuple[Batch, ...]:
         self._round += 1
-        lists = self._ranker.next_batches(self._parallel)
         self.asked += len(lists)
         return tuple(Batch(self._round, slot, tuple(shown)) for slot, shown in enumerate(lists))
 
@@ -183,13 +209,23 @@ def replay(course: Course | None, answers: Answers) -> Replay:
         course.inform(answers.known)
     except (ValueError, TypeError) as error:
         return Replay(None, f"round 0 holds an order that cannot be taken in: {error}")
-    while batches := course.next_round():
+    for batches in rounds(course, answers.profile):
         entries = [entry for batch in batches if (entry := answers.get(batch))]
         if len(entries) < len(batches):
             return Replay(None, next(filter(None, map(answers.fault, batches))))
         course.learn(entries)
-    extra = len(answers) - len(answers.known) - course.asked
+    extra = len(answers) - len(answers.known) - (answers.profile is not None) - course.asked
     return Replay(course.ranking(), f"{extra} entries beyond the end" if extra else None)
+
+
+def rounds(course: Course, told: JournalRecord | None) -> Iterator[tuple[Batch, ...]]:
+    """All rounds of a course; before each next one the answers to the last must be learned."""
+    if told is not None:
+        if course.upcoming < told.round:
+            yield course.pilot_round()
+        course.believe(told)
+    while batches := course.next_round():
+        yield batches
 
 
 def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from raggs.ranking import confidence
 from raggs.ranking.acquisition import BOUNDARY, OPENNESS, OUTSIDE, Planner, pair_interest
-from raggs.ranking.likelihood import stage_chances
+from raggs.ranking.likelihood import Manner, stage_chances
 from raggs.ranking.posterior import Posterior, Prior
 from raggs.seeds import generator
 
@@ -21,6 +21,7 @@ def planner(size, seed=0, top=5, worth=1.0) -> Planner:
         Posterior(mean, covariance, 2.0, 0.0, Prior(mean, np.full(size, 2.0))),
         np.full((size, size), worth) - np.diag([worth] * size),
         top,
+        Manner(np.zeros(5)),
     )
 
 
@@ -71,7 +72,7 @@ def test_small_pools_get_nearly_the_best_batch():
         stakes, _ = plan._stakes()
         everything = np.array(list(itertools.combinations(range(9), 4)))
         best = plan._gains(everything, stakes).max()
-        shares.append(plan._gains(plan.pick(4)[None], stakes)[0] / best)
+        shares.append(plan._gains(plan.pick((4,))[None], stakes)[0] / best)
     assert min(shares) > 0.95 and np.mean(shares) > 0.99
 
 

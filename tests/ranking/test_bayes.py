@@ -136,10 +136,10 @@ def test_observing_a_win_never_lowers_the_winners_score(history):
 
     for won in history:
         fold([0, 1] if won else [1, 0])
-    judge = ranker.posterior.sharpness, ranker.favour.tolist()
+    judge = ranker.posterior.sharpness, ranker.ranking().favour
     before = ranker.posterior.mean[0] - ranker.posterior.mean[1]
     after = fold([0, 1])
-    if (ranker.posterior.sharpness, ranker.favour.tolist()) == judge:  # else the judge is seen in another light
+    if (ranker.posterior.sharpness, ranker.ranking().favour) == judge:  # else the judge is seen in another light
         assert after >= before - 1e-9
 
 
@@ -152,11 +152,11 @@ def test_a_win_never_lowers_the_chance_in_short_histories(grades):
         for history in itertools.product([(0, 1), (1, 0)], repeat=length):
             ranker, chances = bayes(["a", "b"], grades, echo=0.0), []
             for order in (*history, (0, 1)):
-                judge = ranker.posterior.sharpness, ranker.favour.tolist()
+                judge = ranker.posterior.sharpness, ranker.ranking().favour
                 chances.append(ranker._above(shown)[0, 1])
                 ranker.calls += 1
                 ranker._learn(np.array(order), shown[:: 1 if ranker.calls % 2 else -1])
-            if (ranker.posterior.sharpness, ranker.favour.tolist()) == judge:
+            if (ranker.posterior.sharpness, ranker.ranking().favour) == judge:
                 assert ranker._above(shown)[0, 1] >= chances[-1] - 1e-9
 
 

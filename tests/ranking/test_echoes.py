@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.orders import fair
 
 from raggs.ranking import echoes
-from raggs.ranking.likelihood import JudgedOrders
+from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 from raggs.ranking.posterior import Prior, fit
 from raggs.seeds import generator
 
@@ -71,7 +71,8 @@ def test_a_known_favour_of_places_is_no_echo(seed):
                 won = 2.0 * (utilities[first] - utilities[second]) + 3.0 + rng.logistic() > 0
                 orders.append((first, second) if won else (second, first))
                 places.append((0, 1) if won else (1, 0))
-    known = JudgedOrders(np.array(orders), np.array(places), np.ones(len(orders)), favour)
+    lists = JudgedLists(np.array(orders), np.array(places), np.ones(len(orders)))
+    known = Judged((lists,), Manner(favour))
     posterior = fit(Prior(np.full(12, 3.0), np.full(12, 11.0)), known, 2.0, np.full(12, 3.0))
     assert echoes.estimate(known, posterior) < 0.2
-    assert echoes.estimate(replace(known, favour=np.zeros(2)), posterior) > 0.5
+    assert echoes.estimate(replace(known, manner=Manner(np.zeros(2))), posterior) > 0.5

@@ -8,7 +8,7 @@ from support.orders import fair
 
 from raggs.ranking import make_ranker
 from raggs.ranking.favour import estimate
-from raggs.ranking.likelihood import JudgedOrders
+from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 from raggs.ranking.posterior import Posterior, Prior
 from raggs.seeds import generator
 
@@ -16,7 +16,7 @@ UTILITIES = np.linspace(2.0, 4.0, 30)
 KNOWN = Posterior(UTILITIES, 0.01 * np.eye(30), 2.0, 0.0, Prior(UTILITIES, np.full(30, 100.0)))
 
 
-def shown_to(favour, count, seed) -> JudgedOrders:
+def shown_to(favour, count, seed) -> Judged:
     """Random lists of five, ordered by a judge that knows the utilities and favours places."""
     rng = generator(seed, "lists")
     orders, places = [], []
@@ -25,7 +25,7 @@ def shown_to(favour, count, seed) -> JudgedOrders:
         best = np.argsort(-(2.0 * UTILITIES[shown] + favour + rng.gumbel(size=5)))
         orders.append(shown[best])
         places.append(best)
-    return JudgedOrders(np.array(orders), np.array(places), np.ones(count), np.zeros(5))
+    return Judged((JudgedLists(np.array(orders), np.array(places), np.ones(count)),), Manner(np.zeros(5)))
 
 
 @pytest.mark.parametrize("favour", [[2.0, 0.5, -0.5, -1.0, -1.0], [0.8, -0.4, -0.8, -0.4, 0.8]])

@@ -140,10 +140,10 @@ def test_an_error_of_the_source_is_raised(services: Any) -> None:
 
 
 def test_calls_are_expected_at_most_until_queries_teach_their_mean() -> None:
-    from raggs.stages.rank import _Calls
+    from raggs.stages.rankcalls import CountedCalls
 
     told: list[tuple[int, int, int, int]] = []
-    calls = _Calls(lambda *far: told.append(far), total=10, most=80)
+    calls = CountedCalls(lambda *far: told.append(far), total=10, most=80)
     calls.made(4)
     calls.made(4)
     calls.query_done(8)

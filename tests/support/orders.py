@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from raggs.ranking.likelihood import JudgedOrders
+from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 
 
-def fair(orders, weights=None) -> JudgedOrders:
+def fair(orders, weights=None, **manner) -> Judged:
     """Orders of a judge that favours no place; each list was shown as it was ordered."""
     orders = np.array(orders)
     places = np.tile(np.arange(orders.shape[1]), (len(orders), 1))
-    return JudgedOrders(orders, places, np.ones(len(orders)) if weights is None else weights, np.zeros(orders.shape[1]))
+    lists = JudgedLists(orders, places, np.ones(len(orders)) if weights is None else weights)
+    return Judged((lists,), Manner(np.zeros(orders.shape[1]), **manner))
 
 
 def judged_orders(utilities, count, sharpness, rng, size=5) -> np.ndarray:

@@ -48,7 +48,7 @@ class Outlook:
         unknown = self._llm.missing > 0 and bool(rows)
         beyond = loop.run(self._beyond(graded(pools, rows), plan, unknown=unknown))
         most = len(pools) * plan.rankings * self._run.rank.max_calls
-        length = LABEL_TOKENS * (self._run.rank.batch_size + 2)
+        length = LABEL_TOKENS * (self._run.rank.list_length + 2)
         return (*found, *self._counted("rank stage", "order", length, most, beyond))
 
     async def _beyond(self, pools: Sequence[Pool], plan: Plan, *, unknown: bool) -> int:

@@ -1,0 +1,27 @@
+"""What is believed of a judge before it is asked, as records hold it; and what all that records hold has in common.
+
+Imports: no room.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Frozen(BaseModel):
+    """A value: unchangeable, no unknown fields, no NaN and no infinity."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
+
+
+class JudgeProfile(Frozen):
+    """What the lists of a few questions taught of the judge, as the ranking of every question takes it in."""
+
+    questions: int = Field(ge=1, description="whose lists of several lengths it was learned from")
+    sharpness: float = Field(gt=0, description="for lists of five: 3 tells a grade apart 19 times in 20")
+    doubt: float = Field(ge=0, description="standard error of its logarithm")
+    left: tuple[float, ...] = Field((), description="what is left of its care at each pick of a list; empty: all")
+    strain: float = Field(0.0, ge=0, description="what a long list costs it: (5 / length)^strain of its care is left")
+    overhead: float = Field(0.0, ge=0, description="what a call costs beside its passages, in passages")

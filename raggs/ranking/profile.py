@@ -1,0 +1,132 @@
+"""What a few questions teach of a judge, for all others: how sharp it is, how it tires, what a long list costs it.
+
+One question's answers say too little of these: a judge whose late picks are careless looks like one that is dull. So
+the answers of several questions are fitted with the same manner, and that of best joint evidence is taken (empirical
+Bayes: Efron and Morris 1973). What chance could explain as well is taken for chance: each fault of a judge has to earn
+its place by the evidence that it adds.
+
+Pure: a function of the answers; the same ones give the same profile bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+
+from raggs.ranking.base import Pilot, Profile
+from raggs.ranking.likelihood import Judged
+from raggs.ranking.mixture import fit_mixture, refine
+from raggs.ranking.posterior import SHARPNESS, Posterior
+from raggs.ranking.threads import one_blas_thread
+
+STEPS = (0, 2, 4, 7, 12, 20)  # picks between which care stays as it is
+FALLS = (0.0, 0.25, 0.5, 1.0, 3.0)  # of the logarithm of care from one to the next
+STRAINS = (0.0, 0.3, 0.8)
+NATS = 3.0  # of evidence that a fault must bring
+SURE = 0.15  # doubt of the logarithm of the sharpness that is left at least
+ROUNDS = 4  # of looking along each axis
+NEAR = 2  # steps of the sharpness that are looked at on each side
+
+Point = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain
+GRIDS = (SHARPNESS, *[FALLS] * (len(STEPS) - 2), STRAINS)
+USUAL = SHARPNESS.index(3.0)
+STARTS: tuple[Point, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
+    (USUAL, *[0] * (len(GRIDS) - 1)),
+    (USUAL, 1, 3, 1, 1, 0),
+)
+
+
+@one_blas_thread
+def learn(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
+    """The profile of best joint evidence; `overhead`: of a call, in passages."""
+    land = _Land(pilots)
+    best = max((_climbed(land, start) for start in STARTS), key=land.height)
+    sharpness, doubt = land.sharpness(best)
+    return Profile(sharpness, doubt, _left(best), STRAINS[best[-1]], overhead)
+
+
+def _climbed(land: _Land, best: Point) -> Point:
+    for _ in range(ROUNDS):
+        before = best
+        for axis in range(len(GRIDS)):
+            best = max(_along(best, axis), key=land.height)
+        best = max(_across(best), key=land.height)
+        if best == before:
+            break
+    return best
+
+
+def _along(point: Point, axis: int) -> Iterator[Point]:
+    """The points that differ in one place, by a few steps where it is the sharpness."""
+    far = NEAR if axis == 0 else len(GRIDS[axis])
+    places = range(max(0, point[axis] - far), min(len(GRIDS[axis]), point[axis] + far + 1))
+    return ((*point[:axis], at, *point[axis + 1 :]) for at in places)
+
+
+def _across(point: Point) -> Iterator[Point]:
+    """Points that are sharper by a step and have one fault more, and the other way round: these go together."""
+    yield point
+    for axis in range(1, len(GRIDS)):
+        for way in (1, -1):
+            moved = [at + way if place in (0, axis) else at for place, at in enumerate(point)]
+            if all(0 <= at < len(grid) for at, grid in zip(moved, GRIDS, strict=True)):
+                yield tuple(moved)
+
+
+def _left(point: Point) -> tuple[float, ...]:
+    falls = np.cumsum([0.0, *[FALLS[at] for at in point[1:-1]]])
+    if not falls[-1]:
+        return ()
+    spans = [last - first for first, last in pairwise(STEPS)]
+    return tuple(np.repeat(np.exp(-falls), spans).tolist())
+
+
+class _Land:
+    """The joint evidence by point, in nats, less what faults must bring."""
+
+    def __init__(self, pilots: Sequence[Pilot]) -> None:
+        self._pilots = [(each, _fair(each.judged)) for each in pilots]
+        self._begun = [_start(each) for each in pilots]
+        self._known: dict[Point, float] = {}
+
+    def height(self, point: Point) -> float:
+        if point not in self._known:
+            faults = NATS * sum(at > 0 for at in point[1:])
+            pilots = zip(self._pilots, self._begun, strict=True)
+            self._begun = [_fitted(*pilot, begun, point) for pilot, begun in pilots]
+            self._known[point] = sum(map(_evidence, (pilot for pilot, _ in self._pilots), self._begun)) - faults
+        return self._known[point]
+
+    def sharpness(self, point: Point) -> tuple[float, float]:
+        """The best guess and the doubt of its logarithm, all else as it is."""
+        near = list(_along(point, 0))
+        heights = np.array([self.height(each) for each in near])
+        chances = np.exp(heights - heights.max())
+        chances /= chances.sum()
+        logs = np.log([SHARPNESS[each[0]] for each in near])
+        mean = float(chances @ logs)
+        return float(np.exp(mean)), max(SURE, float(np.sqrt(chances @ (logs - mean) ** 2)))
+
+
+def _fair(judged: Judged) -> Judged:
+    """Without the favour of places that the question's own ranking found: a judge that copies looks like one."""
+    return replace(judged, manner=replace(judged.manner, favour=np.zeros_like(judged.manner.favour)))
+
+
+def _start(pilot: Pilot) -> Posterior:
+    prior = pilot.mixture.normal()
+    return Posterior(prior.mean, np.diag(1.0 / prior.precision), SHARPNESS[USUAL], 0.0, prior)
+
+
+def _fitted(pilot: Pilot, judged: Judged, begun: Posterior, point: Point) -> Posterior:
+    """The posterior of a question where the judge is as the point has it; `begun` for another point."""
+    sharpness = SHARPNESS[point[0]]
+    manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[-1]], sharpness=sharpness)
+    return fit_mixture(pilot.mixture, replace(judged, manner=manner), sharpness, begun)
+
+
+def _evidence(pilot: Pilot, found: Posterior) -> float:
+    return found.evidence + refine(pilot.mixture, found)[1]

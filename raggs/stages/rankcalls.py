@@ -1,0 +1,36 @@
+"""How far the ranking of all queries is, in calls: what progress and its forecast are told from."""
+
+from __future__ import annotations
+
+from raggs.stages.base import Told
+
+
+class CountedCalls:
+    """How many calls are made and how many are expected: at most, until queries that are done teach their mean."""
+
+    def __init__(self, tell: Told, total: int, most: int) -> None:
+        self._tell = tell
+        self._total = total
+        self._most = most
+        self._made = self._given = 0
+        self._queries = self._theirs = 0  # queries that are done, and their calls
+
+    @property
+    def expected(self) -> int:
+        """Over all queries."""
+        mean = self._theirs / self._queries if self._queries else self._most
+        return max(self._made, round(self._theirs + (self._total - self._queries) * mean))
+
+    def made(self, count: int) -> None:
+        """A round is answered."""
+        self._made += count
+        self._tell(self._given, self._total, self._made, self.expected)
+
+    def query_done(self, count: int) -> None:
+        """A query's ranking took so many calls."""
+        self._queries, self._theirs = self._queries + 1, self._theirs + count
+
+    def given_out(self, done: int) -> None:
+        """The records of so many queries are written."""
+        self._given = done
+        self._tell(done, self._total, self._made, self.expected)

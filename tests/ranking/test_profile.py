@@ -1,0 +1,158 @@
+"""What the lists of several questions teach of a judge, and what its ranker makes of that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from support.worlds import World, check, make_world, play, tau
+
+from raggs.ranking import Profile, Ranker, make_ranker
+from raggs.ranking.profile import learn
+from raggs.seeds import generator
+
+CAREFUL: tuple[float, ...] = ()
+COPIES = (1.0, 1.0, 1.0, 1.0, 0.0)  # of a judge that orders four with care, and leaves the rest as it was shown
+
+
+def judge_of(world: World, seed: int, left: tuple[float, ...], beta: float = 4.0) -> Callable[..., list[str]]:
+    rng = generator(seed, "tiring")
+
+    def order(batch) -> list[str]:
+        rest, found = list(batch), []
+        while rest:
+            care = left[min(len(found), len(left) - 1)] if left else 1.0
+            keys = [beta * care * world.utility[name] + (rng.gumbel() if care else 0.0) for name in rest]
+            found.append(rest.pop(int(np.argmax(keys))))  # without care all keys are equal: the first of those left
+        return found
+
+    return order
+
+
+def open_ranker(world: World, **options) -> Ranker:
+    settings = {"seed": 1, "max_calls": 40, "inversions": 0.0, "batch_size": None} | options
+    return make_ranker("bayes", world.ids, list(world.grades.values()), **settings)
+
+
+def taught(left: tuple[float, ...], questions: int = 8) -> Profile:
+    pilots = []
+    for seed in range(questions):
+        world = make_world(seed)
+        ranker, order = open_ranker(world), judge_of(world, seed, left)
+        for batch in ranker.pilot_batches():
+            ranker.observe(order(batch))
+        pilots.append(ranker.pilot())
+    return learn(pilots, 0.5)
+
+
+@pytest.fixture(scope="module")
+def profiles() -> dict[str, Profile]:
+    return {"careful": taught(CAREFUL), "copies": taught(COPIES)}
+
+
+def test_a_judge_that_copies_the_tail_is_found_out_and_a_careful_one_is_believed(profiles):
+    careful, copies = profiles["careful"], profiles["copies"]
+    assert (careful.left, careful.strain, careful.overhead) == ((), 0.0, 0.5)
+    assert 2 < careful.sharpness < 6 and 0.1 < careful.doubt < 0.4
+    assert copies.left[0] == 1 and copies.left[3] > 0.5 and copies.left[6] < 0.2
+    assert list(copies.left) == sorted(copies.left, reverse=True)
+
+
+def lengths(profile: Profile, left: tuple[float, ...]) -> tuple[Counter[int], float]:
+    world = make_world(99)
+    ranker, shown = open_ranker(world), Counter()
+    ranker.believe(profile)
+    order = judge_of(world, 99, left)
+    while not ranker.done:
+        for batch in ranker.next_batches(4):
+            shown[len(batch)] += len(batch)
+            ranker.observe(order(batch))
+    ranking = ranker.ranking()
+    check(ranking, 40)
+    return shown, tau(ranking.order, world.truth)
+
+
+def test_lists_are_long_where_care_lasts_and_short_where_it_does_not(profiles):
+    careful, _ = lengths(profiles["careful"], CAREFUL)
+    copies, _ = lengths(profiles["copies"], COPIES)
+    assert careful[12] + careful[20] > 0.5 * careful.total()
+    assert copies[5] > 0.8 * copies.total()
+
+
+def test_late_picks_of_a_judge_that_copies_count_for_nothing():
+    world = make_world(3, 12)
+    believing, trusting = (make_ranker("bayes", world.ids, [3] * 12, batch_size=12) for _ in range(2))
+    believing.believe(Profile(4.0, 0.2, (1.0, 1.0, 1e-9)))
+    for ranker in (believing, trusting):
+        (batch,) = ranker.next_batches(1)
+        ranker.observe(batch)
+        scores = dict(zip(ranker.ranking().order, ranker.ranking().scores, strict=True))
+        tail = [scores[name] for name in batch[2:]]
+        assert (max(tail) - min(tail) < 1e-3) == (ranker is believing)
+
+
+@pytest.mark.parametrize("overhead", [0.0, 4.0])
+def test_lists_of_any_length_cost_no_more_than_the_calls_of_five_that_are_allowed(overhead):
+    world = make_world(7)
+    ranker = open_ranker(world, max_calls=20, overhead=overhead)
+    spent, order = 0.0, world.judge(3.0)
+    while not ranker.done:
+        for batch in ranker.next_batches(4):
+            spent += (len(batch) + overhead) / (5 + overhead)
+            ranker.observe(order(batch))
+    assert 18 < spent <= 20 + 1e-9
+    assert ranker.ranking().stop_reason == "cap"
+
+
+def test_an_overhead_makes_lists_longer():
+    world = make_world(8)
+
+    def mean_length(overhead: float) -> float:
+        ranker, order = open_ranker(world, overhead=overhead), world.judge(3.0)
+        shown = []
+        while not ranker.done:
+            for batch in ranker.next_batches(4):
+                shown.append(len(batch))
+                ranker.observe(order(batch))
+        return float(np.mean(shown))
+
+    assert mean_length(20.0) > mean_length(0.0) + 1
+
+
+def test_the_same_answers_give_the_same_ranking_bit_for_bit(profiles):
+    found = []
+    for _ in range(2):
+        world = make_world(11)
+        ranker, order = open_ranker(world), judge_of(world, 5, COPIES)
+        for batch in reversed(ranker.pilot_batches()):
+            ranker.observe(order(sorted(batch)))
+        ranker.believe(profiles["copies"])
+        found.append(play(ranker, lambda batch: sorted(batch, key=make_world(11).utility.__getitem__)))
+    assert found[0] == found[1]
+
+
+def test_who_cannot_learn_says_so():
+    online = make_ranker("online", ["a", "b"], [1, 2])
+    for ask in (online.pilot_batches, online.pilot, lambda: online.believe(Profile(3.0, 0.5))):
+        with pytest.raises(TypeError, match="no use for what other questions teach"):
+            ask()
+    with pytest.raises(ValueError, match="engine online needs a batch_size"):
+        make_ranker("online", ["a", "b"], [1, 2], batch_size=None)
+    ranker = open_ranker(make_world(1, 12))
+    ranker.next_batches(1)
+    with pytest.raises(ValueError, match="a round is open"):
+        ranker.believe(Profile(3.0, 0.5))
+    with pytest.raises(ValueError, match="before the first round"):
+        ranker.pilot_batches()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6, 21])
+def test_pools_of_any_size_have_a_pilot(size):
+    world = make_world(2, size)
+    ranker = open_ranker(world)
+    for batch in ranker.pilot_batches() if size > 1 else ():
+        ranker.observe(world.judge(3.0)(batch))
+    ranker.believe(Profile(3.0, 0.3, (1.0, 0.5)))
+    check(play(ranker, world.judge(3.0)), size)

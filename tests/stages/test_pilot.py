@@ -1,0 +1,121 @@
+"""Lists of open length: what a dozen questions teach of the judge holds for all, whoever asks, and however often."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.forging import edit_file
+from support.llm_server import LLMServer
+from support.paying import KEY, paying
+from support.project import Project, environment, files_copied, make_project, raggs
+
+from raggs.stages.pilot import QUESTIONS, pilot_questions
+
+AUTO = {"top": 5, "max_calls": 12, "batch_size": "auto"}
+
+
+def journal(project: Project) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project.run / "rank.journal.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = make_project(tmp_path_factory.mktemp("auto"), queries=15, corpus=60, rank=AUTO)
+    done = raggs("run", "--config", project.config, "-q")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def test_the_pilots_lists_come_first_and_what_they_taught_is_in_every_journal(ranked: Project) -> None:
+    entries = journal(ranked)
+    qids = sorted({entry["qid"] for entry in entries})
+    pilots = pilot_questions(qids, 7)
+    told = [entry for entry in entries if "profile" in entry]
+    assert len(pilots) == QUESTIONS and len(qids) == 15
+    assert [entry["qid"] for entry in told] == qids
+    assert {json.dumps(entry["profile"]) for entry in told} == {json.dumps(told[0]["profile"])}
+    assert told[0]["profile"]["questions"] == QUESTIONS
+    assert {entry["qid"]: entry["round"] for entry in told} == {qid: int(qid in pilots) for qid in qids}
+    first = [len(entry["shown"]) for entry in entries if entry["qid"] == min(pilots) and entry["round"] == 0]
+    assert len(set(first)) > 1, "lists of several lengths"
+
+
+def test_no_question_costs_more_than_its_calls_of_five(ranked: Project) -> None:
+    spent: Counter[str] = Counter()
+    overhead = next(entry["profile"]["overhead"] for entry in journal(ranked) if "profile" in entry)
+    for entry in journal(ranked):
+        if "profile" not in entry:
+            spent[entry["qid"]] += (len(entry["shown"]) + overhead) / (5 + overhead)
+    assert max(spent.values()) <= AUTO["max_calls"] * 1.01
+
+
+def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> None:
+    before = ranked.artifacts()
+    assert raggs("audit", ranked.run).returncode == 0
+    why = raggs("why", ranked.run, "--query", "q03")
+    assert why.returncode == 0, why.stderr
+    assert "learned from 12 questions" in why.stdout
+    again = raggs("run", "--config", ranked.config)
+    assert again.returncode == 0 and ranked.artifacts() == before
+    other = make_project(ranked.folder / "other", queries=15, corpus=60, rank=AUTO)
+    done = raggs("run", "--config", other.config, "-q")
+    assert done.returncode == 0 and other.artifacts() == before, "the same, run afresh"
+
+
+def test_an_audit_tells_a_profile_that_was_changed(ranked: Project, tmp_path: Path) -> None:
+    copy = files_copied(ranked.run, tmp_path / "copy")
+    edit_file(copy, "rank.journal.jsonl", lambda data: data.replace(b'"doubt":', b'"doubt":1', 1), reseal=True)
+    done = raggs("audit", copy)
+    assert done.returncode != 0
+    assert "not all queries are ranked by the same word on the judge" in done.stdout + done.stderr
+
+
+def test_an_engine_that_cannot_choose_is_told_before_anything_is_done(tmp_path: Path) -> None:
+    project = make_project(tmp_path, rank={**AUTO, "engine": "online"})
+    done = raggs("validate", "--config", project.config)
+    assert done.returncode == 5
+    assert "engine online does not choose the length of lists" in done.stderr
+
+
+@pytest.mark.parametrize("at", [3, 9, 15])
+def test_a_kill_in_the_pilot_or_after_changes_no_byte_and_pays_nothing_twice(
+    tmp_path: Path, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as server:
+        calm, killed = (paying(tmp_path / name, server) for name in ("calm", "killed"))
+        for project in (calm, killed):
+            project.change(rank={**AUTO, "parallel": 2}, llm={"concurrency": 2})
+            assert raggs("run", "--config", project.config, "-q", "--yes", "--to", "prune").returncode in (0, 7)
+        start = server.count
+        assert raggs("run", "--config", calm.config, "-q", "--yes").returncode == 0
+        wanted = server.count - start
+        stop_at(server, killed, server.count + at)
+        assert raggs("run", "--config", killed.config, "-q", "--yes").returncode == 0
+        assert killed.artifacts()["rank.journal"] == calm.artifacts()["rank.journal"]
+        assert killed.artifacts()["rank"] == calm.artifacts()["rank"]
+        assert server.count - start <= 2 * wanted + 2, "paid again is what was on its way at most"
+
+
+def stop_at(server: LLMServer, project: Project, number: int) -> None:
+    """Run until the server has been asked so often, then kill -9."""
+    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "-q", "--yes"]
+
+    def kill(asked: int, _body: dict[str, Any]) -> str | None:
+        if asked + 1 >= number:
+            process.send_signal(signal.SIGKILL)
+        return None
+
+    server.fault_for = kill
+    process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert process.wait(60) == -9
+    finally:
+        server.fault_for = None
