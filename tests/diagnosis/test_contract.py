@@ -15,13 +15,16 @@ from typing import Any
 import pytest
 from support.contracts import settings_of
 from support.diagnosing import NAME, TARGET
+from support.llm_server import LLMServer
+from support.paying import KEY
 
-from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
+from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, opened, run_diagnosis
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.layout import found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.errors import UsageError
+from raggs.pipeline.events import silent
 from raggs.rowstore import RowStore
 
 KINDS = [*REGISTRY, NAME]
@@ -71,6 +74,26 @@ def test_a_dry_run_writes_nothing_and_asks_nobody(case: dict[str, Any], tmp_path
     assert isinstance(expected, Forecast)
     assert not (tmp_path / "out").exists()
     assert all(line.usd == 0 or line.calls for line in expected.estimates)
+
+
+def test_a_paid_embedder_is_priced_and_not_asked(
+    kind: type[Diagnosis[Found]], case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "embedder" not in kind.NEEDS:
+        pytest.skip("needs no embedder")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        paid = {"embedders": ["litellm:openai/text-embedding-3-small:dims=8"], "out": tmp_path / "out"}
+        request = DiagnoseRequest(**{**case, **paid})
+        with opened(request, silent) as bench:
+            pays = request.diagnosis.models(bench)
+        expected = forecast_diagnosis(request)
+        assert not server.requests
+    if not pays:
+        pytest.skip("this case has vectors already")
+    assert sum(line.usd or 0 for line in expected.estimates) > 0
+    assert not list(tmp_path.glob("out/*.json"))
 
 
 def test_its_verdict_is_one_sentence_and_its_figures_are_json(found: Diagnosed) -> None:

@@ -173,8 +173,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
     def _rehearse(self, bench: Bench, questions: Questions, asking: Asking) -> None:
         for embedder in bench.embedders.values():
             if embedder.models:
-                ids = bench.passages.sample(len(bench.passages))
-                embedder.embed([passage.content for passage in bench.passages.get(ids).values()])
+                embedder.embed(bench.passages.sample(len(bench.passages)))
         for condition in conditions(self.config):
             texts = [record.rewrite for record in questions.prepared(asking.questions, condition)]
             for embedder in bench.embedders.values():
@@ -192,9 +191,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
         paid = {name: each for name, each in bench.rerankers.items() if each.models}
         if not paid:
             return
-        read = bench.passages.get(bench.passages.sample(SAMPLE)).values()
         query = _mean_tokens([query.text for query, _ in asking.questions])
-        passage = _mean_tokens([each.content for each in read])
+        passage = _mean_tokens(bench.passages.sample(SAMPLE))
         times = len(asking.questions) * len(conditions(self.config))
         for reranker in paid.values():
             for model in reranker.models:
