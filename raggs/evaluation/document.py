@@ -10,8 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 Value = float | str | None
-Form = Literal["text", "score", "signed", "percent", "points"]
-FORMS: dict[Form, str] = {"text": "", "score": "z.4f", "signed": "+z.4f", "percent": "+z.1f", "points": "z.2f"}
+Form = Literal["text", "score", "signed", "percent", "points", "share"]
+FORMS: dict[Form, str] = {
+    "text": "",
+    "score": "z.4f",
+    "signed": "+z.4f",
+    "percent": "+z.1f",
+    "points": "z.2f",
+    "share": "z.0%",
+}
 BOUNDS: dict[Form, str] = {**FORMS, "text": "z.3f", "score": "z.3f", "signed": "z.3f"}  # of an interval
 UNDEFINED = "–"
 
@@ -49,7 +56,7 @@ class Cell:
     Attributes:
         value: a number, a text, or None where the number is not defined.
         form: how a number is written: as it is, with four decimals, with four and its sign, in percent with one, or
-            in points with two.
+            in points with two, or as a share in whole percent.
         mark: a sign behind it, such as a verdict's.
         ranges: what encloses it.
         best: whether it is the best of its row.

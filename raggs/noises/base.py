@@ -117,6 +117,11 @@ def lowered(text: str) -> str:
     return text[:1].lower() + text[1:] if first[1:] == first[1:].lower() and first.lower() in OPENING else text
 
 
+def behind(text: str, phrase: str) -> str:
+    """A sentence behind a question, which ends if it did not."""
+    return f"{text}{'' if text[-1:] in '.!?…' else '.'} {phrase}"
+
+
 def before(phrase: str, text: str) -> str:
     """A phrase in front of a question, which goes on with a small letter unless the phrase ends a sentence."""
     return f"{phrase} {text if phrase[-1] in '.!?…' else lowered(text)}"

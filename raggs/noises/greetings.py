@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.noises.base import Asked, Noise, NoiseConfig, Phrases, before, one_of
+from raggs.noises.base import Asked, Noise, NoiseConfig, Phrases, before, behind, one_of
 
 HELLOS: Phrases = {
     "en": (
@@ -55,4 +55,4 @@ class Greetings(Noise):
 
     def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
         greeted = before(one_of(HELLOS[asked.language], draw), text)
-        return f"{greeted} {one_of(THANKS[asked.language], draw)}" if draw.random() < THANKED else greeted
+        return behind(greeted, one_of(THANKS[asked.language], draw)) if draw.random() < THANKED else greeted

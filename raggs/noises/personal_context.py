@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from raggs.noises.base import Asked, Noise, NoiseConfig, Phrases, one_of
+from raggs.noises.base import Asked, Noise, NoiseConfig, Phrases, behind, one_of
 
 TOLD: Phrases = {
     "en": (
@@ -34,6 +34,7 @@ TOLD: Phrases = {
 class PersonalContext(Noise):
     """A sentence in which who asks tells of themselves; behind the question every fourth time."""
 
+    VERSION = 2
     FROM, ORDER = 3, 60
 
     class Config(NoiseConfig):
@@ -41,4 +42,4 @@ class PersonalContext(Noise):
 
     def _add(self, text: str, asked: Asked, draw: np.random.Generator) -> str:
         told = one_of(TOLD[asked.language], draw)
-        return f"{text} {told}" if draw.random() < 0.25 else f"{told} {text}"
+        return behind(text, told) if draw.random() < 0.25 else f"{told} {text}"

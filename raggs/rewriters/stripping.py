@@ -180,10 +180,17 @@ def _of_sentence(sentence: list[_Piece]) -> list[_Piece]:
         first += 1
     if first and _names(sentence[first - 1], sentence[first], "?" in sentence[-1].mark):
         first = 0
+    if first:
+        sentence = [*sentence[:first], _joined(sentence[first]), *sentence[first + 1 :]]
     last = len(sentence)
     while last - 1 > first and sentence[last - 1].back:
         last -= 1
     return _fluent(_closed(sentence[first:last], sentence[last:]))
+
+
+def _joined(piece: _Piece) -> _Piece:
+    """A question without what joined it to what stood before: "but", "so"."""
+    return replace(piece, text=_without_lead(piece.text, opened=True))
 
 
 def _fluent(sentence: list[_Piece]) -> list[_Piece]:

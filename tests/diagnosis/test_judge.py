@@ -18,7 +18,7 @@ from support.project import Project, make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.app.run import run
-from raggs.diagnosis.judge.models import JudgeFound, MeanPart
+from raggs.diagnosis.judge.models import JudgeFound, PoolsPart
 from raggs.errors import PrerequisiteError, UsageError
 from raggs.llm.cache import AnswerCache
 
@@ -72,7 +72,7 @@ def diagnosed(made: Project, **settings: Any) -> Diagnosed:
     return run_diagnosis(DiagnoseRequest("judge", made.config, settings, out=made.folder / "out"))
 
 
-def holds(part: MeanPart, value: float) -> bool:
+def holds(part: PoolsPart, value: float) -> bool:
     assert part.low is not None
     assert part.high is not None
     return part.low <= value <= part.high
@@ -138,6 +138,15 @@ def test_a_judge_that_refuses_is_said_to_and_nothing_is_made_up(tmp_path: Path) 
     assert part.single.again.mean is part.gain.mean is part.sharpness.mean is None
     assert "came back without" in part.verdict
     assert "not today" in next(iter(part.errors))
+
+
+def test_a_judge_that_answers_by_rule_turns_nothing_and_has_no_sharpness_to_tell(tmp_path: Path) -> None:
+    made = project(tmp_path, "fair", max_calls=4)
+    made.change(judge={"judge": {**made.settings()["judge"]["judge"], "order": None}})  # by its grades
+    part = found(made, **SMALL)
+    assert part.single.otherwise.mean == part.ranked.otherwise.mean == 0
+    assert part.sharpness.mean is part.favour.single.mean is None
+    assert "no pair turns, so there is nothing to buy" in part.verdict
 
 
 def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_path: Path) -> None:

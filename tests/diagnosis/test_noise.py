@@ -67,7 +67,7 @@ def levels(found: NoiseFound, language: str, rewriter: str = NONE) -> list[Level
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_cosines_fall_with_the_level_and_level_0_is_not_1(found: NoiseFound, language: str) -> None:
-    cosines = [part.cosine.value for part in levels(found, language)]
+    cosines = [part.cosine.mean for part in levels(found, language)]
     assert cosines == sorted(cosines, reverse=True)
     assert 0.3 < cosines[0] < 0.95
     assert all(part.change.high < 0 for part in levels(found, language)[1:])
@@ -78,10 +78,10 @@ def test_the_rules_bring_something_back_and_cost_questions_without_noise_nothing
     found: NoiseFound, language: str
 ) -> None:
     cleaned = levels(found, language, "clean")
-    assert cleaned[0].change.value == 0 and cleaned[0].cosine == levels(found, language)[0].cosine
+    assert cleaned[0].change.mean == 0 and cleaned[0].cosine == levels(found, language)[0].cosine
     assert all(part.regained.low > 0 for part in cleaned[1:3])
     plain = [part for part in found.ends if part.level == 0 and part.rewriter == "clean"]
-    assert plain and all(part.change.value == 0 for part in plain)
+    assert plain and all(part.change.mean == 0 for part in plain)
 
 
 def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: NoiseFound) -> None:
@@ -89,10 +89,10 @@ def test_every_system_is_measured_on_the_paper_s_measures_and_lists(found: Noise
     assert {part.system for part in found.ends} == {"lexical", "dense", "hybrid"}
     assert {part.measure for part in found.ends} == {"n_recall4@10", "n_recall4@30", "ra_nwg@10", "ra_nwg@30"}
     for part in found.ends:
-        assert (part.change.value == 0) or part.level
-        assert (part.gained.value is None) == (part.rewriter == NONE)
+        assert (part.change.mean == 0) or part.level
+        assert (part.gained.mean is None) == (part.rewriter == NONE)
     noisy = [part for part in found.shuffles if part.level == 4 and part.rewriter == NONE]
-    assert noisy and all(0 < part.overlap.value < 1 for part in noisy if part.k == 10)
+    assert noisy and all(0 < part.overlap.mean < 1 for part in noisy if part.k == 10)
 
 
 def test_what_was_published_stands_beside_and_is_not_repeated(measured: Diagnosed, found: NoiseFound) -> None:
@@ -122,7 +122,7 @@ def test_a_golden_set_gives_questions_and_ideal_texts_too(tmp_path: Path) -> Non
     alone = run_diagnosis(DiagnoseRequest("noise", golden=golden, settings=settings, out=tmp_path / "out")).found
     assert isinstance(alone, NoiseFound)
     assert alone.questions == {"en": COUNT, "fr": COUNT}
-    assert levels(alone, "en")[0].cosine.value == pytest.approx(_mean_cosine(own_questions("en")[:COUNT]), abs=1e-5)
+    assert levels(alone, "en")[0].cosine.mean == pytest.approx(_mean_cosine(own_questions("en")[:COUNT]), abs=1e-5)
     assert "--cosine-only" in (alone.untold or "")
 
 

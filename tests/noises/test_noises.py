@@ -8,7 +8,7 @@ import pytest
 
 from raggs.errors import UsageError
 from raggs.noises import REGISTRY
-from raggs.noises.base import LANGUAGES, Asked, before
+from raggs.noises.base import LANGUAGES, Asked, before, behind
 from raggs.noises.levels import LEVELS, all_noises, noisy
 
 QUESTIONS = {
@@ -47,6 +47,11 @@ def test_it_leaves_names_numbers_and_negations_and_is_the_same_twice(name, langu
 def test_what_surrounds_a_question_leaves_its_words(name):
     noise, text = REGISTRY.load(name)(), "How do boats float?"
     assert all("ow do boats float" in noise.noisy(text, asked(key=str(key))) for key in range(100))
+
+
+@pytest.mark.parametrize(("text", "found"), [("why is it so", "why is it so. Ta"), ("Why?", "Why? Ta")])
+def test_a_question_ends_before_a_sentence_behind_it(text, found):
+    assert behind(text, "Ta") == found
 
 
 def test_another_seed_or_question_draws_something_else():

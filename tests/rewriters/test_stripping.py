@@ -32,6 +32,7 @@ STRIPPED = {
     "Could you please tell me why the sky is blue?": "why the sky is blue?",
     "can you tell me how to boil an egg, please?": "how to boil an egg?",
     "So, what is, um, a decorator?": "what is a decorator?",
+    "I like trees! Sorry if it's a silly one, but how do they grow?": "I like trees! how do they grow?",
     "why is it slow? Any ideas? Cheers": "why is it slow?",
     "Hi, .NET memory leak?": ".NET memory leak?",
     "what is X, thanks?": "what is X?",

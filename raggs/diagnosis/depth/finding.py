@@ -160,7 +160,7 @@ def verdict(
     if low is None or low < -limits.loss:
         told = _told(half.near_change)
         return f"Routing does not pay: {begin} change {near} by {told}, and may lose more than {limits.loss:g}."
-    wait = "of a wait that nobody measured" if p50_ms is None else f"half wait longer than {p50_ms:,.0f} ms"
+    wait = "nobody measured the wait" if p50_ms is None else f"half wait longer than {p50_ms:,.0f} ms"
     return f"Routing does not pay: {begin} gain {beyond}, but {wait}, and the limit is {limits.slo_ms:,.0f} ms."
 
 

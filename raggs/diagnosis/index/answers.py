@@ -17,8 +17,9 @@ from raggs.arrays import Floats
 from raggs.chunking.specs import parse_spec
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.measuring import opened
-from raggs.diagnosis.index.models import BinPart, DeltaPart, MeanPart
+from raggs.diagnosis.index.models import BinPart, DeltaPart
 from raggs.diagnosis.index.worlds import Asked, World
+from raggs.diagnosis.parts import MeanPart
 from raggs.errors import DataError
 from raggs.indexes.base import IndexConfig
 from raggs.inputs import read_text, table_rows

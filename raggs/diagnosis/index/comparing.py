@@ -10,8 +10,9 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.diagnosis.index.measuring import Point
-from raggs.diagnosis.index.models import LeftOutPart, MatchedPart, MeanPart, Origin, PointPart, Values
+from raggs.diagnosis.index.models import LeftOutPart, MatchedPart, Origin, PointPart, Values
 from raggs.diagnosis.index.worlds import Asked
+from raggs.diagnosis.parts import MeanPart
 from raggs.jsontypes import number
 from raggs.metrics.measures.robustness import EPSILON
 from raggs.metrics.stats import Interval

@@ -11,12 +11,12 @@ from raggs.diagnosis.index.models import (
     IndexFound,
     LeftOutPart,
     MatchedPart,
-    MeanPart,
     PointPart,
     TunedPart,
 )
 from raggs.diagnosis.index.verdict import THREE, USUAL_LEVEL, few_asked
-from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table, bounded
+from raggs.diagnosis.parts import MeanPart
+from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table
 from raggs.probes.neighbours import robustness
 
 BAND = (0.70, 0.95)  # mean recalls whose points are worth a row
@@ -55,7 +55,7 @@ def _about(found: IndexFound) -> Section:
 
 def _cell(part: MeanPart | None, *, signed: bool = False) -> Cell:
     form: Form = "signed" if signed else "score"
-    return Cell(None) if part is None else bounded(part.mean, part.low, part.high, form)
+    return Cell(None) if part is None else part.cell(form)
 
 
 # --- at equal mean recall -------------------------------------------------------------------------------------

@@ -9,9 +9,9 @@ from pydantic import Field
 
 from raggs.artifacts import Frozen
 from raggs.diagnosis.base import Found
+from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number, number
-from raggs.metrics.stats import Interval
+from raggs.jsontypes import Number
 
 Origin = Literal["questions", "held-out passages"]
 
@@ -35,24 +35,6 @@ class PointRow(Frozen):
     build_s: float
     bytes: int
     answered: tuple[Answered, ...]
-
-
-class MeanPart(Part):
-    """A mean over questions with its 95 % interval; bounds are null where too few resamples have a value."""
-
-    mean: Number
-    low: Number = None
-    high: Number = None
-
-    @classmethod
-    def of(cls, found: Interval) -> MeanPart:
-        """From an interval."""
-        return cls(mean=number(found.mean), low=number(found.low), high=number(found.high))
-
-    @property
-    def clear(self) -> bool:
-        """Whether 0 lies outside."""
-        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
 
 Values = Mapping[str, MeanPart]

@@ -14,10 +14,11 @@ from raggs.arrays import Floats, Ints
 from raggs.artifacts import Frozen
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.measuring import opened
-from raggs.diagnosis.index.models import LossPart, MeanPart, TunedPart
+from raggs.diagnosis.index.models import LossPart, TunedPart
 from raggs.diagnosis.index.recipes import TYPE, Family, bisected
 from raggs.diagnosis.index.settings import IndexSettings
 from raggs.diagnosis.index.worlds import Asked, World
+from raggs.diagnosis.parts import MeanPart
 from raggs.errors import DataError
 from raggs.jsontypes import Number, number
 from raggs.metrics.evaluate import evaluate

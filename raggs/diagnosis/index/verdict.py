@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from raggs.diagnosis.index.models import FrontPart, MatchedPart, MeanPart, PointPart, TunedPart
+from raggs.diagnosis.index.models import FrontPart, MatchedPart, PointPart, TunedPart
+from raggs.diagnosis.parts import MeanPart
 from raggs.probes.neighbours import robustness
 
 USUAL_LEVEL = 0.9

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from raggs.arrays import Floats
-from raggs.diagnosis.judge.models import Asking, FavourPart, MeanPart, PlacePart, Row, WayPart
+from raggs.diagnosis.judge.models import Asking, FavourPart, PlacePart, PoolsPart, Row, WayPart
 from raggs.jsontypes import number
 from raggs.metrics.stats import bootstrap_mean
 from raggs.probes.informed import with_grades
@@ -80,12 +80,12 @@ class Answers:
         return self._way(name, self.ranked, [math.nan] * len(self.qids), self._afresh, top)
 
     @property
-    def gain(self) -> MeanPart:
+    def gain(self) -> PoolsPart:
         """By how much fewer pairs the rank stage turns than one prompt that knows the same grades."""
         return self.mean(np.array(self._turned(self.informed)) - np.array(self._afresh))
 
     @property
-    def between(self) -> MeanPart:
+    def between(self) -> PoolsPart:
         """Kendall's tau of the two ways, over all orders of a pool."""
         return self.mean([1 - 2 * _between(self.orders[qid], self.rankings[qid]) for qid in self.qids])
 
@@ -105,12 +105,12 @@ class Answers:
         )
 
     @property
-    def sharpness(self) -> MeanPart:
+    def sharpness(self) -> PoolsPart:
         """Of one prompt, on the scale of the rank stage's utilities."""
         return self.mean(self._picked.sharpness)
 
     @property
-    def ranked_sharpness(self) -> MeanPart:
+    def ranked_sharpness(self) -> PoolsPart:
         """As the engine estimates it."""
         rows = self.ranked.rows
         return self.mean(self._by_pool([_known(row.sharpness) for row in rows], rows))
@@ -140,10 +140,10 @@ class Answers:
         said += [error for row in self.ranked.rows for error in row.errors]
         return dict(Counter(said).most_common(SHOWN))
 
-    def mean(self, values: npt.ArrayLike) -> MeanPart:
+    def mean(self, values: npt.ArrayLike) -> PoolsPart:
         """Over pools."""
         found = bootstrap_mean(np.asarray(values, dtype=np.float64), seed=self.seed)
-        return MeanPart(mean=number(found.mean), low=number(found.low), high=number(found.high), pools=found.count)
+        return PoolsPart(mean=number(found.mean), low=number(found.low), high=number(found.high), pools=found.count)
 
     # --- by pool ---
 
@@ -169,6 +169,8 @@ class Answers:
         utilities = {
             row.qid: dict(zip(row.order or (), row.scores, strict=True)) for row in self.ranked.rows if not row.sample
         }
+        if not any(self._turned(self.orders)):  # all are 0: however sharp it is, its answers do not tell
+            return by_pool([])
         pools = [[_picks(row, utilities[qid]) for row in self._given(qid)] for qid in self.qids if qid in utilities]
         return by_pool([pool for pool in pools if pool])
 

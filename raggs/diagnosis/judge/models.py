@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pydantic import Field
 
 from raggs.diagnosis.base import Found
+from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
 from raggs.jsontypes import Number
 
@@ -37,12 +38,9 @@ class Asking(Part):
     usd: float
 
 
-class MeanPart(Part):
+class PoolsPart(MeanPart):
     """A mean over pools."""
 
-    mean: Number
-    low: Number = Field(description="bound of the 95 % interval over pools (bootstrap)")
-    high: Number
     pools: int
 
 
@@ -50,10 +48,10 @@ class WayPart(Part):
     """One way to an order."""
 
     name: str
-    again: MeanPart = Field(description="share of pairs ordered otherwise, the same passages shown the same way again")
-    otherwise: MeanPart = Field(description="the same, shown in another order; of the rank stage, ranked afresh")
-    tau: MeanPart = Field(description="Kendall's, of the latter: 1 - 2 of the share")
-    top: MeanPart = Field(description="share of the first `top` that two such orders have in common")
+    again: PoolsPart = Field(description="share of pairs ordered otherwise, the same passages shown the same way again")
+    otherwise: PoolsPart = Field(description="the same, shown in another order; of the rank stage, ranked afresh")
+    tau: PoolsPart = Field(description="Kendall's, of the latter: 1 - 2 of the share")
+    top: PoolsPart = Field(description="share of the first `top` that two such orders have in common")
     asked: int = Field(description="lists put before the judge")
     failed: int = Field(description="of these, without an order")
     calls: float = Field(description="lists of one order of one pool, mean")
@@ -66,19 +64,21 @@ class PlacePart(Part):
 
     first: int
     last: int
-    again: MeanPart = Field(description="of one prompt, in its repeat")
-    against: MeanPart = Field(description="of one prompt, in the rank stage's order")
-    ranked: MeanPart = Field(description="of the rank stage, in its repeat")
+    again: PoolsPart = Field(description="of one prompt, in its repeat")
+    against: PoolsPart = Field(description="of one prompt, in the rank stage's order")
+    ranked: PoolsPart = Field(description="of the rank stage, in its repeat")
 
 
 class FavourPart(Part):
     """What the place does at which a passage is shown."""
 
-    toward: MeanPart = Field(description="one prompt: of the pairs that turned with the showing, where the earlier won")
-    single: MeanPart = Field(description="one prompt: what being shown first rather than last adds, in grades")
-    first: MeanPart = Field(description="rank stage: share of batches that the passage shown first wins")
+    toward: PoolsPart = Field(
+        description="one prompt: of the pairs that turned with the showing, where the earlier won"
+    )
+    single: PoolsPart = Field(description="one prompt: what being shown first rather than last adds, in grades")
+    first: PoolsPart = Field(description="rank stage: share of batches that the passage shown first wins")
     fair_first: float
-    ranked: MeanPart = Field(description="rank stage: what being shown first rather than last adds, in grades")
+    ranked: PoolsPart = Field(description="rank stage: what being shown first rather than last adds, in grades")
 
 
 class JudgeFound(Found):
@@ -95,11 +95,11 @@ class JudgeFound(Found):
     single: WayPart
     informed: WayPart = Field(description="one prompt, read with the grades that the rank stage starts from")
     ranked: WayPart
-    gain: MeanPart = Field(description="`otherwise` of `informed` less that of the rank stage, pool by pool")
-    between: MeanPart = Field(description="Kendall's tau of one prompt with the rank stage")
+    gain: PoolsPart = Field(description="`otherwise` of `informed` less that of the rank stage, pool by pool")
+    between: PoolsPart = Field(description="Kendall's tau of one prompt with the rank stage")
     favour: FavourPart
-    sharpness: MeanPart = Field(description="of one prompt, on the scale of the rank stage")
-    ranked_sharpness: MeanPart
+    sharpness: PoolsPart = Field(description="of one prompt, on the scale of the rank stage")
+    ranked_sharpness: PoolsPart
     places: tuple[PlacePart, ...]
     grading: Mapping[str, float] = Field(description="what grades took that the rank stage starts from: calls, usd")
     errors: Mapping[str, int] = Field(description="why no order was given, how often")

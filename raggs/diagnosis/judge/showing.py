@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from raggs.diagnosis.judge.models import FavourPart, JudgeFound, MeanPart, PlacePart, WayPart
+from raggs.diagnosis.judge.models import FavourPart, JudgeFound, PlacePart, PoolsPart, WayPart
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
@@ -33,9 +33,11 @@ def verdict(found: JudgeFound) -> str:
     return f"{found.judge} {', '.join(said)}{_bought(found.gain)}."
 
 
-def _bought(gain: MeanPart) -> str:
+def _bought(gain: PoolsPart) -> str:
     if gain.mean is None or gain.low is None or gain.high is None:
         return ""
+    if gain.low == gain.high == 0:
+        return ": no pair turns, so there is nothing to buy"
     if gain.low > 0:
         return f": it buys {_share(gain)} fewer"
     if gain.high < 0:
@@ -43,7 +45,7 @@ def _bought(gain: MeanPart) -> str:
     return f": what it buys may be chance, {_share(gain)} fewer"
 
 
-def _share(part: MeanPart) -> str:
+def _share(part: PoolsPart) -> str:
     if part.mean is None:
         return "–"
     held = "" if part.low is None or part.high is None else f" [{100 * part.low:.1f}, {100 * part.high:.1f}]"
@@ -122,7 +124,7 @@ def _fair(favour: FavourPart) -> str:
     return f"{favour.fair_first:.3g}"
 
 
-def _tilt(part: MeanPart) -> str:
+def _tilt(part: PoolsPart) -> str:
     if part.low is None or part.high is None:
         return "too few pairs turned to tell whether a place is favoured"
     if part.low > COIN:
@@ -139,11 +141,11 @@ def _failures(found: JudgeFound) -> tuple[Section, ...]:
     return (Section("Without an order", said, Table(("way", "asked", "failed"), rows)),)
 
 
-def _cell(part: MeanPart) -> Cell:
+def _cell(part: PoolsPart) -> Cell:
     return bounded(part.mean, part.low, part.high)
 
 
-def _number(part: MeanPart) -> str:
+def _number(part: PoolsPart) -> str:
     if part.mean is None:
         return "–"
     return f"{part.mean:.2f}" + ("" if part.low is None or part.high is None else f" [{part.low:.2f}, {part.high:.2f}]")
@@ -192,11 +194,11 @@ def _by_place(found: JudgeFound) -> str:
     return drawing.svg()
 
 
-def _marks(part: PlacePart) -> tuple[tuple[float, str, str, MeanPart], ...]:
+def _marks(part: PlacePart) -> tuple[tuple[float, str, str, PoolsPart], ...]:
     return (0.4, "bar", "one prompt, asked again", part.again), (0.6, "doubt", "rank stage", part.ranked)
 
 
-def _mark(drawing: Drawing, x: float, up: Scale, mean: MeanPart, kinds: tuple[str, str]) -> None:
+def _mark(drawing: Drawing, x: float, up: Scale, mean: PoolsPart, kinds: tuple[str, str]) -> None:
     kind, name = kinds
     if mean.mean is None:
         return

@@ -10,14 +10,15 @@ from raggs.arrays import Floats, Vectors
 from raggs.artifacts import Query
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.noise.asking import Condition, Questions
-from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseDiagnosisConfig, ValuePart
+from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseDiagnosisConfig
 from raggs.diagnosis.noise.texts import Ideal
+from raggs.diagnosis.parts import MeanPart
 from raggs.embedders.base import Embedder
 from raggs.errors import DataError
 from raggs.evaluation.models import Part
 from raggs.hashing import hash_value
 from raggs.jsontypes import number
-from raggs.metrics.stats import Interval, bootstrap_mean
+from raggs.metrics.stats import bootstrap_mean
 from raggs.probes.noise import Share, change, percent, regained
 
 VERSION = 1  # of the rows
@@ -51,8 +52,8 @@ class Cosines:
                 language=self._ideals[0].language,
                 level=each.level,
                 rewriter=each.name,
-                cosine=of_interval(bootstrap_mean(values, seed=seed)),
-                change=of_interval(change(plain, values, seed)),
+                cosine=MeanPart.of(bootstrap_mean(values, seed=seed)),
+                change=MeanPart.of(change(plain, values, seed)),
                 percent=number(percent(plain, values)),
                 regained=of_share(None if each.name == NONE else regained(plain, noisy, values, seed)),
             )
@@ -105,13 +106,8 @@ class Cosines:
         return texts, self._embedder.embed_queries([record.rewrite for record in records])
 
 
-def of_interval(found: Interval) -> ValuePart:
-    """A mean with its interval."""
-    return ValuePart(value=number(found.mean), low=number(found.low), high=number(found.high))
-
-
-def of_share(found: Share | None) -> ValuePart:
+def of_share(found: Share | None) -> MeanPart:
     """A share; null where there is none."""
     if found is None:
-        return ValuePart(value=None, low=None, high=None)
-    return ValuePart(value=number(found.value), low=number(found.low), high=number(found.high))
+        return MeanPart()
+    return MeanPart(mean=number(found.value), low=number(found.low), high=number(found.high))

@@ -11,16 +11,17 @@ from raggs.arrays import Floats
 from raggs.artifacts import Query
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.noise.asking import Condition, Questions
-from raggs.diagnosis.noise.cosines import of_interval, of_share
-from raggs.diagnosis.noise.models import NONE, EndPart, NoiseDiagnosisConfig, ShufflePart, ValuePart
+from raggs.diagnosis.noise.cosines import of_share
+from raggs.diagnosis.noise.models import NONE, EndPart, NoiseDiagnosisConfig, ShufflePart
 from raggs.diagnosis.noise.searching import Lists, Searched
 from raggs.diagnosis.noise.texts import language_of, usual_language
+from raggs.diagnosis.parts import MeanPart
 from raggs.metrics.columns import Scale
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.stats import bootstrap_mean
 from raggs.probes.noise import change, overlaps, regained, taus
 
-NOTHING = ValuePart(value=None, low=None, high=None)
+NOTHING = MeanPart()
 
 
 @dataclass(frozen=True)
@@ -76,9 +77,9 @@ class Losses:
                     rewriter=rewriter,
                     measure=measure,
                     questions=interval.count,
-                    mean=of_interval(interval),
-                    change=of_interval(change(base, column, seed)),
-                    gained=of_interval(change(before, column, seed)) if own else NOTHING,
+                    mean=MeanPart.of(interval),
+                    change=MeanPart.of(change(base, column, seed)),
+                    gained=MeanPart.of(change(before, column, seed)) if own else NOTHING,
                     regained=of_share(regained(base, before, column, seed)) if own else NOTHING,
                 )
 
@@ -93,8 +94,8 @@ class Losses:
                     level=level,
                     rewriter=rewriter,
                     k=k,
-                    overlap=of_interval(bootstrap_mean(overlaps(first, second, k), seed=self._bench.seed)),
-                    tau=of_interval(bootstrap_mean(taus(first, second, k), seed=self._bench.seed)),
+                    overlap=MeanPart.of(bootstrap_mean(overlaps(first, second, k), seed=self._bench.seed)),
+                    tau=MeanPart.of(bootstrap_mean(taus(first, second, k), seed=self._bench.seed)),
                 )
 
     def _measured(self, lists: Lists) -> dict[str, Floats]:

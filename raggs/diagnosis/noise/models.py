@@ -11,6 +11,7 @@ from raggs import noises, rewriters
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.chunking.specs import parse_spec, spec_name
 from raggs.diagnosis.base import DiagnosisConfig, Found
+from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
 from raggs.jsontypes import Number
 from raggs.noises.base import LANGUAGES, NoiseConfig
@@ -87,14 +88,6 @@ class NoiseDiagnosisConfig(DiagnosisConfig):
         return (plain, *(each for each in found if each.type != NONE))
 
 
-class ValuePart(Part):
-    """A mean with its 95 % interval over resampled questions."""
-
-    value: Number
-    low: Number
-    high: Number
-
-
 class LevelPart(Part):
     """Questions of one language, level and rewriter against their ideal texts, by one embedder."""
 
@@ -102,10 +95,10 @@ class LevelPart(Part):
     language: str
     level: int
     rewriter: str
-    cosine: ValuePart
-    change: ValuePart = Field(description="against level 0 without rewriting, paired")
+    cosine: MeanPart
+    change: MeanPart = Field(description="against level 0 without rewriting, paired")
     percent: Number = Field(description="the same in percent of the mean")
-    regained: ValuePart = Field(description="share of what the level costs; null without rewriting or loss")
+    regained: MeanPart = Field(description="share of what the level costs; null without rewriting or loss")
 
 
 class TargetPart(Part):
@@ -125,10 +118,10 @@ class EndPart(Part):
     rewriter: str
     measure: str
     questions: int = Field(description="where the measure is defined")
-    mean: ValuePart
-    change: ValuePart = Field(description="against the questions without noise and rewriting, paired")
-    gained: ValuePart = Field(description="against the same noise without rewriting, paired; null without rewriting")
-    regained: ValuePart = Field(description="share of what the level costs; null without rewriting or a clear loss")
+    mean: MeanPart
+    change: MeanPart = Field(description="against the questions without noise and rewriting, paired")
+    gained: MeanPart = Field(description="against the same noise without rewriting, paired; null without rewriting")
+    regained: MeanPart = Field(description="share of what the level costs; null without rewriting or a clear loss")
 
 
 class ShufflePart(Part):
@@ -138,8 +131,8 @@ class ShufflePart(Part):
     level: int
     rewriter: str
     k: int
-    overlap: ValuePart = Field(description="share of the first k that both have")
-    tau: ValuePart = Field(description="Kendall's tau over those that both have")
+    overlap: MeanPart = Field(description="share of the first k that both have")
+    tau: MeanPart = Field(description="Kendall's tau over those that both have")
 
 
 class ExamplePart(Part):

@@ -4,17 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from raggs.diagnosis.noise.models import (
-    NONE,
-    EndPart,
-    LevelPart,
-    NoiseFound,
-    ShufflePart,
-    ValuePart,
-)
+from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart, NoiseFound, ShufflePart
 from raggs.diagnosis.noise.targets import LARGE, SMALL
 from raggs.evaluation.curves import Curve, curves
-from raggs.evaluation.document import Cell, Form, Legend, Row, Section, Table, bounded
+from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.text import plural
 
@@ -66,22 +59,12 @@ def _cosine_row(part: LevelPart, published: dict[str, float]) -> Row:
         Cell(part.language),
         Cell(str(part.level)),
         Cell(part.rewriter),
-        _cell(part.cosine),
-        Cell(None) if base else _cell(part.change, "signed"),
+        part.cosine.cell(),
+        Cell(None) if base else part.change.cell("signed"),
         Cell(None if base else part.percent, "percent"),
-        _share(part.regained),
+        part.regained.cell("share"),
         *(Cell(published.get(model) if part.rewriter == NONE else None) for model in (LARGE, SMALL)),
     )
-
-
-def _cell(part: ValuePart, form: Form = "score") -> Cell:
-    return bounded(part.value, part.low, part.high, form)
-
-
-def _share(part: ValuePart) -> Cell:
-    if part.value is None or part.low is None or part.high is None:
-        return Cell(None)
-    return Cell(f"{part.value:.0%} [{part.low:.0%}, {part.high:.0%}]")
 
 
 # --- what is found ------------------------------------------------------------------------------------------
@@ -110,10 +93,10 @@ def _end_row(part: EndPart, ends: Sequence[EndPart], tried: Sequence[str]) -> Ro
         Cell(part.system),
         Cell(str(part.level)),
         Cell(part.measure),
-        _cell(own[0, NONE].mean),
-        _cell(part.mean),
-        _cell(part.change, "signed"),
-        *(cell for each in rewritten for cell in (_cell(each.gained, "signed"), _share(each.regained))),
+        own[0, NONE].mean.cell(),
+        part.mean.cell(),
+        part.change.cell("signed"),
+        *(cell for each in rewritten for cell in (each.gained.cell("signed"), each.regained.cell("share"))),
     )
 
 
@@ -130,7 +113,7 @@ def _harm(ends: Sequence[EndPart]) -> Section:
         f"Rewriting questions without noise costs: {named}." if worse else "Rewriting them costs nothing that is clear."
     )
     rows = tuple(
-        (Cell(part.system), Cell(part.rewriter), Cell(part.measure), _cell(part.change, "signed")) for part in parts
+        (Cell(part.system), Cell(part.rewriter), Cell(part.measure), part.change.cell("signed")) for part in parts
     )
     return Section(
         "Questions without noise", (told,), Table(("system", "rewriter", "measure", "change"), rows), (), (RESAMPLED,)
@@ -151,7 +134,7 @@ def _shuffles(found: NoiseFound) -> Iterator[Section]:
 
 def _shuffle_row(part: ShufflePart) -> Row:
     names = (part.system, str(part.level), part.rewriter, str(part.k))
-    return (*map(Cell, names), _cell(part.overlap), _cell(part.tau))
+    return (*map(Cell, names), part.overlap.cell(), part.tau.cell())
 
 
 def _examples(found: NoiseFound) -> Section:
@@ -174,7 +157,7 @@ def _curves(name: str, parts: Sequence[LevelPart]) -> str:
         Curve(
             (f"{language}, {'as it is asked' if rewriter == NONE else f'rewritten by {rewriter}'}",),
             tuple(
-                (float(part.level), part.cosine.value or 0.0)
+                (float(part.level), part.cosine.mean or 0.0)
                 for part in parts
                 if (part.language, part.rewriter) == (language, rewriter)
             ),
@@ -192,7 +175,7 @@ def _forest(ends: Sequence[EndPart]) -> str:
     rows = [
         ForestRow(
             f"{part.system}, {'as it is asked' if part.rewriter == NONE else part.rewriter}",
-            part.change.value or 0.0,
+            part.change.mean or 0.0,
             part.change.low,
             part.change.high,
             part.change.high is not None and part.change.high < 0,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart, ValuePart
+from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart
 from raggs.diagnosis.noise.searching import HYBRID
+from raggs.diagnosis.parts import MeanPart
 from raggs.jsontypes import Number
 
 
@@ -31,7 +32,7 @@ def _of_embedder(parts: Sequence[LevelPart]) -> str:
     noisy = [part for part in parts if part.level == level and part.rewriter == NONE]
     costs = _listed(f"{-(part.percent or 0):.0f} % in {part.language}" for part in noisy)
     said = f"noise of level {level} takes {costs} from {parts[0].embedder}'s cosine to the ideal text"
-    name = best_rewriter((part.rewriter, part.cosine.value) for part in parts if part.level == level)
+    name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts if part.level == level)
     if name is None:
         return said
     own = [part for part in parts if part.level == level and part.rewriter == name]
@@ -42,12 +43,12 @@ def _of_search(ends: Sequence[EndPart]) -> str:
     level, measure, system = max(part.level for part in ends), ends[0].measure, _system(ends)
     parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
     lost = next(part.change for part in parts if part.rewriter == NONE)
-    if lost.value is None:
+    if lost.mean is None:
         return f"{measure} is defined for no question that was searched"
     if lost.high is None or lost.high >= 0:
-        return f"what it costs a {system} search in {measure} cannot be told from nothing ({lost.value:+.3f})"
-    said = f"it costs a {system} search {-lost.value:.3f} {measure}"
-    name = best_rewriter((part.rewriter, part.mean.value) for part in parts)
+        return f"what it costs a {system} search in {measure} cannot be told from nothing ({lost.mean:+.3f})"
+    said = f"it costs a {system} search {-lost.mean:.3f} {measure}"
+    name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
     back = next((part.regained for part in parts if part.rewriter == name), None)
     return said if name is None or back is None else f"{said}, of which {name} brings back {_back(back)}"
 
@@ -59,8 +60,8 @@ def _system(ends: Sequence[EndPart]) -> str:
     return (reranked[-1:] or [name for name in names if name.startswith(HYBRID)] or names)[0]
 
 
-def _back(part: ValuePart, language: str = "") -> str:
-    share = "an unknown share" if part.value is None else f"{part.value:.0%}"
+def _back(part: MeanPart, language: str = "") -> str:
+    share = "an unknown share" if part.mean is None else f"{part.mean:.0%}"
     return f"{share} in {language}" if language else share
 
 
