@@ -213,3 +213,13 @@ def test_a_reranker_s_lists_are_measured_too(tmp_path: Path, monkeypatch: pytest
     assert isinstance(alone, NoiseFound)
     assert f"reranked by {rerankers[0]}" in {part.system for part in alone.ends}
     assert "reranked by" in alone.verdict
+
+
+def test_an_embedder_that_knows_no_word_of_a_language_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = "def embed(texts):\n    return [[0.0, 0.0] for _ in texts]\n"
+    (tmp_path / "no_words.py").write_text(source, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    request = DiagnoseRequest("noise", embedders=["python:no_words:embed:dims=2"], settings=SMALL, out=tmp_path / "out")
+    with pytest.raises(RaggsError, match="knows no word of the questions in 'en'") as told:
+        run_diagnosis(request)
+    assert "--language" in (told.value.remedy or "")

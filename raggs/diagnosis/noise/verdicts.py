@@ -61,7 +61,7 @@ def _system(ends: Sequence[EndPart]) -> str:
 
 
 def _back(part: MeanPart, language: str = "") -> str:
-    share = "an unknown share" if part.mean is None else f"{part.mean:.0%}"
+    share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f} %"
     return f"{share} in {language}" if language else share
 
 
