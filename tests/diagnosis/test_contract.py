@@ -28,6 +28,7 @@ from raggs.pipeline.events import silent
 from raggs.rowstore import RowStore
 
 KINDS = [*REGISTRY, NAME]
+PAID = {"embedder": "litellm:openai/text-embedding-3-small:dims=8", "reranker": "listwise:openai/gpt-5-mini"}
 PARTS = ("run", "golden", "corpus", "embedder", "reranker")
 
 
@@ -76,22 +77,22 @@ def test_a_dry_run_writes_nothing_and_asks_nobody(case: dict[str, Any], tmp_path
     assert all(line.usd == 0 or line.calls for line in expected.estimates)
 
 
-def test_a_paid_embedder_is_priced_and_not_asked(
-    kind: type[Diagnosis[Found]], case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("part", PAID)
+def test_a_paid_part_is_priced_and_not_asked(
+    kind: type[Diagnosis[Found]], case: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
 ) -> None:
-    if "embedder" not in kind.NEEDS:
-        pytest.skip("needs no embedder")
+    if part not in (*kind.NEEDS, *kind.TAKES):
+        pytest.skip("does not look at it")
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with LLMServer() as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        paid = {"embedders": ["litellm:openai/text-embedding-3-small:dims=8"], "out": tmp_path / "out"}
-        request = DiagnoseRequest(**{**case, **paid})
+        request = DiagnoseRequest(**{**case, f"{part}s": [PAID[part]], "out": tmp_path / "out"})
         with opened(request, silent) as bench:
             pays = request.diagnosis.models(bench)
         expected = forecast_diagnosis(request)
         assert not server.requests
     if not pays:
-        pytest.skip("this case has vectors already")
+        pytest.skip("this case has vectors or scores already")
     assert sum(line.usd or 0 for line in expected.estimates) > 0
     assert not list(tmp_path.glob("out/*.json"))
 

@@ -15,10 +15,10 @@ import numpy as np
 from raggs.arrays import Floats, Ints, Vectors
 from raggs.artifacts import Passage
 from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.outlays import reranking
 from raggs.embedders.base import Embedder
 from raggs.errors import DataError, ProviderError
 from raggs.evaluation.models import Part
-from raggs.llm.prices import estimate_tokens
 from raggs.manifests.models import Estimate
 from raggs.perturbers.bundles import Bundle
 from raggs.probes.margins import ROLES
@@ -177,20 +177,10 @@ class ByReranker(Scorer):
             conditions: how many times each is scored, changed or not.
         """
         bundles = [bundle for run in runs for bundle in run]
-        query = _tokens([bundle.question.text for bundle in bundles])
-        passage = _tokens([piece.text for bundle in bundles for piece in bundle.candidates])
-        times = len(bundles) * conditions
-        for model in self._reranker.models:
-            one = self._reranker.outlay(model, len(ROLES), query, passage)
-            yield Estimate(
-                stage="rerank",
-                calls=times * one.calls,
-                input_tokens=times * one.input_tokens,
-                output_tokens=times * one.output_tokens,
-                usd=None if one.usd is None else times * one.usd,
-                exact=True,
-                who=model,
-            )
+        asked = [bundle.question.text for bundle in bundles]
+        read = [piece.text for bundle in bundles for piece in bundle.candidates]
+        for each in reranking(self._reranker, len(bundles) * conditions, len(ROLES), asked, read):
+            yield each.model_copy(update={"exact": True})
 
     def score(self, runs: Runs) -> Floats:
         bundles, found = [bundle for run in runs for bundle in run], []
@@ -217,11 +207,6 @@ class ByReranker(Scorer):
             )
         by_role = {each.doc_id: each.score for each in told.ranked}
         return [by_role[role] for role in ROLES]
-
-
-def _tokens(texts: Sequence[str]) -> int:
-    """Tokens of a text on average."""
-    return round(sum(map(estimate_tokens, texts)) / len(texts))
 
 
 def kept_scores(bench: Bench, scorer: Scorer, causes: object, runs: Runs) -> Floats:

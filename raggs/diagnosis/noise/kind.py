@@ -15,6 +15,7 @@ from raggs.diagnosis.noise.models import NONE, ExamplePart, NoiseDiagnosisConfig
 from raggs.diagnosis.noise.targets import targets
 from raggs.diagnosis.noise.texts import GOLDEN, OWN, Ideal, golden_questions, own_questions
 from raggs.diagnosis.noise.verdicts import verdict
+from raggs.diagnosis.outlays import reranking
 from raggs.errors import PrerequisiteError
 from raggs.evaluation.document import Section
 from raggs.hashing import hash_value
@@ -22,7 +23,6 @@ from raggs.manifests.models import Estimate
 from raggs.manifests.outlook import line_of
 from raggs.settings import Causes
 from raggs.text import plural
-from raggs.tokens import count_tokens
 
 FEWEST = 5  # questions of a language, below which nothing is compared
 SHOWN = 2  # questions of each language and level that are shown
@@ -188,27 +188,8 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             yield line_of(REWRITE, model, asked, price, answer=REWRITTEN)
 
     def _reranking(self, bench: Bench, asking: Asking) -> Iterator[Estimate]:
-        paid = {name: each for name, each in bench.rerankers.items() if each.models}
-        if not paid:
-            return
-        query = _mean_tokens([query.text for query, _ in asking.questions])
-        passage = _mean_tokens(bench.passages.sample(SAMPLE))
-        times = len(asking.questions) * len(conditions(self.config))
-        for reranker in paid.values():
-            for model in reranker.models:
-                one = reranker.outlay(model, self.config.depth, query, passage)
-                yield Estimate(
-                    stage="rerank",
-                    calls=one.calls * times,
-                    cached=0,
-                    input_tokens=one.input_tokens * times,
-                    output_tokens=one.output_tokens * times,
-                    usd=None if one.usd is None else one.usd * times,
-                    exact=False,
-                    who=model,
-                )
-
-
-def _mean_tokens(texts: Sequence[str]) -> int:
-    counts = count_tokens(list(texts))
-    return round(sum(counts) / max(1, len(counts)))
+        asked = [query.text for query, _ in asking.questions]
+        times = len(asked) * len(conditions(self.config))
+        for reranker in bench.rerankers.values():
+            if reranker.models:
+                yield from reranking(reranker, times, self.config.depth, asked, bench.passages.sample(SAMPLE))

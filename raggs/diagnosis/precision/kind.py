@@ -10,6 +10,7 @@ from pydantic import Field
 
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
+from raggs.diagnosis.outlays import reranking
 from raggs.diagnosis.precision import drawing, showing
 from raggs.diagnosis.precision.lists import Asked, Listed, asked_of, content_of, dense, given, known, reranked
 from raggs.diagnosis.precision.models import Kept, PrecisionFound
@@ -26,7 +27,6 @@ from raggs.rerankers.local import LocalConfig
 from raggs.retrievers.dense import DenseRetriever
 from raggs.settings import Causes
 
-RERANK = "rerank"  # the ledger's name of the task
 BLOCK = 4096
 FULL = Scoring()
 
@@ -93,13 +93,16 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
         for embedder in bench.embedders.values():
             if embedder.models:
                 _embed(bench, embedder, asked)
-        candidates = list(asked.store.get(asked.ids[: self.config.candidates]).values())
-        for reranker in bench.rerankers.values():
-            for qid, text in asked.texts.items() if reranker.models else ():
-                bench.workshop.loop.run(reranker.rerank(text, asked.languages[qid], candidates))
+        candidates = min(self.config.candidates, len(asked.store))
+        read = asked.store.sample(candidates) if bench.rerankers else []
+        paid = [
+            line
+            for reranker in bench.rerankers.values()
+            for line in reranking(reranker, len(asked.texts), candidates, list(asked.texts.values()), read)
+        ]
         names = ", ".join((*bench.embedders, *bench.rerankers))
         told = f"{len(asked.texts):,} questions over {len(asked.store):,} passages by {names}, at three precisions"
-        return Forecast((told,), bench.asked("embed", RERANK))
+        return Forecast((told,), (*bench.asked(), *paid))
 
     def measure(self, bench: Bench) -> PrecisionFound:
         """Each system at each precision, then what they say together."""
