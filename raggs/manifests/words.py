@@ -37,6 +37,7 @@ TOLD_BIAS = 0.1  # grades; less is not worth a word
 SHOWN_LOCKS = 20
 SHOWN_DOUBTS = 5
 SURE = 0.95
+BY_RULE = "answers by rule and never errs; equals stand in a fixed order, which is as good as any other"
 STOPS = {
     "cap": "the calls allowed were used up; a higher rank.max_calls would make it surer",
     "few inversions expected": "so few wrongly ordered pairs are expected in the top that more calls were not worth it",
@@ -182,8 +183,7 @@ def _agreement(found: Samples | PairAgreement) -> str:
 
 def _orders(health: RankHealth, exact: bool) -> Iterator[Line]:
     if exact:
-        said = "answers by rule and never errs; equals stand in a fixed order, which is as good as any other"
-        yield Line(f"judge: {said} ({plural(health.invalid.total, 'batch')})")
+        yield Line(f"judge: {BY_RULE} ({plural(health.invalid.total, 'batch')})")
         return
     flips, cycles, invalid = health.flips, health.cycles, health.invalid
     parts = [f"first shown wins {health.first.rate:.0%} of the batches (a fair judge: {health.fair_first:.0%})"]
@@ -236,7 +236,9 @@ def _ending(found: Explanation) -> Iterator[str]:
         yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
-    if ranking.sharpness is not None:
+    if found.exact:
+        yield f"judge: {BY_RULE}"
+    elif ranking.sharpness is not None:
         yield f"judge on this query: {judge_words(ranking.sharpness, ranking.echo, ranking.position_bias)}"
 
 

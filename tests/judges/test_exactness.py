@@ -5,8 +5,12 @@ from __future__ import annotations
 import pytest
 
 from raggs.artifacts import JournalRecord, RankingRecord
+from raggs.health import ECHO
 from raggs.judges.exactness import is_exact, may_abstain
-from raggs.manifests.words import health_lines
+from raggs.manifests.explain import Explanation
+from raggs.manifests.words import health_lines, order_lines
+from raggs.ranking import Ranking, make_ranker
+from raggs.stages.rank import RankConfig
 from raggs.stages.rankhealth import RankStatistics
 
 NUGGETS, NOISY = {"type": "nuggets"}, {"type": "qrels", "beta": 2.0}
@@ -52,6 +56,25 @@ def test_echo_and_ties_of_such_a_judge_are_no_faults() -> None:
     told = [line.text for line in health_lines(exact, exact=True)]
     assert len(told) == 1 and "answers by rule" in told[0]
     assert not any(word in told[0] for word in ("echo", "wrongly", "warning"))
+
+
+def ordered_ties() -> Ranking:
+    """Thirty passages of grade 1 that a judge by rule, asked for them, has in one fixed order."""
+    ids = [f"d{number:02}" for number in range(30)]
+    ranker = make_ranker("bayes", ids, [1] * len(ids), max_calls=40)
+    while not ranker.done:
+        for batch in ranker.next_batches(4):
+            ranker.observe(sorted(batch))
+    return ranker.ranking()
+
+
+def test_an_order_of_ties_is_told_without_a_word_of_echo() -> None:
+    ranking = ordered_ties()
+    assert ranking.echo is not None and ranking.echo > ECHO  # what the engine makes of ties that never turn
+    for exact in (False, True):
+        found = Explanation("q", RankConfig(), ranking, dict.fromkeys(ranking.order, 1), {}, 0, exact=exact)
+        told = "\n".join(order_lines(found))
+        assert ("repeats its own errors" in told, "answers by rule" in told) == (not exact, exact)
 
 
 def test_only_people_and_panels_of_them_alone_may_abstain() -> None:
