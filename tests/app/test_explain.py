@@ -23,7 +23,7 @@ PACKAGE = Path(raggs.__file__).parent
 DRAWN = re.compile(r"^\s*from raggs\.(?:evaluation\.document|cli\.screen|chunking\.models|app\.judge)", re.MULTILINE)
 DECLARED = {"head", "HEAD", "COLUMNS", "TITLES", "FIGURES", "columns"}
 SIDES = re.compile(r"(?:^|, )(?:A|B|OLD|NEW)$|^(?:A|B|OLD|NEW|judge|people|mean) (?=\{)")
-SIGNS = {"·", "▲", "▼", "=", "?"}  # which the legend below the table explains
+SIGNS = {"·", "▲", "▼", "=", "?", "→", "✗"}  # which the legend below the table explains
 
 
 def texts(node: ast.AST) -> Iterator[str]:
@@ -75,7 +75,7 @@ def titles() -> Iterator[tuple[str, str]]:
 
 
 def known(title: str) -> bool:
-    plain = SIDES.sub("", title).replace("{}", "").strip(" @")
+    plain = SIDES.sub("", title).replace("{}", "").strip(" @,")
     if plain.lower() in meanings() or plain in SIGNS or not plain:
         return True
     return all(part.strip().lower() in meanings() or is_measure(part) for part in plain.split(","))

@@ -171,6 +171,8 @@ def test_labels_of_a_file_have_the_places_of_the_corpus_that_is_named_for_them(
     other = raggs_eval("-g", exported, "-r", runs[1], "--project", "--corpus", f"golden={folder / 'at300.yaml'}")
     assert other.exit_code == 5
     assert "was judged on another corpus than" in other.stderr
+    assert means(scored("-g", exported, "-r", runs[1], "--project")) == of_run, "its corpus.jsonl holds the places"
+    (exported / "corpus.jsonl").unlink()
     bare = raggs_eval("-g", exported, "-r", runs[1], "--project")
     assert "--corpus golden=CONFIG" in bare.stderr
 

@@ -63,7 +63,7 @@ def sections(found: JudgeFound) -> tuple[Section, ...]:
 
 
 def _ways(found: JudgeFound) -> Section:
-    head = ("way", "asked again", "shown otherwise", "tau", f"top {found.top} shared", "calls", "tokens", "USD")
+    head = ("way", "asked again", "shown otherwise", "tau", f"overlap@{found.top}", "calls", "tokens", "USD")
     rows = tuple(_way(part) for part in (found.single, found.informed, found.ranked))
     sentences = [
         f"{plural(found.pools, 'pool')}, each in {found.showings} orders of showing asked {found.repeats} times, and "

@@ -139,7 +139,7 @@ def _shuffle_row(part: ShufflePart) -> Row:
 
 def _examples(found: NoiseFound) -> Section:
     tried = list(found.examples[0].rewritten) if found.examples else []
-    head = ("language", "level", "asked", *(f"by {name}" for name in tried))
+    head = ("language", "level", "question", *(f"by {name}" for name in tried))
     rows = tuple(
         (Cell(each.language), Cell(str(each.level)), Cell(each.text), *map(Cell, each.rewritten.values()))
         for each in found.examples
