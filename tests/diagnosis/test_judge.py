@@ -146,7 +146,7 @@ def test_a_judge_that_answers_by_rule_turns_nothing_and_has_no_sharpness_to_tell
     part = found(made, **SMALL)
     assert part.single.otherwise.mean == part.ranked.otherwise.mean == 0
     assert part.sharpness.mean is part.favour.single.mean is None
-    assert "no pair turns, so there is nothing to buy" in part.verdict
+    assert "alike each time, however they are shown: nothing to buy" in part.verdict
 
 
 def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_path: Path) -> None:

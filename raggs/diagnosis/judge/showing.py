@@ -18,6 +18,8 @@ def verdict(found: JudgeFound) -> str:
     single, ranked = found.single, found.ranked
     if single.otherwise.mean is None and single.again.mean is None:
         return f"{found.judge} gave {NONE} to compare, {single.failed} of {single.asked} asked for came back without."
+    if all(part.mean == part.high == 0 for part in (single.again, single.otherwise, ranked.otherwise)):
+        return f"{found.judge} orders the same {found.size} alike each time, however they are shown: nothing to buy."
     said = []
     if single.again.mean is not None:
         said.append(

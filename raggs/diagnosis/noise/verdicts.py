@@ -62,6 +62,10 @@ def _system(ends: Sequence[EndPart]) -> str:
 
 def _back(part: MeanPart, language: str = "") -> str:
     share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f} %"
+    if part.low is not None and part.low <= 0:
+        share = (
+            "nothing that can be told from chance" if part.high is None or part.high >= 0 else "nothing, and costs more"
+        )
     return f"{share} in {language}" if language else share
 
 
