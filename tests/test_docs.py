@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
 import re
@@ -105,6 +106,12 @@ def test_the_site_has_every_page_once_and_asks_no_other_server() -> None:
     assert len(found) == len(set(found))
     assert {page for page in PAGES if page.startswith("docs/")} <= set(found) <= set(PAGES)
     assert site["theme"]["font"] is False
+    hook = ast.parse((ROOT / "docs" / "sitehook.py").read_text(encoding="utf-8"))  # it needs mkdocs: read, not run
+    (shown,) = [
+        each.value for each in hook.body if isinstance(each, ast.Assign) and ast.unparse(each.targets[0]) == "PAGES"
+    ]
+    told = {path.relative_to(ROOT).as_posix() for each in ast.literal_eval(shown) for path in ROOT.glob(each)}
+    assert set(found) <= told, "docs/sitehook.py gives the site its pages"
 
 
 @pytest.mark.parametrize("link", ["stages", "prompts", "manifests"])
