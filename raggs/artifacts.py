@@ -228,6 +228,7 @@ class RankRecord(Record):
     locks_out: tuple[str, ...] = Field((), description="passages locked below it")
     locks_in: tuple[str, ...] = Field((), description="passages locked above it")
     duplicate_of: str | None = None
+    unordered: bool = Field(False, exclude_if=not_, description="its grade is below rank.floor: nobody was asked")
 
 
 class RankingRecord(Record):

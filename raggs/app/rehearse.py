@@ -72,7 +72,7 @@ class _Rankings:
         config = self.services.config.rank
         course, query = config.course(pool), self.services.queries[pool.qid]
         passages = {record.doc_id: record.passage for record in records}
-        known = await self.judge.known(query, [passages[doc_id] for doc_id in pool.ids])
+        known = await self.judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ()
         state = config.state(pool, self.causes, known)
         blank = JournalRecord(qid=pool.qid, state=state, engine="", round=0, slot=0, shown=(), order=None)
         answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)

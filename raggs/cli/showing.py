@@ -197,8 +197,8 @@ def _confidences(order: tuple[PassageView, ...]) -> Iterator[str]:
     """Of each passage, how surely it stands above the next one."""
     for number, passage in enumerate(order):
         place, after = passage.place, order[number + 1].doc_id if number + 1 < len(order) else None
-        if place is None or after is None:
-            yield ""
+        if place is None or after is None or place.unordered:
+            yield "not ordered" if place and place.unordered else ""
         else:
             yield "locked" if after in place.below else f"{place.confidence:.0%}"
 

@@ -97,6 +97,7 @@ def _object(golden: GoldenQuery, record: RankRecord, passage: Passage | None) ->
         "gain": GAIN.written(record.grade),
         "score": record.score,
         "confidence": record.confidence,
+        **({"unordered": True} if record.unordered else {}),
         "title": passage.title,
         "text": passage.text,
         **passage_facts(passage),

@@ -27,6 +27,7 @@ class Place:
         membership: probability that it truly belongs to the top, 0 to 1.
         exposures: in how many judged batches it was shown.
         below, above: passages that are locked below it, and above it.
+        unordered: whether nobody was asked about it, since its grade lies below the floor.
     """
 
     rank: int
@@ -39,6 +40,7 @@ class Place:
     exposures: int
     below: tuple[str, ...] = ()
     above: tuple[str, ...] = ()
+    unordered: bool = False
 
     @classmethod
     def of(cls, record: RankRecord) -> Place:
@@ -54,6 +56,7 @@ class Place:
             record.exposures,
             record.locks_out,
             record.locks_in,
+            record.unordered,
         )
 
 

@@ -45,6 +45,7 @@ STOPS = {
     "everything is settled": "each place of the top is locked",
     "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
     "nobody ordered them": "passages of which nobody has said an order stand by grade and by fused rank",
+    "fewer than two reach the floor": "passages below rank.floor stand by grade and by fused rank",
     "nothing to judge": "a pool of one needs no judge",
 }
 
@@ -236,6 +237,8 @@ def _ending(found: Explanation) -> Iterator[str]:
         yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
         yield f"  {STOPS[ranking.stop_reason]}"
+    if ranking.unordered:
+        yield f"{plural(ranking.unordered, 'passage')} below grade {config.floor} not ordered: by grade and fused rank"
     if found.exact:
         yield f"judge: {BY_RULE}"
     elif ranking.sharpness is not None:
@@ -254,10 +257,11 @@ def care_words(profile: JudgeProfile) -> str:
 
 def _doubts(found: Explanation) -> Iterator[str]:
     """What remains unsure: the closest neighbours of the top, and who may belong to it or not."""
-    ranking, top = found.ranking, found.config.top
+    ranking, ordered = found.ranking, len(found.ranking.order) - found.ranking.unordered
+    top = found.config.top
     if not found.exact:
         yield f"{ranking.expected_inversions:.1f} wrongly ordered pairs expected in the top {top}"
-    pairs = list(zip(ranking.position_confidence, pairwise(ranking.order), strict=False))[:top]
+    pairs = list(zip(ranking.position_confidence, pairwise(ranking.order[:ordered]), strict=False))[:top]
     open_pairs = sorted((chance, pair) for chance, pair in pairs if chance < SURE)
     if open_pairs:
         yield f"least sure of the top {top}, by the chance that the first is better:"
@@ -265,7 +269,7 @@ def _doubts(found: Explanation) -> Iterator[str]:
         yield f"  {chance:.0%} {first} above {second}"
     edge = [
         f"{doc_id} {chance:.0%}"
-        for doc_id, chance in zip(ranking.order, ranking.membership, strict=True)
+        for doc_id, chance in zip(ranking.order[:ordered], ranking.membership, strict=False)
         if 1 - SURE < chance < SURE
     ]
     if edge:

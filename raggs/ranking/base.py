@@ -55,6 +55,7 @@ class Ranking:
             repeats are independent opinions, as the model has it; above 0.2 the judge departs from the model.
         favour: what each place of the list, first to last, adds to the log-odds of being picked by this judge, where
             the engine estimates it; the order is free of it.
+        unordered: how many of the last in `order` nobody was asked about, since their grades lie below a floor.
     """
 
     order: tuple[str, ...]
@@ -74,6 +75,7 @@ class Ranking:
     sharpness: float | None = None
     echo: float | None = None
     favour: tuple[float, ...] = ()
+    unordered: int = 0
 
     @property
     def position_bias(self) -> float | None:

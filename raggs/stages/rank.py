@@ -31,8 +31,9 @@ from raggs.hashing import hash_value
 from raggs.judges.base import Judge, KnownOrder
 from raggs.ranking import Pilot, Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
-from raggs.settings import Causes, PromptName, Settings, causes_of
+from raggs.settings import Causes, Later, PromptName, Settings, causes_of
 from raggs.stages.base import Journal, Services, Stage, Work
+from raggs.stages.floor import parted
 from raggs.stages.ordered import run_ordered
 from raggs.stages.pilot import learned, overhead, pilot_questions, profile_entry
 from raggs.stages.rankcalls import CountedCalls
@@ -56,6 +57,9 @@ class RankConfig(Settings):
         80, ge=0, description='judge calls a query may use; with batch_size "auto", what so many lists of five cost'
     )
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
+    floor: Later[int] = Field(
+        1, ge=1, le=5, description="passages of a lower grade are not ordered, but stand below by grade and fused rank"
+    )
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0, description="of all random numbers of this stage")
     options: Mapping[str, int | float] = Field(default_factory=dict, description="of the engine, by name")
@@ -98,16 +102,17 @@ class RankConfig(Settings):
         """The ranking of a pool at its start; None for an empty one."""
         if not pool.ids:
             return None
-        ranker = self.ranker(pool.ids, pool.grades, derive_seed(self.seed, "rank", pool.qid))
-        fused = dict(zip(pool.ids, pool.grades, strict=True))
-        return Course(ranker, self.parallel, sorted(pool.ids, key=fused.__getitem__, reverse=True))
+        found = parted(tuple(zip(pool.ids, pool.grades, strict=True)), self.floor)
+        ids, grades = zip(*found.ordered, strict=True)
+        ranker = self.ranker(ids, grades, derive_seed(self.seed, "rank", pool.qid))
+        return Course(ranker, self.parallel, found, self.top)
 
     def state(self, pool: KeptPool, judge: object, known: Sequence[KnownOrder] = ()) -> str:
         """A hash of all that decides a ranking's course; journal entries of another state say nothing here.
 
         Args:
             judge: all that can change its answers, as it states them.
-            known: orders of the pool's passages that are there before anything is asked.
+            known: orders that are there before anything is asked.
         """
         parts = [pool.qid, pool.ids, pool.grades, causes_of(self), engine_version(self.engine), judge]
         parts += [[order.groups, order.sharpness, order.by] for order in known]
@@ -174,7 +179,8 @@ class _Rankings:
     def learn_the_judge(self) -> None:
         """Ask the pilot's questions for their first lists."""
         self._pilots = pilot_questions(self._services.queries, self._config.seed)
-        asked = [item for item in _pools(self._work) if item[0].qid in self._pilots and item[0].ids]
+        mine = (item for item in _pools(self._work) if item[0].qid in self._pilots)
+        asked = [item for item in mine if (course := self._config.course(item[0])) and len(course.ids) > 1]
         found = list(run_ordered(self._services, asked, self._first_lists, size=lambda _item: self._config.parallel))
         if found:
             price = overhead([(self._services.queries[pool.qid], passages) for pool, passages in asked])
@@ -208,7 +214,7 @@ class _Rankings:
 
     async def _begun(self, course: Course, pool: KeptPool, passages: Mapping[str, Passage]) -> _JudgedBatches:
         query, journal = self._services.queries[pool.qid], self._work.journal
-        known = await self._services.judge.known(query, [passages[doc_id] for doc_id in pool.ids])
+        known = await self._services.judge.known(query, [passages[doc_id] for doc_id in course.ids])
         state = self._config.state(pool, self._answering, known)
         blank = JournalRecord(qid=pool.qid, state=state, engine=self._engine, round=0, slot=0, shown=(), order=None)
         judged = _JudgedBatches(blank, query, passages, self._services.judge, journal)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
 from raggs.judges.base import KnownOrder
 from raggs.ranking import Lock, Pilot, Profile, Ranker, Ranking
+from raggs.stages.floor import Parted, filled
 
 MUTE = "nobody ordered them"
 
@@ -95,18 +96,21 @@ class Course:
     Args:
         ranker: a fresh one.
         parallel: batches in a round, at most.
-        pool: the passages by grade and fused rank, an order for those of which nobody ever said anything.
+        pool: the passages, parted by the grade from which on they are ordered.
+        top: how many leading positions matter.
 
     Attributes:
         asked: batches so far.
+        ids: the passages that are ordered, by grade and fused rank: the order where nobody ever says anything of them.
         informed: whether the engine takes in orders that were there before.
     """
 
-    def __init__(self, ranker: Ranker, parallel: int, pool: Sequence[str]) -> None:
+    def __init__(self, ranker: Ranker, parallel: int, pool: Parted, top: int) -> None:
         self.asked = 0
+        self.ids = tuple(doc_id for doc_id, _ in sorted(pool.ordered, key=lambda item: -item[1]))
         self.informed = ranker.INFORMED
         self._silent, self._mute = 0, False
-        self._pool = tuple(pool)
+        self._pool, self._top = pool, top
         self._ranker = ranker
         self._parallel = parallel
         self._round = -1
@@ -159,7 +163,7 @@ class Course:
             else:
                 self._ranker.observe(entry.order)
         silent = sum(entry.silent is not None for entry in entries)
-        self._silent, self._mute = self._silent + silent, silent == len(entries)
+        self._silent, self._mute = self._silent + silent, 0 < silent == len(entries)
 
     def ranking(self) -> Ranking:
         """By all answers so far."""
@@ -167,9 +171,9 @@ class Course:
         if self._silent:
             found = replace(found, skipped=found.skipped - self._silent)
         if self._mute:
-            order = found.order if any(found.exposures) else self._pool
+            order = found.order if any(found.exposures) else self.ids
             found = replace(found, stop_reason=MUTE, order=order)
-        return found
+        return filled(found, self._pool, self._top)
 
 
 def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
@@ -248,7 +252,7 @@ def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
     """Near-duplicates follow their representative and share its numbers."""
     grades = dict(zip(pool.ids, pool.grades, strict=True))
     below, above = _neighbours(ranking.locks)
-    rank = 0
+    rank, ordered = 0, len(ranking.order) - ranking.unordered
     for position, doc_id in enumerate(ranking.order):
         for member in (doc_id, *pool.followers.get(doc_id, ())):
             rank += 1
@@ -267,6 +271,7 @@ def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
                 locks_out=tuple(sorted(below.get(doc_id, ()))),
                 locks_in=tuple(sorted(above.get(doc_id, ()))),
                 duplicate_of=None if member == doc_id else doc_id,
+                unordered=position >= ordered,
             )
 
 

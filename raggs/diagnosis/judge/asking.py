@@ -132,9 +132,9 @@ class Rankings:
         )
 
     async def begun(self, pool: Pool, number: int) -> Course:
-        """The course at its start; what people said of the pool is taken in."""
+        """The course of the whole pool at its start; what people said of the pool is taken in."""
         ids = tuple(passage.doc_id for passage in pool.passages)
-        config = self._config.model_copy(update={"seed": self._config.seed + number})
+        config = self._config.model_copy(update={"seed": self._config.seed + number, "floor": MIN_GRADE})
         course = config.course(KeptPool(pool.query.qid, ids, pool.grades, {}))
         if course is None:
             raise TypeError("a pool without passages is not ranked")

@@ -1,0 +1,67 @@
+"""Passages that are not worth an order, below the others: by grade, then fused rank, and marked.
+
+Nobody was asked about them, and what is said of them says so: as good as tied with each other, each place of their
+block plausible, and no share in the wrongly ordered pairs that are expected. None of them can stand above one that was
+ordered, though a grade that is one too low may have brought it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from raggs.ranking import Ranking
+
+TOO_FEW = "fewer than two reach the floor"
+TIED = 0.5
+SPREAD = 0.7  # grades: a utility strays by 0.5 from the deserved grade, and one grade in four is one off
+
+Graded = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A pool parted by a floor.
+
+    Attributes:
+        ordered: what is put before the judge, by fused rank; of a pool in which nothing reaches the floor the first of
+            the others, since an engine needs a pool.
+        below: by grade, then fused rank.
+        reached: how many reach the floor.
+    """
+
+    ordered: tuple[Graded, ...]
+    below: tuple[Graded, ...]
+    reached: int
+
+
+def parted(pool: Sequence[Graded], floor: int) -> Parted:
+    """A pool, which is not empty and stands by fused rank, parted by the grade from which on passages are ordered.
+
+    Where a single one reaches the floor, there is nothing to ask.
+    """
+    reached = tuple(item for item in pool if item[1] >= floor)
+    below = tuple(sorted((item for item in pool if item[1] < floor), key=lambda item: -item[1]))
+    return Parted(reached or below[:1], below, len(reached))
+
+
+def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
+    """A ranking of the ordered ones, with all others below."""
+    kept, count = pool.reached, len(pool.below)
+    if not count:
+        return ranking
+    size, sure = kept + count, ranking.position_confidence[: max(kept - 1, 0)]
+    share = max(0, min(top, size) - kept) / count
+    return replace(
+        ranking,
+        order=(*ranking.order[:kept], *(doc_id for doc_id, _ in pool.below)),
+        scores=(*ranking.scores[:kept], *(float(grade) for _, grade in pool.below)),
+        sigma=(*ranking.sigma[:kept], *(SPREAD,) * count),
+        exposures=(*ranking.exposures[:kept], *(0,) * count),
+        position_confidence=(*sure, *(TIED,) * (size - 1 - len(sure)), 1.0),
+        rank_low=(*ranking.rank_low[:kept], *(kept + 1,) * count),
+        rank_high=(*ranking.rank_high[:kept], *(size,) * count),
+        membership=(*ranking.membership[:kept], *(share,) * count),
+        stop_reason=TOO_FEW if kept < 2 else ranking.stop_reason,
+        unordered=count,
+    )

@@ -1,0 +1,107 @@
+"""Passages below `rank.floor` are not ordered: they stand below the others, marked, and nobody is sure of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.project import Project, make_project, raggs
+
+from raggs.config.load import load_config
+from raggs.ranking import make_ranker
+from raggs.settings import causes_of
+from raggs.stages.floor import TOO_FEW, filled, parted
+from raggs.stages.rank import RankConfig
+
+FLOOR, TOP = 4, 12
+POOL = (("a", 1), ("b", 4), ("c", 2), ("d", 5), ("e", 2), ("f", 1))
+
+
+def test_what_is_below_stands_by_grade_and_then_by_fused_rank() -> None:
+    found = parted(POOL, 3)
+    ranking = filled(make_ranker("bayes", ["b", "d"], [4, 5], top=4).ranking(), found, top=4)
+    assert found.ordered == (("b", 4), ("d", 5))
+    assert ranking.order == ("d", "b", "c", "e", "a", "f") and ranking.unordered == 4
+    assert ranking.position_confidence[1:] == (0.5, 0.5, 0.5, 0.5, 1.0)
+    assert set(zip(ranking.rank_low[2:], ranking.rank_high[2:], strict=True)) == {(3, 6)}
+    assert ranking.membership[2:] == (0.5,) * 4  # two places of the top for four
+
+
+@pytest.mark.parametrize(("floor", "first"), [(5, ("d",)), (6, ())])
+def test_where_fewer_than_two_reach_the_floor_there_is_nothing_to_ask(floor: int, first: tuple[str, ...]) -> None:
+    found = parted(POOL, floor)
+    ranker = make_ranker("bayes", *zip(*found.ordered, strict=True))
+    ranking = filled(ranker.ranking(), found, top=20)
+    assert ranker.done and ranking.stop_reason == TOO_FEW and ranking.unordered == len(POOL) - len(first)
+    assert ranking.order[: len(first)] == first and sorted(ranking.order) == list("abcdef")
+    lengths = {len(getattr(ranking, name)) for name in ("scores", "sigma", "exposures", "rank_low", "membership")}
+    assert lengths == {len(ranking.position_confidence)} == {len(POOL)}
+
+
+def test_a_floor_is_a_cause_only_where_it_is_set() -> None:
+    assert "floor" not in causes_of(RankConfig()) and causes_of(RankConfig(floor=2))["floor"] == 2
+    assert "floor" not in causes_of(RankConfig(floor=1))
+
+
+@pytest.fixture(scope="module")
+def ranked(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    rank = {"top": TOP, "max_calls": 8, "floor": FLOOR}
+    project = make_project(tmp_path_factory.mktemp("floor"), prune={"min_keep": 14, "max_keep": 16}, rank=rank)
+    done = raggs("run", "--config", project.config, "-q")
+    assert done.returncode == 0, done.stderr
+    return project
+
+
+def lines(project: Project, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (project.run / name).read_text().splitlines()]
+
+
+def test_the_judge_is_asked_for_what_reaches_the_floor_alone(ranked: Project) -> None:
+    grades = {(each["qid"], each["doc_id"]): each["grade"] for each in lines(ranked, "rank.jsonl")}
+    asked = {(each["qid"], doc_id) for each in lines(ranked, "rank.journal.jsonl") for doc_id in each["shown"]}
+    assert asked and min(grades[each] for each in asked) >= FLOOR
+    for _, group in groupby(lines(ranked, "rank.jsonl"), key=lambda each: each["qid"]):
+        found = list(group)
+        marked = [each.get("unordered", False) for each in found]
+        assert marked == [each["grade"] < FLOOR for each in found] == sorted(marked) and any(marked)
+        assert not any(each["exposures"] for each in found if each["grade"] < FLOOR)
+
+
+def test_audit_why_show_export_and_a_second_run_know_of_it(ranked: Project, tmp_path: Path) -> None:
+    before = ranked.artifacts()
+    audited = raggs("audit", ranked.run)
+    assert audited.returncode == 0, audited.stdout + audited.stderr
+    assert f"below grade {FLOOR} not ordered" in raggs("why", ranked.run, "--query", "q01").stdout
+    assert "not ordered" in raggs("show", ranked.run, "q01", "--all").stdout
+    assert raggs("export", ranked.run, "--format", "jsonl", "--out", tmp_path / "out").returncode == 0
+    top = [json.loads(line) for line in (tmp_path / "out" / "golden.jsonl").read_text().splitlines()]
+    assert {each["grade"] < FLOOR for each in top if "unordered" in each} == {True}
+    assert raggs("run", "--config", ranked.config).returncode == 0 and ranked.artifacts() == before
+
+
+@pytest.mark.parametrize("size", [5, "auto"])
+def test_a_floor_that_nothing_reaches_asks_nobody(tmp_path: Path, size: int | str) -> None:
+    prune = {"min_keep": 14, "max_keep": 16}
+    judge = {"judge": {"type": "qrels", "path": "few.txt"}}
+    project = make_project(tmp_path, prune=prune, judge=judge, rank={"top": 5, "floor": 5, "batch_size": size})
+    labels = [line.split() for line in (tmp_path / "qrels.txt").read_text().splitlines()]
+    few = [f"{qid} 0 {doc_id} {min(int(grade), 4)}\n" for qid, _, doc_id, grade in labels]
+    (tmp_path / "few.txt").write_text("".join(few))
+    done = raggs("run", "--config", project.config, "-q")
+    assert done.returncode == 0, done.stderr
+    assert not lines(project, "rank.journal.jsonl") or size == "auto"
+    assert {each["stop_reason"] for each in lines(project, "rank.queries.jsonl")} == {TOO_FEW}
+    assert all(each["unordered"] for each in lines(project, "rank.jsonl"))
+    assert raggs("audit", project.run).returncode == 0
+    assert load_config(project.config).run.rank.floor == 5
+
+
+def test_a_pool_of_one_passage_is_no_pilot(tmp_path: Path) -> None:
+    rank = {"top": 5, "max_calls": 8, "batch_size": "auto"}
+    project = make_project(tmp_path, queries=2, corpus=1, rank=rank)
+    done = raggs("run", "--config", project.config, "-q")
+    assert done.returncode == 0, done.stderr
+    assert {each["stop_reason"] for each in lines(project, "rank.queries.jsonl")} == {"nothing to judge"}
