@@ -97,7 +97,7 @@ class Trait:
 
 Read = Callable[[Asked, WordWeights], float]
 
-HYBRID = "a lexical retriever beside the dense one, fused (RRF)"
+HYBRID = "where vectors alone search, a lexical retriever beside them, fused (RRF)"
 FLAGS: tuple[tuple[str, str, str, Read], ...] = (
     ("names", "hold a name", f"{HYBRID}; raggs diagnose names tells which embedder reads names",
      lambda asked, _: _flag(asked.names, asked.text)),

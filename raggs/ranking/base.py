@@ -183,6 +183,8 @@ class Ranker(ABC):
     def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
         """A first round that teaches how the judge orders lists of several lengths; of an engine that `LEARNS`.
 
+        None, and no round is open, where nothing is to be ordered, or the calls would not pay for a list.
+
         Raises:
             ValueError: batches were asked for before.
             TypeError: the engine does not learn.

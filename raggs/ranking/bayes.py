@@ -116,13 +116,15 @@ class BayesRanker(RoundRanker):
         """See `Ranker.pilot_batches`."""
         if self._rounds:
             raise ValueError("a pilot comes before the first round")
+        if self.done:
+            return ()
         planner = self._planner()
         left, chosen = self.max_calls * PILOT_SHARE, list[Ints]()
         for size in PILOT_SIZES if self.size > 1 else ():
             if (price := self._price(min(size, self.size))) <= left and len(chosen) < self._unshown():
                 chosen.append(planner.pick((min(size, self.size),)))
                 left -= price
-        return self._open(chosen)
+        return self._open(chosen) if chosen else ()
 
     def pilot(self) -> Pilot:
         """See `Ranker.pilot`."""

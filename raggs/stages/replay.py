@@ -131,8 +131,8 @@ class Course:
         return self._round + 1
 
     def pilot_round(self) -> tuple[Batch, ...]:
-        """Lists of several lengths, from which is learned how the judge orders them."""
-        return self._numbered(self._ranker.pilot_batches())
+        """Lists of several lengths, from which is learned how the judge orders them; no round where there are none."""
+        return self._numbered(lists) if (lists := self._ranker.pilot_batches()) else ()
 
     def pilot(self) -> Pilot:
         """What the answers so far say of the judge."""

@@ -10,6 +10,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
+from raggs.diagnosis import REGISTRY
 
 ROOT = get_command(app)
 assert isinstance(ROOT, TyperGroup)
@@ -26,6 +27,7 @@ COMMANDS = [
         ["prompts", "show"],
         ["questions", "calibrate"],
         ["questions", "import"],
+        *(["diagnose", kind] for kind in ("list", "all", *REGISTRY.builtin)),
         ["review", "serve"],
         ["review", "export"],
         ["review", "import"],
@@ -43,7 +45,7 @@ def help_of(*words: str) -> str:
 def test_help_fits_80_columns_and_lists_no_variables(words: list[str]) -> None:
     shown = help_of(*words)
     assert not [line for line in shown.splitlines() if len(line) > 80]
-    for rubbish in ("env var", "<float", "<int", "[["):
+    for rubbish in ("env var", "<float", "<int", "[[", "\\b"):
         assert rubbish not in shown
     assert not [line for line in shown.splitlines() if line.startswith("  ") and line.endswith("...")], "a line was cut"
 

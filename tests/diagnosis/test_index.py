@@ -139,6 +139,9 @@ def test_where_nothing_is_compared_the_verdict_says_why(files: Path) -> None:
     assert alone == "One index was measured, so that none is compared."
     apart = run(files, vary=["nprobe=1", "ef=400"], held_out=0).verdict
     assert apart.startswith("No two indexes were measured around one mean recall")
+    others = ["hnsw", "ivf:lists=40", "ivf:lists=41"]
+    first = run(files, vary=["ef=400", "nprobe=1,2,4,8,16"], indexes=others, held_out=0).verdict
+    assert first == "No index is compared: hnsw was measured around no mean recall that others have."
     whole = run(files, vary=["nprobe=40", "ef=400"], indexes=["hnsw", "ivf:lists=40"], held_out=0).verdict
     assert re.match(r"Every index finds at least \d+\.\d% of the nearest", whole), whole
 

@@ -152,7 +152,9 @@ def test_who_cannot_learn_says_so():
 def test_pools_of_any_size_have_a_pilot(size):
     world = make_world(2, size)
     ranker = open_ranker(world)
-    for batch in ranker.pilot_batches() if size > 1 else ():
+    batches = ranker.pilot_batches()
+    assert bool(batches) == (size > 1)
+    for batch in batches:
         ranker.observe(world.judge(3.0)(batch))
     ranker.believe(Profile(3.0, 0.3, (1.0, 0.5)))
     check(play(ranker, world.judge(3.0)), size)

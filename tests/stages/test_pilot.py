@@ -16,13 +16,21 @@ from support.llm_server import LLMServer
 from support.paying import KEY, paying
 from support.project import Project, environment, files_copied, make_project, raggs
 
-from raggs.stages.pilot import QUESTIONS, pilot_questions
+from raggs.artifacts import JournalRecord
+from raggs.ranking import make_ranker
+from raggs.stages.pilot import QUESTIONS, learned, pilot_questions, profile_entry
+from raggs.stages.replay import MUTE, Answers, Batch, Course, Replay, replay
 
+BLANK = JournalRecord(qid="q", state="s", engine="bayes", round=0, slot=0, shown=(), order=None)
 AUTO = {"top": 5, "max_calls": 12, "batch_size": "auto"}
 
 
 def journal(project: Project) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (project.run / "rank.journal.jsonl").read_text().splitlines()]
+
+
+def ordered(batch: Batch) -> JournalRecord:
+    return BLANK.model_copy(update={**batch._asdict(), "order": tuple(sorted(batch.shown))})
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +62,28 @@ def test_no_question_costs_more_than_its_calls_of_five(ranked: Project) -> None:
         if "profile" not in entry:
             spent[entry["qid"]] += (len(entry["shown"]) + overhead) / (5 + overhead)
     assert max(spent.values()) <= AUTO["max_calls"] * 1.01
+
+
+@pytest.mark.parametrize(("sizes", "max_calls"), [((1, 1, 9), 12), ((9,), 1)])
+def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[int, ...], max_calls: int) -> None:
+    """A pool of one passage has nothing to order, and one call pays for no list of the pilot; no pool is mute."""
+    for size in sizes:
+        ids = tuple(f"d{number}" for number in range(size))
+        ranker = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
+        course = Course(ranker, 4, ids)
+        course.learn(tuple(map(ordered, pilot := course.pilot_round())))
+        assert bool(pilot) == (size > 1 and max_calls > 1)
+        profile = learned([course.pilot()], 1.0)
+        told = profile_entry(BLANK, course.upcoming, profile)
+        course.believe(told)
+        entries = [told, *map(ordered, pilot)]
+        while batches := course.next_round():
+            entries += (answers := list(map(ordered, batches)))
+            course.learn(answers)
+        found = course.ranking()
+        assert (found.calls > 0) == (size > 1) and found.stop_reason != MUTE
+        again = Course(make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls), 4, ids)
+        assert replay(again, Answers(entries)) == Replay(found)
 
 
 def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> None:

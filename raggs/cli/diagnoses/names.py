@@ -66,7 +66,7 @@ def names(
     Examples:
       raggs diagnose names
       raggs diagnose names --embedder wordllama --embedder onnx:models/minilm
-      raggs diagnose names --config raggs.yaml --name-field author --topic-field title
+      raggs diagnose names -c raggs.yaml --name-field author --topic-field title
       raggs diagnose names --golden runs/demo --language en
     """
     run_kind(

@@ -59,7 +59,7 @@ def noise(
     Examples:
       raggs diagnose noise
       raggs diagnose noise --golden runs/demo --rewriter clean
-      raggs diagnose noise -c raggs.yaml --rewriter llm:openai/gpt-5-mini --dry-run
+      raggs diagnose noise -c raggs.yaml --rewriter llm:gpt-5-mini --dry-run
     """
     run_kind(
         "noise",

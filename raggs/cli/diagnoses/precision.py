@@ -43,7 +43,7 @@ def precision(
     Scores in f32, f16 and bf16, with and without the last step in float32 (HPS): each measure
     as it stands, by expectation, at least and at most.
 
-    \\b
+    \b
     Examples:
       raggs diagnose precision --config raggs.yaml
       raggs diagnose precision --golden qrels.txt --run a.trec --run b.trec

@@ -39,7 +39,7 @@ def retrieval(
     \b
     Examples:
       raggs diagnose retrieval --golden runs/demo
-      raggs diagnose retrieval -g qrels.txt -c raggs.yaml -r old=a.trec -r new=b.trec
+      raggs diagnose retrieval -g qrels.txt -c raggs.yaml -r a.trec -r b.trec
     """
     run_kind(
         "retrieval",

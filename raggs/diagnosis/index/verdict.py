@@ -7,6 +7,7 @@ leaves 0 out, widened so that those of all indexes and deltas at one level hold 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from raggs.diagnosis.index.models import FrontPart, MatchedPart, PointPart, TunedPart
@@ -54,6 +55,9 @@ def _why_not(matched: Sequence[MatchedPart], points: Sequence[PointPart]) -> str
         )
     if len({part.index for part in points}) < 2:
         return "one index was measured, so that none is compared"
+    met = Counter((part.k, part.origin, part.level) for part in matched if part.bracketed)
+    if any(count > 1 for count in met.values()):
+        return f"no index is compared: {matched[0].index} was measured around no mean recall that others have"
     return "no two indexes were measured around one mean recall, so that none is compared (not bracketed)"
 
 
