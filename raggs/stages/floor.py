@@ -1,20 +1,23 @@
 """Passages that are not worth an order, below the others: by grade, then fused rank, and marked.
 
-Nobody was asked about them, and what is said of them says so: as good as tied with each other, each place of their
-block plausible, and no share in the wrongly ordered pairs that are expected. None of them can stand above one that was
-ordered, though a grade that is one too low may have brought it here.
+Nobody was asked about them, and what is said of them says so: equals are as good as tied, between others the grades
+alone speak, each place of their block is plausible, and they have no share in the wrongly ordered pairs that are
+expected. None can stand above one that was ordered, though a grade that is one too low may have brought it here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise, product
+from statistics import NormalDist
 
 from raggs.ranking import Ranking
 
 TOO_FEW = "fewer than two reach the floor"
-TIED = 0.5
 SPREAD = 0.7  # grades: a utility strays by 0.5 from the deserved grade, and one grade in four is one off
+SLIPS = ((-1, 0.125), (0, 0.75), (1, 0.125))
+STRAYING = NormalDist(0.0, 0.5 * 2**0.5)  # of the difference of two utilities
 
 Graded = tuple[str, int]
 
@@ -50,7 +53,9 @@ def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
     kept, count = pool.reached, len(pool.below)
     if not count:
         return ranking
-    size, sure = kept + count, ranking.position_confidence[: max(kept - 1, 0)]
+    size, grades = kept + count, dict(pool.ordered)
+    told = [*(grades[doc_id] for doc_id in ranking.order[:kept][-1:]), *(grade for _, grade in pool.below)]
+    sure = ranking.position_confidence[: max(kept - 1, 0)]
     share = max(0, min(top, size) - kept) / count
     return replace(
         ranking,
@@ -58,10 +63,16 @@ def filled(ranking: Ranking, pool: Parted, top: int) -> Ranking:
         scores=(*ranking.scores[:kept], *(float(grade) for _, grade in pool.below)),
         sigma=(*ranking.sigma[:kept], *(SPREAD,) * count),
         exposures=(*ranking.exposures[:kept], *(0,) * count),
-        position_confidence=(*sure, *(TIED,) * (size - 1 - len(sure)), 1.0),
+        position_confidence=(*sure, *(above(better - worse) for better, worse in pairwise(told)), 1.0),
         rank_low=(*ranking.rank_low[:kept], *(kept + 1,) * count),
         rank_high=(*ranking.rank_high[:kept], *(size,) * count),
         membership=(*ranking.membership[:kept], *(share,) * count),
         stop_reason=TOO_FEW if kept < 2 else ranking.stop_reason,
         unordered=count,
     )
+
+
+def above(gap: int) -> float:
+    """Chance that a passage truly stands above one whose grade is `gap` lower, by the grades alone; of equals half."""
+    chances = (STRAYING.cdf(gap + one - other) * p * q for (one, p), (other, q) in product(SLIPS, SLIPS))
+    return round(sum(chances), 4)

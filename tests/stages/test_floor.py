@@ -13,7 +13,7 @@ from support.project import Project, make_project, raggs
 from raggs.config.load import load_config
 from raggs.ranking import make_ranker
 from raggs.settings import causes_of
-from raggs.stages.floor import TOO_FEW, filled, parted
+from raggs.stages.floor import TOO_FEW, above, filled, parted
 from raggs.stages.rank import RankConfig
 
 FLOOR, TOP = 4, 12
@@ -25,7 +25,8 @@ def test_what_is_below_stands_by_grade_and_then_by_fused_rank() -> None:
     ranking = filled(make_ranker("bayes", ["b", "d"], [4, 5], top=4).ranking(), found, top=4)
     assert found.ordered == (("b", 4), ("d", 5))
     assert ranking.order == ("d", "b", "c", "e", "a", "f") and ranking.unordered == 4
-    assert ranking.position_confidence[1:] == (0.5, 0.5, 0.5, 0.5, 1.0)
+    assert ranking.position_confidence[1:] == (above(2), 0.5, above(1), 0.5, 1.0)
+    assert 0.5 == above(0) < 0.8 < above(1) < 0.95 < above(2) < 1
     assert set(zip(ranking.rank_low[2:], ranking.rank_high[2:], strict=True)) == {(3, 6)}
     assert ranking.membership[2:] == (0.5,) * 4  # two places of the top for four
 
