@@ -120,7 +120,7 @@ class BayesRanker(RoundRanker):
             return ()
         planner = self._planner()
         left, chosen = self.max_calls * PILOT_SHARE, list[Ints]()
-        for size in PILOT_SIZES if self.size > 1 else ():
+        for size in PILOT_SIZES:
             if (price := self._price(min(size, self.size))) <= left and len(chosen) < self._unshown():
                 chosen.append(planner.pick((min(size, self.size),)))
                 left -= price

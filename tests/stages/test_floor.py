@@ -98,11 +98,3 @@ def test_a_floor_that_nothing_reaches_asks_nobody(tmp_path: Path, size: int | st
     assert all(each["unordered"] for each in lines(project, "rank.jsonl"))
     assert raggs("audit", project.run).returncode == 0
     assert load_config(project.config).run.rank.floor == 5
-
-
-def test_a_pool_of_one_passage_is_no_pilot(tmp_path: Path) -> None:
-    rank = {"top": 5, "max_calls": 8, "batch_size": "auto"}
-    project = make_project(tmp_path, queries=2, corpus=1, rank=rank)
-    done = raggs("run", "--config", project.config, "-q")
-    assert done.returncode == 0, done.stderr
-    assert {each["stop_reason"] for each in lines(project, "rank.queries.jsonl")} == {"nothing to judge"}

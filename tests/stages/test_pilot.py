@@ -18,6 +18,7 @@ from support.project import Project, environment, files_copied, make_project, ra
 
 from raggs.artifacts import JournalRecord
 from raggs.ranking import make_ranker
+from raggs.stages.floor import parted
 from raggs.stages.pilot import QUESTIONS, learned, pilot_questions, profile_entry
 from raggs.stages.replay import MUTE, Answers, Batch, Course, Replay, replay
 
@@ -70,7 +71,8 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
     for size in sizes:
         ids = tuple(f"d{number}" for number in range(size))
         ranker = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
-        course = Course(ranker, 4, ids)
+        pool = parted([(doc_id, 3) for doc_id in ids], 1)
+        course = Course(ranker, 4, pool, 3)
         course.learn(tuple(map(ordered, pilot := course.pilot_round())))
         assert bool(pilot) == (size > 1 and max_calls > 1)
         profile = learned([course.pilot()], 1.0)
@@ -82,8 +84,8 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
             course.learn(answers)
         found = course.ranking()
         assert (found.calls > 0) == (size > 1) and found.stop_reason != MUTE
-        again = Course(make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls), 4, ids)
-        assert replay(again, Answers(entries)) == Replay(found)
+        fresh = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
+        assert replay(Course(fresh, 4, pool, 3), Answers(entries)) == Replay(found)
 
 
 def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> None:
