@@ -304,6 +304,9 @@ def test_files_that_hold_no_vectors(files: Path, tmp_path: Path) -> None:
             diagnose("index", out=tmp_path / "out", vectors=tmp_path / f"{name}.npy", **QUICK)
     with pytest.raises(DataError, match="its vectors have 8 dimensions, those to be searched 16"):
         diagnose("index", out=tmp_path / "o", vectors=files / "v.npy", queries=tmp_path / "short.npy", **QUICK)
+    np.save(tmp_path / "zeros.npy", np.zeros((5, 16)))
+    with pytest.raises(DataError, match="all its vectors are zeros"):
+        diagnose("index", out=tmp_path / "o", vectors=files / "v.npy", queries=tmp_path / "zeros.npy", **QUICK)
     with pytest.raises(UsageError, match="nobody asks"):
         diagnose("index", out=tmp_path / "o", vectors=files / "v.npy", **{**QUICK, "held_out": 0})
     with pytest.raises(UsageError, match="queries are of vectors"):

@@ -173,6 +173,19 @@ def test_what_cannot_be_measured_is_a_sentence(
         found(golden, tmp_path, **given)
 
 
+def test_an_embedder_that_gives_no_vectors_is_a_sentence(
+    golden: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "blank_vectors.py").write_text("def embed(texts):\n    return [[0.0] * 8 for _ in texts]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for kind in ("precision", "index"):
+        request = DiagnoseRequest(
+            kind, golden=golden, embedders=["python:blank_vectors:embed:dims=8"], out=tmp_path / kind
+        )
+        with pytest.raises(DataError, match=f"the embedder gives no vector to any of {QUESTIONS} questions"):
+            run_diagnosis(request)
+
+
 def test_without_labels_or_a_corpus_it_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(PrerequisiteError, match="needs a golden set"):
         run_diagnosis(DiagnoseRequest("precision", out=tmp_path))

@@ -26,7 +26,7 @@ from raggs.indexes.vectors import VectorIndex, open_vectors
 from raggs.inputs import regular_file
 from raggs.seeds import generator
 from raggs.stages.embed import prepare
-from raggs.text import clean_unicode, one_line
+from raggs.text import clean_unicode, one_line, plural
 
 QUESTIONS: Origin = "questions"
 HELD_OUT: Origin = "held-out passages"
@@ -88,6 +88,9 @@ def open_world(bench: Bench, settings: IndexSettings) -> World:
         texts = texts_of(bench)
         given = embedder.embed_queries(list(texts.values()))
         live = np.flatnonzero(given.any(axis=1))
+        if not len(live):
+            said = f"the embedder gives no vector to any of {plural(len(texts), 'question')}"
+            raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
         qids = [list(texts)[at] for at in live.tolist()]
         asked[QUESTIONS] = Asked(QUESTIONS, np.ascontiguousarray(given[live], dtype=np.float32), tuple(qids))
     return World(vectors, asked, f"{len(store):,} passages by {embedder.identity.split('/')[0]}", store)
@@ -147,6 +150,8 @@ def _of_files(bench: Bench, vectors: Path, queries: Path | None) -> World:
         if given.shape[1] != matrix.shape[1]:
             said = f"its vectors have {given.shape[1]} dimensions, those to be searched {matrix.shape[1]}"
             raise DataError(said, where=queries, remedy="embed both with the same embedder")
+        if not given.any():
+            raise DataError("all its vectors are zeros", where=queries, remedy="check how it was made")
         asked[QUESTIONS] = Asked(QUESTIONS, np.ascontiguousarray(given[given.any(axis=1)]))
     return World(whole, asked, f"{len(matrix):,} vectors of {vectors.name}")
 

@@ -26,7 +26,7 @@ from raggs.metrics.columns import Run
 from raggs.metrics.ids import IdColumn
 from raggs.probes.precision import REGIMES, Form, Regime, activated, best, largest_tie, products
 from raggs.rerankers.base import Reranker, Reranking
-from raggs.text import clean_unicode, one_line
+from raggs.text import clean_unicode, one_line, plural
 
 QUERIES = 64  # worked on at a time
 PASSAGES = 65_536
@@ -89,9 +89,16 @@ def vectors_of(bench: Bench, embedder: Embedder, store: PassageStore) -> VectorI
 
 
 def dense(bench: Bench, embedder: Embedder, asked: Asked, depth: int) -> Iterator[Listed]:
-    """Dense retrieval at each precision."""
+    """Dense retrieval at each precision.
+
+    Raises:
+        DataError: the embedder knows no word of any question.
+    """
     matrix = vectors_of(bench, embedder, asked.store).vectors
     questions = embedder.embed_queries(list(asked.texts.values()))
+    if not questions.any():
+        said = f"the embedder gives no vector to any of {plural(len(questions), 'question')}"
+        raise DataError(said, remedy="name another --embedder, or questions in a language that it knows")
     for regime in REGIMES:
         rows = list(_rows(questions, matrix, regime, depth))
         largest = max((largest_tie(scores) for _, scores in rows), default=0)
