@@ -37,6 +37,9 @@ __all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_fol
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
+DEARER = "to tell systems apart, further questions do more for that money; --to judge leaves it out"
+
+
 @dataclass(frozen=True)
 class Forecast:
     """What a run would do: for each stage why it would run (empty: it would not), and what that would cost."""
@@ -58,6 +61,15 @@ class Forecast:
     def usd_at_most(self) -> float | None:
         """The same, were every answer corrected as often as `llm.max_repairs` allows."""
         return _sum(line.usd_at_most for line in self.running)
+
+    @property
+    def advice(self) -> Iterator[str]:
+        """Sentences on what is cached, and on an order that costs more than the grades do."""
+        rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
+        if rank and judge and rank > judge:
+            yield f"rank is dearer than judge: {DEARER}"
+        if any(line.cached for line in self.running):
+            yield "cached: answers that are paid for already and cost nothing"
 
     @property
     def exact(self) -> bool:

@@ -224,8 +224,7 @@ def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
             "the pools are not known before merge has run, so answers that are paid for already still count "
             "above; run with --to merge, and the dry run takes them off"
         )
-    if any(line.cached for line in expected.running):
-        yield "cached: answers that are paid for already and cost nothing"
+    yield from expected.advice
 
 
 def times(count: int) -> str:

@@ -112,6 +112,7 @@ class LinesGolden(FileGolden):
         """See `GoldenSet.judgments`."""
         import numpy as np
 
+        from raggs.metrics.belief import belief_of
         from raggs.metrics.uncertainty import Doubt
 
         found = super().judgments(scale)
@@ -120,6 +121,8 @@ class LinesGolden(FileGolden):
         doubt = Doubt(
             np.array([sigma.get((row.qid, row.doc_id), 0.0) for row in rows]), tuple(row.samples for row in rows)
         )
+        belief = belief_of([(row.qid, row.doc_id) for row in rows], _placed(self.labels.parent / ORDER))
+        found = replace(found, qrels=replace(found.qrels, belief=belief))
         return replace(found, doubt=doubt, facets={row.doc_id: row.facet for row in rows})
 
 
@@ -136,6 +139,21 @@ def _sigma(order: Path) -> dict[tuple[str, str], float]:
         return {}
     found = ((row, row.get("sigma")) for _, row in read_objects(order) if row.get("exposures"))
     return {(str(row.get("qid")), str(row.get("doc_id"))): sigma for row, sigma in found if isinstance(sigma, float)}
+
+
+def _placed(order: Path) -> dict[tuple[str, str], tuple[float, float]]:
+    """Score and standard error of each ranked passage; none where they are not said, or no judge was shown any."""
+    if not order.is_file():
+        return {}
+    rows = [row for _, row in read_objects(order)]
+    if not any(row.get("exposures") for row in rows):
+        return {}
+    said = ((row, row.get("score"), row.get("sigma")) for row in rows)
+    return {
+        (str(row.get("qid")), str(row.get("doc_id"))): (float(score), float(sigma))
+        for row, score, sigma in said
+        if isinstance(score, int | float) and isinstance(sigma, int | float) and not row.get("unordered")
+    }
 
 
 def words_of(files: Iterable[Path]) -> dict[str, list[Graded]]:

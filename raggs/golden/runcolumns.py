@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from raggs.golden.origin import edited, origin_of
 from raggs.health import PEOPLE, source_of
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.opened import OpenedRun
+from raggs.metrics.belief import Belief, belief_of
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.uncertainty import Doubt
 
@@ -34,9 +36,11 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
     qrels = Qrels.of(labels, scale or Scale.of(MIN_GRADE, MAX_GRADE))
     facets = {record.doc_id: record.duplicate_of or record.doc_id for record in graded}
     judged = {qid: labels[qid] for qid in qrels.qids}
-    doubt, origin = _doubt(judged, graded, ranked), origin_of(run.manifest)
+    placed = list(ranked)
+    doubt, origin = _doubt(judged, graded, placed), origin_of(run.manifest)
     below = [f"{run.folder}: {FALLEN}: {said}" for said in ["; ".join(fallen(run.manifest))] if said]
     notes = (*edited(run, "judge", "rank"), *below)
+    qrels = replace(qrels, belief=_belief(judged, placed))
     return Judgments(str(run.folder), qrels, doubt, facets, origin, notes, _sources(graded))
 
 
@@ -44,6 +48,14 @@ def _sources(graded: Iterable[JudgeRecord]) -> Mapping[str, int]:
     """Who gave how many grades, where people gave some."""
     found = Counter(source_of(record.judge) for record in graded if record.duplicate_of is None)
     return found if PEOPLE in found else {}
+
+
+def _belief(judged: Mapping[str, Iterable[str]], ranked: Sequence[RankRecord]) -> Belief | None:
+    """Where the ranking puts each judged passage; None where no judge was shown any to rank it."""
+    if not any(record.exposures for record in ranked):
+        return None
+    placed = {(record.qid, record.doc_id): (record.score, record.sigma) for record in ranked if not record.unordered}
+    return belief_of([(qid, doc) for qid, docs in judged.items() for doc in docs], placed)
 
 
 def _doubt(judged: Mapping[str, Iterable[str]], graded: Iterable[JudgeRecord], ranked: Iterable[RankRecord]) -> Doubt:

@@ -65,6 +65,7 @@ def filled(hits: Hits, k: int, grade: int) -> Hits:
         query=np.concatenate([qrels.query, query]),
         grade=np.concatenate([qrels.grade, np.full(len(query), grade)]),
         docs=qrels.docs.and_also(names),
+        belief=None if qrels.belief is None else qrels.belief.extended(len(query)),
     )
     size = len(hits.query) + len(query)
     every, places = np.concatenate([hits.query, query]), np.concatenate([hits.rank, rank])

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from raggs.arrays import Flags, Floats, Ints, Keys
 from raggs.errors import DataError
+from raggs.metrics.belief import Belief
 from raggs.metrics.ids import IdColumn, KeyTable, pair_keys
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ class Qrels:
         grade: shape (m,), its grade; negative means pooled but unjudged.
         docs: its passage.
         scale: what the grades mean.
+        belief: where a ranking puts them; None where nothing was ranked.
 
     Raises:
         DataError: a grade outside the scale, or a passage judged twice for a query.
@@ -132,6 +134,7 @@ class Qrels:
     grade: Ints
     docs: IdColumn
     scale: Scale
+    belief: Belief | None = None
 
     def __post_init__(self) -> None:
         wrong = np.flatnonzero(~self.scale.holds(self.grade))
@@ -198,8 +201,9 @@ class Qrels:
         return np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
 
     def relabelled(self, grade: Ints) -> Qrels:
-        """The same passages with other grades, shape (m,)."""
-        return replace(self, grade=grade)
+        """The same passages with other grades, shape (m,); what was believed of a passage goes with its grade."""
+        belief = None if self.belief is None else self.belief.only(grade == self.grade)
+        return replace(self, grade=grade, belief=belief)
 
     def facets(self, facet_of: Mapping[str, str]) -> Ints:
         """Shape (m,): a number for the facet of each judged passage; -1 where none is known."""

@@ -6,9 +6,12 @@ code makes of a small world that never changes, so a line differs also where the
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from raggs.errors import DataError
+from raggs.metrics.belief import belief_of
 from raggs.metrics.columns import Qrels, Run, Scale
 from raggs.metrics.hits import Hits, find_hits
 from raggs.metrics.measures import REGISTRY
@@ -21,6 +24,7 @@ LABELS = {
     "two": {"a": 4, "b": 1, "c": 5, "d": 3},
     "three": {"a": 1, "b": 4, "c": 2},
 }
+RANKED = {("one", "b"): (4.4, 0.3), ("one", "f"): (3.7, 0.3), ("two", "a"): (4.2, 0.0), ("two", "c"): (4.8, 0.5)}
 LISTS = {
     "one": {"d": 9.0, "a": 8.0, "x": 8.0, "c": 6.0, "f": 5.0, "b": 4.0},
     "two": {"c": 3.0, "b": 2.0, "y": 1.5, "a": 1.0},
@@ -30,7 +34,9 @@ LISTS = {
 
 def definitions() -> dict[str, str]:
     """A line for each measure that comes with raggs, by name."""
-    hits = find_hits(Qrels.of(LABELS, Scale.of(1, 5)), Run.of(LISTS), "trec")
+    qrels = Qrels.of(LABELS, Scale.of(1, 5))
+    pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in LABELS[qid])
+    hits = find_hits(replace(qrels, belief=belief_of(pairs, RANKED)), Run.of(LISTS), "trec")
     return {name: _line(name, hits) for name in REGISTRY.builtin}
 
 

@@ -91,6 +91,10 @@ class Measure(ABC):
         rel = self.params.get("rel")
         return w.at_least(qrels, None if rel is None else int(rel))
 
+    def weights(self, hits: Hits) -> Floats:
+        """Shape (n,): what each row weighs, by the grade of its passage."""
+        return hits.weigh(self.table(hits.qrels))
+
     def check(self, hits: Hits) -> None:
         """Refuse judgments that the measure is not defined on.
 
@@ -116,7 +120,7 @@ class Measure(ABC):
 
     def extreme(self, hits: Hits, most: bool) -> Floats:
         """Shape (queries,): the largest or least value over all orders of tied passages."""
-        weights = hits.weigh(self.table(hits.qrels))
+        weights = self.weights(hits)
         return self.score(hits.arranged(weights if most else -weights))
 
 
@@ -159,4 +163,4 @@ class Linear(Measure):
 
     def _of(self, hits: Hits, worth: Floats) -> Floats:
         table = self.table(hits.qrels)
-        return w.ratio(hits.total(hits.weigh(table) * worth), self.norm(hits, table), self.UNDEFINED)
+        return w.ratio(hits.total(self.weights(hits) * worth), self.norm(hits, table), self.UNDEFINED)

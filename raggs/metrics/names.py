@@ -1,4 +1,4 @@
-"""How measures are written: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``robustness(0.3)@10``.
+"""How measures are written: ``ndcg@10``, ``P(rel=4)@10``, ``E[ndcg@10]``, ``ndcg[utility]@10``.
 
 Case does not matter, and ir_measures' spelling is understood; a name that ends in ``-at-k`` wants a cutoff. Each
 measure has one canonical name, which parses back to itself.
@@ -33,7 +33,7 @@ MODES = {"e": "E"} | {mode: mode for mode in MODE_WORDS if mode != "E"}
 SPREADS = frozenset({"range", "range_at_k", "bias"})  # best at 0, and no scores
 WRAPPED = re.compile(r"(\w+)\[(.+)\]")
 OUTSIDE = re.compile(r",(?![^(\[]*[)\]])")
-PLAIN = re.compile(r"(\w[\w-]*)(?:\(([^()]*)\))?(?:@(\d+))?")
+PLAIN = re.compile(r"(\w[\w-]*(?:\[(?i:utility)\])?)(?:\(([^()]*)\))?(?:@(\d+))?")
 LARGEST = 10**9  # the cutoff
 AT_K = "-at-k"
 
@@ -92,7 +92,7 @@ def parse_measure(text: str) -> Named:
     Raises:
         UsageError: no such measure or parameter, a value out of range, or a missing cutoff.
     """
-    if wrapped := WRAPPED.fullmatch(text.strip()):
+    if wrapped := _wrapped(text):
         mode = MODES.get(wrapped[1].lower())
         if mode is None:
             raise UsageError(f"{wrapped[1]}[...] is not known", remedy=f"known: {', '.join(MODES.values())}")
@@ -132,13 +132,13 @@ def at_cutoffs(text: str, cutoffs: Sequence[int]) -> list[Named]:
     """
     if "@" in text or not cutoffs:
         return [parse_measure(text)]
-    inner, end = (text.rstrip()[:-1], "]") if text.rstrip().endswith("]") else (text.strip(), "")
+    inner, end = (text.rstrip()[:-1], "]") if _wrapped(text) else (text.strip(), "")
     return [parse_measure(f"{inner}@{k}{end}") for k in cutoffs]
 
 
 def needs_cutoff(text: str) -> bool:
     """Whether the measure that `text` names is defined at a cutoff only; False where there is no such measure."""
-    wrapped = WRAPPED.fullmatch(text.strip())
+    wrapped = _wrapped(text)
     found = PLAIN.fullmatch((wrapped[2] if wrapped else text).strip())
     name = _known(found[1]) if found else ""
     across = wrapped is not None and wrapped[1].lower() == "range_at_k"
@@ -196,6 +196,11 @@ class ByMeasure(Mapping[str, V]):
 
     def __repr__(self) -> str:
         return repr(self._values)
+
+
+def _wrapped(text: str) -> re.Match[str] | None:
+    """A mode and what stands in its brackets; None for a measure by itself, whose own name may end in some."""
+    return None if PLAIN.fullmatch(text.strip()) else WRAPPED.fullmatch(text.strip())
 
 
 def _kind(name: str) -> type[Measure]:

@@ -1,7 +1,8 @@
 """Doubt about labels, carried into the interval of a score.
 
 A label is drawn around its grade: by the standard error of the ranking's posterior where the passage was ranked, by
-the judge's own repeated grades where there are any, else it stays. Labels and queries are drawn together, so the
+the judge's own repeated grades where there are any, else it stays. What a ranking believes of a passage moves with
+its label. Labels and queries are drawn together, so the
 interval covers both; it is never narrower than the one over queries alone.
 """
 
@@ -36,14 +37,18 @@ class Doubt:
 
     def draw(self, qrels: Qrels, rng: np.random.Generator) -> Ints:
         """Shape (m,): one draw of all grades. Negative ones stay."""
+        return self.drawn(qrels, rng).grade
+
+    def drawn(self, qrels: Qrels, rng: np.random.Generator) -> Qrels:
+        """One draw of all labels, and of what the ranking believes of the passages that it moved."""
         scale = qrels.scale
         shift = rng.normal(size=len(self.sigma)) * self.sigma
         drawn = np.clip(np.rint(qrels.grade + shift), scale.low, scale.high).astype(np.int64)
         for row, given in enumerate(self.samples):
             if given and not self.sigma[row]:
                 drawn[row] = given[int(rng.integers(len(given)))]
-        found: Ints = np.where(qrels.grade < 0, qrels.grade, drawn)
-        return found
+        belief = None if qrels.belief is None else qrels.belief.moved(shift, self.sigma)
+        return replace(qrels, grade=np.where(qrels.grade < 0, qrels.grade, drawn), belief=belief)
 
 
 def with_doubt(
@@ -63,7 +68,7 @@ def with_doubt(
     queries = len(hits.length)
     means = np.full((draws, len(measures)), np.nan)
     for turn in range(draws):
-        drawn = replace(hits, qrels=hits.qrels.relabelled(doubt.draw(hits.qrels, rng)))
+        drawn = replace(hits, qrels=doubt.drawn(hits.qrels, rng))
         picked = rng.integers(queries, size=queries)
         for place, named in enumerate(measures):
             values = named.values(drawn)[picked]

@@ -9,6 +9,7 @@ import numpy as np
 
 from raggs.arrays import Ints
 from raggs.golden.judgments import Judgments
+from raggs.metrics.belief import Belief, Placed, belief_of
 from raggs.metrics.columns import Qrels
 from raggs.metrics.ids import IdColumn
 
@@ -22,7 +23,8 @@ def of_queries(judgments: Judgments, qids: Collection[str]) -> Judgments:
     number = {qid: at for at, qid in enumerate(kept)}
     renumbered = np.array([number.get(qid, -1) for qid in qrels.qids], dtype=np.int64)
     rows = np.flatnonzero(renumbered[qrels.query] >= 0)
-    part = Qrels(kept, renumbered[qrels.query[rows]], qrels.grade[rows], _docs(qrels, rows), qrels.scale)
+    belief = None if qrels.belief is None else qrels.belief.taken(rows)
+    part = Qrels(kept, renumbered[qrels.query[rows]], qrels.grade[rows], _docs(qrels, rows), qrels.scale, belief)
     return replace(judgments, qrels=part, doubt=None)
 
 
@@ -41,7 +43,19 @@ def with_grades(judgments: Judgments, more: Mapping[str, Mapping[str, int]]) -> 
     """The grades with those of further passages, by question and passage; what is graded already stays."""
     known = graded_ids(judgments)
     labels = {qid: {**more.get(qid, {}), **found} for qid, found in known.items()}
-    return replace(judgments, qrels=Qrels.of(labels, judgments.qrels.scale), doubt=None)
+    qrels = Qrels.of(labels, judgments.qrels.scale)
+    if judgments.qrels.belief is not None:
+        pairs = ((qid, doc_id) for qid in qrels.qids for doc_id in labels[qid])
+        qrels = replace(qrels, belief=belief_of(pairs, _placed(judgments.qrels, judgments.qrels.belief)))
+    return replace(judgments, qrels=qrels, doubt=None)
+
+
+def _placed(qrels: Qrels, belief: Belief) -> Placed:
+    rows = np.flatnonzero(belief.ranked)
+    docs = map(bytes.decode, qrels.docs.take(rows).tolist())
+    qids = (qrels.qids[number] for number in qrels.query[rows].tolist())
+    places = zip(belief.score[rows].tolist(), belief.sigma[rows].tolist(), strict=True)
+    return dict(zip(zip(qids, docs, strict=True), places, strict=True))
 
 
 def _docs(qrels: Qrels, rows: Ints) -> IdColumn:

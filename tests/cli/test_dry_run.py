@@ -139,6 +139,13 @@ def test_pools_that_are_not_known_are_said_to_be(server: LLMServer, tmp_path: Pa
     assert told not in printed and "estimated cost: $0.0000" in printed
 
 
+def test_a_ranking_that_is_dearer_than_the_grades_is_advised_against(server: LLMServer, tmp_path: Path) -> None:
+    told = "rank is dearer than judge: to tell systems apart, further questions do more for that money"
+    project = paid(tmp_path, server, rank={"max_calls": 80})
+    assert told in call("run", "--config", project.config, "--dry-run")
+    assert told not in call("run", "--config", project.config, "--dry-run", "--set", "rank.max_calls=1")
+
+
 def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server, "openai/gpt-5-mini")
     first = expected(project)

@@ -8,6 +8,7 @@ from support.golden import change
 
 from raggs.artifacts import JudgeRecord, RankRecord
 from raggs.errors import DataError, NotFoundError
+from raggs.exporters.jsonl import JsonlExporter
 from raggs.golden.opened import open_golden
 from raggs.jsonl import read_records
 from raggs.metrics.columns import Scale
@@ -61,3 +62,20 @@ def test_a_run_without_grades_is_said(run):
 def test_grades_outside_the_scale_asked_for_are_refused(run):
     with pytest.raises(DataError, match="outside the scale 1 to 3"):
         columns(run, Scale.of(1, 3))
+
+
+def test_a_ranking_is_read_from_a_run_and_from_its_export_alike(run, tmp_path):
+    change(run, "rank", RankRecord, lambda record: record.model_copy(update={"unordered": record.rank > 5}))
+    found = columns(run)
+    JsonlExporter().write(open_golden(run), tmp_path / "out")
+    other = columns(tmp_path / "out")
+    records = list(read_records(run / "rank.jsonl", RankRecord))
+    assert any(record.unordered for record in records)
+    ranked = {(r.qid, r.doc_id): (r.score, r.sigma) for r in records if not r.unordered}
+    for qrels in (found.qrels, other.qrels):
+        docs = [qrels.docs.text(row) for row in range(len(qrels.grade))]
+        rows = zip(qrels.query.tolist(), docs, qrels.belief.score, qrels.belief.sigma, strict=True)
+        placed = {(qrels.qids[query], doc): (score, sigma) for query, doc, score, sigma in rows if np.isfinite(score)}
+        assert placed == ranked
+    change(run, "rank", RankRecord, lambda record: record.model_copy(update={"exposures": 0}))
+    assert columns(run).qrels.belief is None
