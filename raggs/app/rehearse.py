@@ -78,11 +78,11 @@ class _Rankings:
         answers = Answers(entry for entry in self.journal.get(pool.qid, ()) if entry.state == state)
         if course is not None and course.informed:
             course.inform(known_entries(blank, known))
-        if config.batch_size == "auto" and answers.profile is None:  # what the pilot will teach is not known yet
+        if config.batch_size == "auto" and answers.believed is None:  # what the pilot will teach is not known yet
             return config.max_calls
         if course is None:
             return 0
-        for batches in rounds(course, answers.profile):
+        for batches in rounds(course, answers.believed):
             entries, before = [], self.found.llm.missing
             for batch in batches:
                 entry = answers.get(batch)

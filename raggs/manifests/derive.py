@@ -83,10 +83,11 @@ def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
         if qid == name:
             mine = entries
             qid, entries = next(journal, ("", []))
-        found = replay(config.course(pool), Answers(mine))
+        answers = Answers(mine)
+        found = replay(config.course(pool), answers)
         mixed = len({entry.state for entry in mine}) > 1
         if mine:
-            believed.add(next((entry.profile for entry in mine if entry.profile), None))
+            believed.add(answers.profile)
         if wrong := "entries of more than one state" if mixed else found.problem:
             problem(f"query {name}: {wrong}")
         yield from rank_records(pool, found.ranking)

@@ -76,7 +76,8 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", lock.params)
     with fitting(f"query {qid}"):
-        found = replay(config.course(pool), Answers(entries))
+        answers = Answers(entries)
+        found = replay(config.course(pool), answers)
     if found.problem:
         raise AuditError(
             f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
@@ -89,8 +90,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     failed, exact = sum(entry.failed for entry in entries), is_exact(lock.components.get("judge"))
     told = Counter(entry.by for entry in entries if entry.groups)
     lengths = Counter(len(entry.shown) for entry in entries if entry.asked)
-    profile = next((entry.profile for entry in entries if entry.profile), None)
-    return Explanation(qid, config, found.ranking, grades, wins, failed, exact, told, lengths, profile)
+    return Explanation(qid, config, found.ranking, grades, wins, failed, exact, told, lengths, answers.profile)
 
 
 def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:

@@ -266,7 +266,7 @@ class _JudgedBatches:
     def believed(self, number: int, profile: JudgeProfile) -> JournalRecord:
         """The entry of what was learned of the judge; a new one is in the journal."""
         entry = profile_entry(self._blank, number, profile)
-        if entry != self._known.profile:
+        if entry != self._known.believed:
             self._journal.append(entry)
         self.used.append(entry)
         return entry

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
+from raggs.believed import JudgeProfile
 from raggs.judges.base import KnownOrder
 from raggs.ranking import Lock, Pilot, Profile, Ranker, Ranking
 from raggs.stages.floor import Parted, filled
@@ -71,9 +72,14 @@ class Answers:
         return sorted((entry for entry in self._entries.values() if entry.groups), key=lambda entry: entry.slot)
 
     @property
-    def profile(self) -> JournalRecord | None:
-        """What was believed of the judge; None where nothing was learned."""
+    def believed(self) -> JournalRecord | None:
+        """The entry of what was learned of the judge; None where nothing was."""
         return next((entry for entry in self._entries.values() if entry.profile), None)
+
+    @property
+    def profile(self) -> JudgeProfile | None:
+        """What was learned of the judge."""
+        return None if self.believed is None else self.believed.profile
 
     def get(self, batch: Batch) -> JournalRecord | None:
         """The batch's entry; None where there is none, or one of other passages."""
@@ -213,12 +219,12 @@ def replay(course: Course | None, answers: Answers) -> Replay:
         course.inform(answers.known)
     except (ValueError, TypeError) as error:
         return Replay(None, f"round 0 holds an order that cannot be taken in: {error}")
-    for batches in rounds(course, answers.profile):
+    for batches in rounds(course, answers.believed):
         entries = [entry for batch in batches if (entry := answers.get(batch))]
         if len(entries) < len(batches):
             return Replay(None, next(filter(None, map(answers.fault, batches))))
         course.learn(entries)
-    extra = len(answers) - len(answers.known) - (answers.profile is not None) - course.asked
+    extra = len(answers) - len(answers.known) - (answers.believed is not None) - course.asked
     return Replay(course.ranking(), f"{extra} entries beyond the end" if extra else None)
 
 
