@@ -21,7 +21,7 @@ from raggs.stages.embed import EmbedConfig
 from raggs.stages.judge import JudgeConfig
 from raggs.stages.merge import MergeConfig
 from raggs.stages.prune import PruneConfig
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 from raggs.stages.retrieve import RetrieveConfig
 
 CorpusSpec = Annotated[AdapterConfig, OneOf(corpora.REGISTRY)]

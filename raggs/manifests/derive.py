@@ -21,7 +21,7 @@ from raggs.questions.verify import verified
 from raggs.stages import merge, prune
 from raggs.stages.base import Work
 from raggs.stages.judge import JudgeConfig
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 from raggs.stages.replay import Answers, kept_pool, rank_records, replay
 
 Params = Mapping[str, object]  # a stage's parameters as the manifest has them

@@ -18,7 +18,7 @@ from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
 from raggs.manifests.params import fitting, parameters
 from raggs.ranking import Ranking
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 from raggs.stages.replay import Answers, kept_pool, replay
 from raggs.text import did_you_mean
 

@@ -21,7 +21,7 @@ from raggs.manifests.derive import DERIVATIONS, work_of
 from raggs.manifests.findings import Finding
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import fitting, parameters
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 from raggs.stages.replay import Answers, kept_pool, rank_records, replay
 
 RANK = "rank"

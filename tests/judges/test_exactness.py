@@ -10,7 +10,7 @@ from raggs.judges.exactness import is_exact, may_abstain
 from raggs.manifests.explain import Explanation
 from raggs.manifests.words import health_lines, order_lines
 from raggs.ranking import Ranking, make_ranker
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankhealth import RankStatistics
 
 NUGGETS, NOISY = {"type": "nuggets"}, {"type": "qrels", "beta": 2.0}

@@ -14,7 +14,7 @@ from raggs.config.load import load_config
 from raggs.ranking import make_ranker
 from raggs.settings import causes_of
 from raggs.stages.floor import TOO_FEW, above, filled, parted
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 
 FLOOR, TOP = 4, 12
 POOL = (("a", 1), ("b", 4), ("c", 2), ("d", 5), ("e", 2), ("f", 1))

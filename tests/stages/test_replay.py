@@ -9,7 +9,7 @@ from support.worlds import make_world
 
 from raggs.artifacts import JournalRecord, PruneRecord
 from raggs.jsonl import dump_line
-from raggs.stages.rank import RankConfig
+from raggs.stages.rankconfig import RankConfig
 from raggs.stages.replay import Answers, Batch, KeptPool, Replay, kept_pool, rank_records, replay
 
 WORLD = make_world(5, 12)
