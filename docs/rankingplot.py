@@ -1,0 +1,40 @@
+"""Draws docs/ranking.svg from the tables of benchmarks/results/ranking.md: the order of the top over the calls it took.
+
+`python docs/rankingplot.py` is offline and takes a second; run it after benchmarks/ranking.py.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from pathlib import Path
+
+from raggs.evaluation.curves import Curve, curves
+
+HERE = Path(__file__).parent
+TABLES = HERE.parent / "benchmarks" / "results" / "ranking.md"
+NAMES = {
+    "bayes": "raggs, engine bayes (the default)",
+    "random + choix": "random batches of five, maximum likelihood (choix)",
+    "random + OpenSkill": "random batches of five, OpenSkill",
+    "sliding windows": "sliding windows of five",
+    "online": "engine online (rag-gs)",
+}
+TITLES = ("calls of five passages", "Kendall's tau among the true top 20")
+
+
+def plot(tables: str, judge: str = "medium") -> str:
+    """The plot of one judge as SVG, from the page of results."""
+    section = tables.partition(f"### Orders, {judge} judge\n")[2].partition("\n### ")[0]
+    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in re.findall(r"^\|.*\|$", section, re.MULTILINE)]
+    rows = [(name, int(calls), float(tau20.split()[0])) for name, calls, _, tau20, *_ in cells[2:] if name in NAMES]
+    found = {
+        name: tuple((calls, tau20) for _, calls, tau20 in own) for name, own in groupby(rows, key=lambda row: row[0])
+    }
+    start = next(float(tau20.split()[0]) for name, _, _, tau20, *_ in cells if name == "grades only")
+    lines = [Curve((NAMES[name],), ((0, start), *found[name])) for name in NAMES]
+    return curves("What calls buy: the order of the top 20, medium judge", lines, TITLES, (0, 20, 40, 80, 160))
+
+
+if __name__ == "__main__":
+    (HERE / "ranking.svg").write_text(plot(TABLES.read_text(encoding="utf-8")), encoding="utf-8")
