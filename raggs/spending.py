@@ -5,6 +5,7 @@ Values add and subtract: `after - before` is what lies between. Nothing here kno
 
 from __future__ import annotations
 
+from operator import not_
 from typing import Self
 
 from pydantic import Field
@@ -18,8 +19,14 @@ class Spending(Frozen):
     calls: int = Field(0, description="requests sent, retries and corrections included")
     cached: int = Field(0, description="answers that cost nothing: cached, or shared with the same question in flight")
     prompt_tokens: int = 0
+    cached_tokens: int = Field(
+        0, exclude_if=not_, description="of `prompt_tokens`, those that providers say they remembered"
+    )
     completion_tokens: int = 0
-    usd: float = Field(0.0, description="an upper bound: discounts for remembered prompts are ignored")
+    usd: float = Field(0.0, description="at the prices that are known, less `discount_usd`")
+    discount_usd: float = Field(
+        0.0, exclude_if=not_, description="what the remembered tokens cost less; below 0 where writing them cost more"
+    )
     saved_usd: float = Field(0.0, description="what the cached answers had cost")
     repaired: int = Field(0, description="answers that became valid only after a corrective message")
 

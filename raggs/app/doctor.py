@@ -124,7 +124,8 @@ def _model(model: str, config: RunConfig, services: RunServices) -> Iterator[Che
 def _told(price: Price) -> str:
     if price.per_1k_searches:
         return f"${price.per_1k_searches:g} per 1,000 searches"
-    return f"${price.input:g} in, ${price.output:g} out per million tokens"
+    remembered = "" if price.cached_input is None else f" (${price.cached_input:g} where it remembers them)"
+    return f"${price.input:g} in{remembered}, ${price.output:g} out per million tokens"
 
 
 def _key(model: str, config: RunConfig) -> Iterator[Check]:

@@ -82,6 +82,22 @@ def _print(cost: RunCost, top: int) -> None:
     perhaps = found.total.perhaps_usd
     doubt = f" (${perhaps:,.4f} of it perhaps: calls without an answer in time)" if perhaps else ""
     screen.print(f"\n${found.total.usd:,.4f} spent{doubt}, ${found.total.saved_usd:,.4f} saved by the cache{compared}")
+    if told := _remembered(found):
+        screen.print(told)
+
+
+def _remembered(found: Costs) -> str:
+    """What of the tokens sent was in the providers' own caches, and what that was worth; empty where nothing was."""
+    total = found.total
+    if not (total.cached_tokens or total.discount_usd):
+        return ""
+    shares = ", ".join(
+        f"{name} {each.cached_tokens / each.prompt_tokens:.0%}"
+        for name, each in found.stage.items()
+        if each.cached_tokens
+    )
+    worth = f"${abs(total.discount_usd):,.4f} {'less' if total.discount_usd >= 0 else 'more, for writing them'}"
+    return f"{total.cached_tokens:,} tokens sent were in the providers' prefix caches ({shares or 'none'}): {worth}"
 
 
 COLUMNS = ("calls", "cached", "failed", "tokens in", "tokens out", "mean s", "USD", "saved USD")

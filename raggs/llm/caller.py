@@ -159,9 +159,9 @@ class Caller:
         price = self.price(call.model)
 
         def likely() -> float:
-            return price.usd(call.prompt_tokens, self.expected(call), call.searches)
+            return price.most_usd(call.prompt_tokens, self.expected(call), call.searches)
 
-        most = price.usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)), call.searches)
+        most = price.most_usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)), call.searches)
         unsure = call.model if call.answer_tokens(1) else ""  # where no answer is charged for, the price is known
         call.prepare(self._settings)
         reserved = await self.budget.reserve(likely, most, unsure)
@@ -197,10 +197,13 @@ class Caller:
 
     def account(self, model: str, answer: Answer, price: Price, trace: Trace) -> float:
         """Note what an answer took; returns its cost in USD."""
-        sent, received = answer.prompt_tokens or 0, answer.completion_tokens or 0
-        usd = price.usd(sent, received, answer.searches)
+        sent, received, prefix = answer.prompt_tokens or 0, answer.completion_tokens or 0, answer.prefix
+        less = price.discount(prefix.cached, prefix.written)
+        usd = max(0.0, price.usd(sent, received, answer.searches) - less)
         trace.searches += answer.searches
-        trace.spent += Spending(prompt_tokens=sent, completion_tokens=received, usd=usd)
+        trace.spent += Spending(
+            prompt_tokens=sent, cached_tokens=prefix.cached, completion_tokens=received, usd=usd, discount_usd=less
+        )
         self._longest[model] = max(received, self._longest.get(model, 0))
         return usd
 

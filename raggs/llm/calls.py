@@ -33,6 +33,22 @@ class Answer:
         """Units by which a reranker is charged for."""
         return 0
 
+    @property
+    def prefix(self) -> Prefix:
+        """What the provider remembered of the prompt."""
+        return NEW
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Tokens of a prompt that a provider read from its cache, and others that it wrote into it, as it says."""
+
+    cached: int = 0
+    written: int = 0
+
+
+NEW = Prefix()
+
 
 @dataclass(frozen=True)
 class Completion(Answer):
@@ -41,6 +57,11 @@ class Completion(Answer):
     content: str
     finish: str | None
     refusal: str | None
+    remembered: Prefix = NEW
+
+    @property
+    def prefix(self) -> Prefix:
+        return self.remembered
 
 
 @dataclass(frozen=True)
@@ -221,7 +242,19 @@ def completion_of(answer: Mapping[str, object], headers: Mapping[str, str]) -> C
         content=as_text(message.get("content")) or "",
         finish=as_text(choice.get("finish_reason")),
         refusal=as_text(message.get("refusal")) or as_text(special.get("refusal")),
+        remembered=prefix_of(as_object(answer.get("usage"))),
     )
+
+
+def prefix_of(usage: Mapping[str, object]) -> Prefix:
+    """What the provider remembered of a prompt, by any of the names that are in use; no more than the prompt held.
+
+    OpenAI and most others, and litellm for all: `prompt_tokens_details`. DeepSeek's own: `prompt_cache_hit_tokens`.
+    """
+    sent, details = _count(usage.get("prompt_tokens")) or 0, as_object(usage.get("prompt_tokens_details"))
+    cached = _count(details.get("cached_tokens")) or _count(usage.get("prompt_cache_hit_tokens")) or 0
+    written = _count(details.get("cache_write_tokens")) or 0
+    return Prefix(min(cached, sent), min(written, max(0, sent - cached)))
 
 
 def _counts(answer: Mapping[str, object]) -> tuple[int | None, int | None]:

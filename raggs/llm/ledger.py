@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from math import fsum
+from operator import not_
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -52,9 +53,15 @@ class LedgerLine(BaseModel):
     attempts: int = Field(0, ge=0, description="requests sent, retries included")
     cached: int = Field(0, ge=0, description="answers that cost nothing")
     prompt_tokens: int = Field(0, ge=0)
+    cached_tokens: int = Field(
+        0, ge=0, exclude_if=not_, description="of `prompt_tokens`, those that the provider says it remembered"
+    )
     completion_tokens: int = Field(0, ge=0)
     searches: int = Field(0, ge=0, description="units by which some rerankers are paid, told or estimated")
     usd: float = Field(0.0, ge=0)
+    discount_usd: float = Field(
+        0.0, exclude_if=not_, description="what it would have cost more, had the provider remembered nothing"
+    )
     saved_usd: float = Field(0.0, ge=0, description="what the cached answers had cost")
     latency_s: float = Field(0.0, ge=0, description="seconds of the last attempt; the wait for a batch")
     perhaps_usd: float = Field(
@@ -68,8 +75,10 @@ class LedgerLine(BaseModel):
             calls=self.attempts,
             cached=self.cached,
             prompt_tokens=self.prompt_tokens,
+            cached_tokens=self.cached_tokens,
             completion_tokens=self.completion_tokens,
             usd=self.usd,
+            discount_usd=self.discount_usd,
             saved_usd=self.saved_usd,
         )
 
@@ -233,9 +242,11 @@ class CallLedger:
                 attempts=spent.calls,
                 cached=spent.cached,
                 prompt_tokens=spent.prompt_tokens,
+                cached_tokens=spent.cached_tokens,
                 completion_tokens=spent.completion_tokens,
                 searches=trace.searches,
                 usd=round(spent.usd, DIGITS),
+                discount_usd=round(spent.discount_usd, DIGITS),
                 saved_usd=round(spent.saved_usd, DIGITS),
                 latency_s=round(trace.latency_s, 4),
                 perhaps_usd=round(trace.perhaps_usd, DIGITS),

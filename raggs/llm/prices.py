@@ -24,6 +24,7 @@ PER_MILLION = 1_000_000
 PER_TEXT = 4  # tokens that a chat format adds to each message
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
 HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
+UNASKED = frozenset({"openai", "azure"})  # they write what they will of a prompt into their cache
 # Providers whose variable is not <PROVIDER>_API_KEY. None: a server of one's own, which needs no key.
 KEY_VARIABLES: Mapping[str, str | None] = {
     "bedrock": "AWS_ACCESS_KEY_ID",
@@ -52,9 +53,25 @@ def list_price(model: str) -> Price | None:
     if not (isinstance(sent, int | float) and isinstance(received, int | float) and isinstance(searched, int | float)):
         return None
     try:
-        return Price(input=sent * PER_MILLION, output=received * PER_MILLION, per_1k_searches=searched * 1000)
+        return Price(
+            input=sent * PER_MILLION,
+            output=received * PER_MILLION,
+            per_1k_searches=searched * 1000,
+            cached_input=_per_million(entry.get("cache_read_input_token_cost")),
+            cache_write=_per_million(entry.get("cache_creation_input_token_cost")) if _writes(model) else None,
+        )
     except ValueError:  # a negative one
         return None
+
+
+def _per_million(found: object) -> float | None:
+    """A price by the token; None where there is none, or it is zero: what is not charged for is not told apart."""
+    return found * PER_MILLION if isinstance(found, int | float) and found else None
+
+
+def _writes(model: str) -> bool:
+    """Whether its provider writes prompts into its cache without being told to."""
+    return provider_of(model) in UNASKED
 
 
 def provider_of(model: str) -> str:

@@ -45,6 +45,10 @@ def _without_password(address: str) -> str:
 Address = Annotated[str, AfterValidator(_without_password)]
 
 
+def _unsaid(amount: float | None) -> bool:
+    return amount is None
+
+
 class Price(Settings):
     """What a model charges: by the token, in USD per million of them, or by the search, as some rerankers do."""
 
@@ -52,6 +56,18 @@ class Price(Settings):
     output: float = Field(0, ge=0, description="USD per 1M tokens of what comes back, hidden reasoning included")
     per_1k_searches: float = Field(
         0, ge=0, description="USD per 1,000 searches of a reranker, each of up to 100 passages; in place of the others"
+    )
+    cached_input: float | None = Field(
+        None,
+        ge=0,
+        exclude_if=_unsaid,
+        description="USD per 1M tokens of what is sent and the provider remembers, where it says so; null: no discount",
+    )
+    cache_write: float | None = Field(
+        None,
+        ge=0,
+        exclude_if=_unsaid,
+        description="USD per 1M tokens that a provider says it wrote into its cache; null: as input",
     )
 
     @model_validator(mode="after")
@@ -63,13 +79,34 @@ class Price(Settings):
 
     def times(self, share: float) -> Price:
         """A share of this price."""
-        searches = share * self.per_1k_searches
-        return Price(input=share * self.input, output=share * self.output, per_1k_searches=searches)
+        return Price(
+            input=share * self.input,
+            output=share * self.output,
+            per_1k_searches=share * self.per_1k_searches,
+            cached_input=None if self.cached_input is None else share * self.cached_input,
+            cache_write=None if self.cache_write is None else share * self.cache_write,
+        )
 
     def usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0) -> float:
-        """The cost of one call in USD. Discounts for prompts the provider remembers are ignored: an upper bound."""
+        """The cost of one call in USD, as far as the provider remembers nothing of it: see `discount`."""
         by_token = (prompt_tokens * self.input + completion_tokens * self.output) / 1_000_000
         return by_token + searches * self.per_1k_searches / 1000
+
+    def discount(self, cached_tokens: int, written_tokens: int = 0) -> float:
+        """What a call costs less for what the provider remembered of its prompt, in USD; < 0 where it only wrote.
+
+        Args:
+            cached_tokens: that it read from its cache.
+            written_tokens: that it wrote into it, others than those.
+        """
+        read = 0.0 if self.cached_input is None else cached_tokens * (self.input - self.cached_input)
+        wrote = 0.0 if self.cache_write is None else written_tokens * (self.input - self.cache_write)
+        return (read + wrote) / 1_000_000
+
+    def most_usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0) -> float:
+        """The cost of one call in USD at most: as if the provider remembered nothing and wrote all of it down."""
+        written = min(0.0, self.discount(0, prompt_tokens))
+        return self.usd(prompt_tokens, completion_tokens, searches) - written
 
 
 def _variable(name: str) -> str:

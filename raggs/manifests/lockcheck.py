@@ -28,7 +28,8 @@ from raggs.spending import Spending
 from raggs.stages.base import AnyStage
 from raggs.text import shorten
 
-COUNTED = ("calls", "cached", "prompt_tokens", "completion_tokens", "usd", "saved_usd")  # `repaired` is in no ledger
+TOKENS = ("prompt_tokens", "cached_tokens", "completion_tokens")
+COUNTED = ("calls", "cached", *TOKENS, "usd", "discount_usd", "saved_usd")  # `repaired` is in no ledger
 USD = 1e-9  # relative and absolute: lines keep twelve digits after the point
 HASH = re.compile(r"[0-9a-f]{64}")
 

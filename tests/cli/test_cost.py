@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 from support.paying import MODEL
 from support.project import Project, make_project
@@ -149,3 +150,16 @@ def test_what_an_embedder_is_expected_to_cost_is_kept_though_nobody_pays_the_jud
     )
     call("run", "--config", project.config, "--quiet", "--to", "embed")
     assert [line["who"] for line in cost(project)["estimates"]][:1] == [model]
+
+
+def test_what_the_provider_remembered_is_told(server: LLMServer, project: Project) -> None:
+    server.prefixes = Prefixes(least=128)
+    price = {"input": 1.0, "output": 2.0, "cached_input": 0.1}
+    project.change(llm={"prices": {MODEL: price}})
+    call("run", "--config", project.config, "--quiet")
+    found = cost(project)["total"]
+    assert found["cached_tokens"] == sum(each.cached for each in server.prefixes.seen) > 0
+    assert found["discount_usd"] == pytest.approx(0.9e-6 * found["cached_tokens"])
+    told = " ".join(call("cost", project.run).split())
+    assert f"{found['cached_tokens']:,} tokens sent were in the providers' prefix caches (judge " in told
+    call("audit", project.run)

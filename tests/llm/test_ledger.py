@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 from support.llm_bench import MODEL, PRICE, Bench, question
+from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 
 from raggs.jsonl import read_torn
-from raggs.llm import LLM, BudgetSettings, CallLedger, EmbedRequest, LLMSettings
+from raggs.llm import LLM, BudgetSettings, CallLedger, EmbedRequest, LLMSettings, Price
+from raggs.llm.calls import Prefix, prefix_of
 from raggs.llm.ledger import LedgerLine
 from raggs.spending import Spending
 
@@ -156,3 +158,46 @@ def test_a_call_that_was_never_sent_has_no_line(path):
         pass
     ledger.close()
     assert not path.exists()
+
+
+def test_what_a_provider_remembers_is_booked_and_costs_less(tmp_path, path):
+    """The beginning that two questions share, in steps of 128 tokens; nothing of it where nothing was remembered."""
+    rules = "Grade what is asked. " * 300
+    requests = [question(text=f"{rules} q{number}") for number in range(2)]
+    ledger = CallLedger(path, "judge")
+    with LLMServer(prefixes=Prefixes()) as server:
+        price = Price(input=1.0, output=10.0, cached_input=0.1)
+        settings = LLMSettings(api_base=server.url, prices={MODEL: price}, concurrency=1)
+        llm = LLM(settings, BudgetSettings(), tmp_path / "llm", ledger)
+        Bench(server, tmp_path).run(lambda llm: asyncio.gather(*map(llm.ask, requests)), llm)
+        first, second = server.prefixes.seen
+    cold, warm = lines(path)
+    assert (first.cached, cold.cached_tokens, cold.discount_usd) == (0, 0, 0.0)
+    assert second.cached == warm.cached_tokens >= 1024
+    assert second.cached % 128 == 0 and second.common - second.cached < 128
+    assert warm.usd == pytest.approx(price.usd(warm.prompt_tokens, warm.completion_tokens) - warm.discount_usd)
+    assert warm.discount_usd == pytest.approx(0.9e-6 * warm.cached_tokens)
+    assert llm.spent.cached_tokens == warm.cached_tokens
+    plain, other = path.read_text().splitlines()
+    assert "cached_tokens" not in plain and "cached_tokens" in other, "a line without them is as it always was"
+
+
+@pytest.mark.parametrize(
+    ("usage", "cached", "written"),
+    [
+        ({"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1920}}, 1920, 0),
+        (
+            {"prompt_tokens": 2000, "prompt_tokens_details": {"cached_tokens": 1000, "cache_write_tokens": 1500}},
+            1000,
+            1000,
+        ),
+        ({"prompt_tokens": 2000, "prompt_cache_hit_tokens": 64, "prompt_cache_miss_tokens": 1936}, 64, 0),
+        ({"prompt_tokens": 20, "prompt_tokens_details": {"cached_tokens": 10**400}}, 0, 0),
+        ({"prompt_tokens": 20, "prompt_tokens_details": {"cached_tokens": 30}}, 20, 0),
+        ({"prompt_tokens_details": {"cached_tokens": 30}}, 0, 0),
+        ({"prompt_tokens": 20, "prompt_tokens_details": None}, 0, 0),
+    ],
+    ids=str,
+)
+def test_what_a_provider_says_of_its_cache_is_no_more_than_was_sent(usage, cached, written):
+    assert prefix_of(usage) == Prefix(cached, written)

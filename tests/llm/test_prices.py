@@ -21,7 +21,9 @@ PROSE = {
 
 
 def test_the_list_knows_a_model_with_and_without_its_provider():
-    assert list_price("openai/gpt-5-mini") == list_price("gpt-5-mini") == Price(input=0.25, output=2.0)
+    price = list_price("openai/gpt-5-mini")
+    assert price is not None and price == list_price("gpt-5-mini")
+    assert (price.input, price.output, price.cached_input) == pytest.approx((0.25, 2.0, 0.025))
 
 
 def test_the_list_agrees_with_litellm(bench):
@@ -32,6 +34,15 @@ def test_the_list_agrees_with_litellm(bench):
     assert price is not None
     assert price.input == pytest.approx(entry["input_cost_per_token"] * 1e6)
     assert price.output == pytest.approx(entry["output_cost_per_token"] * 1e6)
+
+
+def test_a_model_that_charges_for_what_it_remembers_unasked_costs_at_most_that():
+    price = list_price("openai/gpt-5.6")
+    assert price is not None and price.cache_write is not None
+    assert price.cache_write > price.input
+    assert price.most_usd(1_000_000, 0) == pytest.approx(price.cache_write)
+    told = list_price("anthropic/claude-sonnet-4-5")
+    assert told is not None and told.cache_write is None, "it writes what it is told to, and nobody tells it"
 
 
 @pytest.mark.parametrize("model", ["openai/nobody-knows", "mistral/gpt-5-mini", "nonsense", ""])

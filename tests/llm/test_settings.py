@@ -60,6 +60,16 @@ def test_a_price_is_per_million_tokens():
     assert Price(input=0.25, output=2).usd(1_000_000, 500_000) == pytest.approx(1.25)
 
 
+def test_what_a_provider_remembers_costs_less_and_what_it_writes_may_cost_more():
+    price = Price(input=2.0, output=8.0, cached_input=0.5, cache_write=2.5)
+    assert price.discount(1_000_000) == pytest.approx(1.5)
+    assert price.discount(0, 1_000_000) == pytest.approx(-0.5)
+    assert price.times(0.5).discount(1_000_000) == pytest.approx(0.75)
+    assert price.most_usd(1_000_000, 0) == pytest.approx(2.5)
+    assert Price(input=2.0, output=8.0).discount(1_000_000, 1_000_000) == 0.0
+    assert set(Price(input=2.0, output=8.0).model_dump()) == {"input", "output", "per_1k_searches"}, "as it always was"
+
+
 def test_of_one_model_alone_only_its_id_and_parameters_are_causes():
     plain = LLMSettings().causes_for(["openai/m"])
     assert plain == {"api_base": None, "max_repairs": 2, "parameters": {}}, "locks of every version"

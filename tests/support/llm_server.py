@@ -7,8 +7,8 @@ It answers the forms of `raggs` (grade, order, rewrite, relevance) from `truth`,
 a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims` numbers, and scores at
 /rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends one entry of `faults` on
 each; a None in it is a good answer. `fault_for` decides by number and body instead (see `support.fault_plan`),
-`headers_for` by number what good answers carry. Files and batches are there too (`support.llm_batches`). It runs in a
-thread with a loop of its own.
+`headers_for` by number what good answers carry; `prefixes` what of prompts came before (`support.llm_prefixes`).
+Files and batches are there too (`support.llm_batches`). It runs in a thread with a loop of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 
 from support.llm_asking import asked
 from support.llm_batches import BatchAPI, Wire
+from support.llm_prefixes import Prefixes
 from support.llm_reranks import scores
 
 Truth = Callable[[str, str], int]
@@ -99,7 +100,9 @@ class LLMServer:
         count_tokens: bool = True,
         dims: int = 8,
         headers_for: Callable[[int], dict[str, str]] = lambda number: {},
+        prefixes: Prefixes | None = None,
     ) -> None:
+        self.prefixes = prefixes
         self.truth = truth
         self.faults = list(faults)
         self.fault_for = fault_for
@@ -179,6 +182,8 @@ class LLMServer:
         self.times.append(time.monotonic())
         self._running += 1
         self.peak = max(self.peak, self._running)
+        if self.prefixes is not None and "messages" in body:
+            self.prefixes.begins(body)
         try:
             await asyncio.sleep(self.delay_s)
             fault = self._next_fault(body) or ""
@@ -279,6 +284,8 @@ class LLMServer:
             sent = sum(len(message["content"]) for message in body["messages"]) // 4
             said = len(content or "") // 4 + 1
             found["usage"] = {"prompt_tokens": sent, "completion_tokens": said, "total_tokens": sent + said}
+            if self.prefixes is not None:
+                found["usage"] = self.prefixes.ends(body, said)
         if fault == "hidden":
             found["usage"]["completion_tokens"] = 20_000
         if fault == "huge usage":
