@@ -52,6 +52,7 @@ class Audit:
         unchecked: what could not be looked at.
         notes: what there is to say that is no lie.
         of: what was audited.
+        left_out: stages that the run does without; what lies there of them was not read.
     """
 
     findings: tuple[Finding, ...]
@@ -60,6 +61,7 @@ class Audit:
     notes: tuple[str, ...] = ()
     of: Literal["run", "questions", "sweep", "files"] = "run"
     unfinished: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -95,7 +97,8 @@ def audit(folder: Path, *, lock: Path | None = None, public_key: Path | None = N
     lies = (*found, *copies.findings, *meant, *outside)
     if run.pipeline is QUESTIONS:
         return Audit(lies, rows, OF_QUESTIONS, tuple(notes(run)), "questions", unfinished(run))
-    return Audit(lies, rows, (*UNCHECKED, *copies.unchecked), tuple(notes(run)), unfinished=unfinished(run))
+    unchecked, left = (*UNCHECKED, *copies.unchecked), run.pipeline.left_out
+    return Audit(lies, rows, unchecked, tuple(notes(run)), unfinished=unfinished(run), left_out=left)
 
 
 def is_sweep(folder: Path) -> bool:

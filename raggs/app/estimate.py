@@ -23,6 +23,7 @@ from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
 from raggs.pipeline.standing import Standing
 from raggs.stages.canaries import planned
+from raggs.stages.rankconfig import RankConfig
 from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
@@ -116,7 +117,8 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     yield from _rewrites(known, question)
     yield from _searches(services, question, passage)
     yield from _judge(known, passage + question)
-    yield from _rank(known, passage * services.config.rank.list_length + question)
+    if (config := services.config.rank) is not None:
+        yield from _rank(known, config, passage * config.list_length + question)
 
 
 def _line(
@@ -234,13 +236,11 @@ def _by_batches(share: float, line: Estimate) -> Estimate:
     return line.model_copy(update={"usd": usd, "who": f"{line.who}, by batches"})
 
 
-def _rank(known: _Known, tokens: int) -> Iterator[Estimate]:
+def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:
     services, found = known.services, known.rehearsed
     each = tokens + _prompt_tokens(services, "order")
     if found is None or found.beyond is None:
-        yield from _bounds(
-            known, "rank", len(services.queries) * services.config.rank.max_calls, each, "order", exact=False
-        )
+        yield from _bounds(known, "rank", len(services.queries) * config.max_calls, each, "order", exact=False)
         return
     for model in services.judge.models:
         asked = found.llm.asked(model, "order")

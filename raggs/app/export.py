@@ -11,7 +11,7 @@ from typing import Literal
 
 from raggs import exporters
 from raggs.errors import DataError, NotFoundError, UsageError
-from raggs.exporters.base import TEST, Exporter, ExportOptions, Loss
+from raggs.exporters.base import TEST, UNORDERED, Exporter, ExportOptions, Loss
 from raggs.exporters.folders import claimed
 from raggs.golden.base import RUNS
 from raggs.golden.origin import edited
@@ -23,7 +23,6 @@ from raggs.indexes.passages import PassageStore
 from raggs.indexes.places import Places
 from raggs.manifests.opened import OpenedRun
 from raggs.progress import Hear, Notice, deaf
-from raggs.stages import GOLDEN
 
 CorpusPart = Literal["all", "pool"]
 SPLIT = re.compile(r"\w+(\.\w+)*")  # as the tools name parts of data
@@ -68,6 +67,7 @@ def export_run(
         UsageError: an unknown format, a binary scale that divides nothing, a split that is no name, or a folder that
             holds something else.
         NotFoundError: the run has no grades, or no ranking and the format needs one.
+        UsageError: the run leaves ranking out, and the format needs it.
         DataError: the run was made before questions were kept.
     """
     kind, scale = exporters.REGISTRY.load(format_), GradeScale(grades, binary_at)
@@ -115,7 +115,7 @@ def _strange_lists(files: Sequence[Path]) -> list[Path]:
 
 def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
     check_golden(run)
-    unfinished = [stage for stage in GOLDEN.order if stage not in run.manifest.stages]
+    unfinished = [stage for stage in run.pipeline.order if stage not in run.manifest.stages]
     begun = {part.stage for part in run.parts}
     if unfinished and "rank" not in begun and (kind.NEEDS_ORDER or ("judge" in unfinished and "judge" not in begun)):
         remedy = run.command
@@ -128,6 +128,10 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
         hear(Notice(run.lacks))
     elif unfinished:
         hear(Notice(f"stage {unfinished[0]} has not finished: grades are exported without an order"))
+    if "rank" in run.pipeline.left_out:
+        if kind.NEEDS_ORDER:
+            run.pipeline.stage("rank")  # says that it is left out
+        hear(Notice(f"a set of grades alone: {UNORDERED}"))
 
 
 @contextmanager

@@ -77,7 +77,7 @@ def judge_holes(config: SweepConfig, listen: Listener = silent, approve: Approve
         rows, passages = _judged_alike(world, [row for row in store.systems() if row.file])
         lists = (lists_of(store.run(row), max(config.cutoffs)) for row in rows)
         holes = find_holes(world.labels, lists, config.cutoffs)
-        judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.rank.prompt))
+        judge = workshop.judge(run.judge.judge, *judge_prompts(run.judge.prompt, run.ordering.prompt))
         judge.check(world.queries.values())
         require_keys(judge.models, run.llm)
         workshop.ledger.turn_to(world.ledger, BOOKED)

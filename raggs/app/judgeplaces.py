@@ -40,7 +40,7 @@ def ordered_pairs(run: OpenedRun, grades: Mapping[tuple[str, str], int]) -> list
     Args:
         grades: people's, by query id and passage id.
     """
-    if not run.file("rank.journal").is_file():
+    if "rank" not in run.pipeline.order or not run.file("rank.journal").is_file():
         return []
     entries = run.typed("rank.journal", JournalRecord)
     return [pair for entry in entries if source_of(entry.by) != PEOPLE for pair in _pairs(entry, grades)]

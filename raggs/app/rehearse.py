@@ -68,8 +68,9 @@ class _Rankings:
         self.causes = self.services.causes("judge", "order")
 
     async def follow(self, pool: KeptPool, records: Sequence[MergeRecord]) -> int:
-        """Calls that may come after the first answer that is missing."""
-        config = self.services.config.rank
+        """Calls that may come after the first answer that is missing; none where ranking is left out."""
+        if (config := self.services.config.rank) is None:
+            return 0
         course, query = config.course(pool), self.services.queries[pool.qid]
         passages = {record.doc_id: record.passage for record in records}
         known = await self.judge.known(query, [passages[doc_id] for doc_id in course.ids]) if course else ()
@@ -124,7 +125,7 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
             before = found.llm.missing
             graded = await JUDGE.pool(pool, config.judge, grading)
             if found.llm.missing > before:
-                beyond += config.rank.max_calls
+                beyond += config.rank.max_calls if config.rank else 0
             else:
                 beyond += await rankings.follow(_pruned(qid, graded, services), pool)
         await found.llm.close()

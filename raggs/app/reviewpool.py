@@ -141,7 +141,7 @@ def _voices(record: JudgeRecord | None) -> tuple[int, ...]:
 def _sigma(run: OpenedRun, entries: tuple[Entry, ...]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The ranking's standard error of each entry; 0 where it was not ranked."""
     ranked: Mapping[tuple[str, str], float] = {}
-    if run.file("rank").is_file():
+    if "rank" in run.pipeline.order and run.file("rank").is_file():
         ranked = {(each.qid, each.doc_id): each.sigma for each in run.typed("rank", RankRecord) if each.exposures}
     return np.array([ranked.get((entry.qid, entry.doc_id), 0.0) for entry in entries])
 

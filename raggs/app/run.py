@@ -31,13 +31,14 @@ from raggs.pipeline.plan import Selection, select
 from raggs.pipeline.runner import Runner
 from raggs.pipeline.standing import Standing
 from raggs.stages import GOLDEN
+from raggs.stages.pipeline import Pipeline
 
 __all__ = ["BudgetSpent", "Forecast", "forecast", "open_runner", "run", "run_folder"]
 
 AnyConfig = LoadedConfig | RunConfig | Mapping[str, object] | Path | str
 
 
-DEARER = "to tell systems apart, further questions do more for that money; --to judge leaves it out"
+DEARER = "to tell systems apart, further questions do more for that money; --set rank=null leaves it out"
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,11 @@ def run_folder(config: RunConfig, run_id: str | None = None) -> Path:
     return config.workspace / (run_id or config.name)
 
 
+def stages_of(config: RunConfig) -> Pipeline:
+    """The stages of a configuration's run: all, or without ranking where `rank` is null."""
+    return GOLDEN.of({name: None for name in GOLDEN.order if name not in config.stage_configs()})
+
+
 @contextmanager
 def open_runner(
     config: LoadedConfig | RunConfig,
@@ -118,7 +124,7 @@ def open_runner(
     store = RunStore(folder or run_folder(settings, run_id), durable=lambda: bool(services.models()))
     runner = Runner(
         store=store,
-        pipeline=GOLDEN,
+        pipeline=stages_of(settings),
         name=run_id or settings.name,
         config=stored,
         config_file=str(config.path) if isinstance(config, LoadedConfig) and config.path != IN_MEMORY else None,
@@ -195,16 +201,17 @@ def run(
         RaggsError: see `raggs.errors`; whatever was finished or paid for is kept.
     """
     if in_loop():
-        settings = {"start": start, "stop": stop, "only": only, "run_id": run_id}
+        named = {"start": start, "stop": stop, "only": only, "run_id": run_id}
         return beside(
             lambda hear: run(
-                config, corpus=corpus, queries=queries, force=force, listen=hear, approve=approve, **settings
+                config, corpus=corpus, queries=queries, force=force, listen=hear, approve=approve, **named
             ),
             listen,
         )
-    selection = select(GOLDEN, start, stop, only, force)
     ready = _ready(config, corpus, queries)
-    permit(ready.run if isinstance(ready, LoadedConfig) else ready, selection.stages, approve)
+    settings = ready.run if isinstance(ready, LoadedConfig) else ready
+    selection = select(stages_of(settings), start, stop, only, force)
+    permit(settings, selection.stages, approve)
     with open_runner(ready, run_id=run_id, listen=listen) as runner:
         return Finished.of(runner.run(selection))
 

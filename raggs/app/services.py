@@ -81,7 +81,7 @@ class RunServices(ConfiguredParts):
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
         """The judge's prompts by task."""
-        grade, order = judge_prompts(self.config.judge.prompt, self.config.rank.prompt)
+        grade, order = judge_prompts(self.config.judge.prompt, self.config.ordering.prompt)
         return {"grade": grade, "order": order}
 
     @cached_property

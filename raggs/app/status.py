@@ -23,7 +23,7 @@ from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.reasons import Reason
 from raggs.pipeline.standing import Plan, Standing
 from raggs.questions import QUESTIONS
-from raggs.stages.pipeline import pipeline_of
+from raggs.stages.pipeline import load_pipeline, pipeline_of
 from raggs.text import plural
 
 if TYPE_CHECKING:
@@ -54,6 +54,18 @@ class Status:
     def manifest(self) -> RunManifest:
         """The run's manifest."""
         return self.run.manifest
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The stages that the run does without, by what there is to say of each."""
+        whole = load_pipeline(self.manifest.pipeline)
+        return {name: self._left_out(name) for name in whole.order if name not in self.plan}
+
+    def _left_out(self, stage: str) -> str:
+        said = f"left out ({stage}: null)"
+        if stage in self.manifest.stages:
+            return f"{said}, once that is run; its result stays, unread"
+        return f"{said}; its files here are of before, unread" if self.run.store.path(stage).is_file() else said
 
     @cached_property
     def spent(self) -> Mapping[str, LedgerSum]:
@@ -156,10 +168,10 @@ def stage_status(folder: Path, stage: str, config: Path | None = None, overrides
     """Why one stage would run again.
 
     Raises:
-        UsageError: no such stage.
+        UsageError: no such stage, or it is left out.
         RaggsError: as `status`.
     """
     pipeline_of(stage)
     found = status(folder, config, overrides)
-    found.run.pipeline.stage(stage)
+    load_pipeline(found.manifest.pipeline).of(dict.fromkeys(found.left_out)).stage(stage)
     return StageStatus(stage, found.plan[stage], found.manifest.stages.get(stage), found)

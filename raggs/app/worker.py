@@ -96,7 +96,7 @@ class WorkerServices(ConfiguredParts):
         if self.job.asks is not None:
             return RemoteJudge(self.job.asks, self._channel)
         config = self.config
-        return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.rank.prompt))
+        return self.workshop.judge(config.judge.judge, *judge_prompts(config.judge.prompt, config.ordering.prompt))
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """As the client found them."""

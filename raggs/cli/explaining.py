@@ -9,8 +9,8 @@ from rich.console import Console
 from raggs.app.status import StageStatus
 from raggs.artifacts import MergeRecord
 from raggs.cli.plain import say_json
-from raggs.cli.render import unlooked
 from raggs.cli.screen import open_console, table
+from raggs.cli.standing import unlooked
 from raggs.manifests.explain import Explanation
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.store import dump_json

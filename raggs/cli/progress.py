@@ -12,7 +12,7 @@ from rich.console import Console
 from raggs.cli.screen import Screen
 from raggs.pipeline.events import Building, Event, Notice, Progress, StageFinished, StageSkipped, StageStarted, Waiting
 from raggs.secrets import mask
-from raggs.stages.pipeline import pipeline_of
+from raggs.stages.pipeline import Pipeline, pipeline_of
 from raggs.text import visible
 
 if TYPE_CHECKING:
@@ -121,8 +121,8 @@ class LiveProgress:
 class PlainProgress:
     """A line when a stage starts and ends, and one every `interval` seconds between."""
 
-    def __init__(self, interval: float = PLAIN_INTERVAL) -> None:
-        self._interval = interval
+    def __init__(self, interval: float = PLAIN_INTERVAL, pipeline: Pipeline | None = None) -> None:
+        self._interval, self._pipeline = interval, pipeline
         self._last = self._began = 0.0
         self._stage = ""
         self._pace = _Pace()
@@ -173,9 +173,8 @@ class PlainProgress:
         self._last = time.monotonic()
         return True
 
-    @staticmethod
-    def _number(stage: str) -> str:
-        return pipeline_of(stage).number(stage)
+    def _number(self, stage: str) -> str:
+        return (self._pipeline or pipeline_of(stage)).number(stage)
 
     @staticmethod
     def _say(line: str) -> None:
@@ -190,9 +189,9 @@ def money(usd: float, calls: int, cached: int, before: str = "") -> str:
     return f"{before}${usd:,.4f}, {calls:,} calls, {cached:,} cached"
 
 
-def listener(quiet: bool) -> LiveProgress | PlainProgress | None:
-    """The right display for where stderr goes; None with --quiet."""
+def listener(quiet: bool, pipeline: Pipeline | None = None) -> LiveProgress | PlainProgress | None:
+    """The right display for where stderr goes; None with --quiet. `pipeline`: whose stages are counted."""
     if quiet:
         return None
     console = Screen(stderr=True)
-    return LiveProgress(console) if console.is_terminal else PlainProgress()
+    return LiveProgress(console) if console.is_terminal else PlainProgress(pipeline=pipeline)

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.table import Table
 
 from raggs.app.labelmix import mix_json, mix_words
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.again import Asked
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
+from raggs.cli.standing import rows_of, standing, unlooked
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
@@ -47,6 +47,8 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     elif "rank" in result.manifest.stages:
         _top_passages(console, run, show)
     _stages(console, result)
+    if left := run.pipeline.left_out:
+        console.print(f"{left[0]}: left out ({left[0]}: null): a golden set of grades alone")
     _trust(console, {name: result.manifest.stages[name] for name in result.ran})
     folder = result.store.folder
     console.print(f"run: {folder}")
@@ -114,7 +116,7 @@ def _stages(console: Console, result: RunResult) -> None:
         rows.add_row(
             name,
             done,
-            f"{_rows(lock):,}",
+            f"{rows_of(lock):,}",
             f"{cost.calls:,}" if cost and (cost.calls or cost.cached) else "",
             f"{cost.cached:,}" if cost and (cost.calls or cost.cached) else "",
             f"{lock.failed:,}" if lock.failed else "",
@@ -158,12 +160,8 @@ def run_json(result: RunResult) -> str:
     )
 
 
-def _rows(lock: StageLock) -> int:
-    return next(iter(lock.outputs.values())).rows
-
-
 def _next(folder: Path, manifest: RunManifest, again: str, failed: int) -> str:
-    if any(name not in manifest.stages for name in GOLDEN.order):
+    if any(name not in manifest.stages for name in GOLDEN.of(manifest.config).order):
         return again
     if failed:
         return f"{again}   (tries the failed judgments again)"
@@ -250,11 +248,11 @@ def status(found: Status, as_json: bool) -> None:
             for name, reasons in plan.items()
         }
         facts = {"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}
-        facts |= {"labels": mix_json(found.labels)}
+        facts |= {"labels": mix_json(found.labels), "left_out": tuple(found.left_out)}
         say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
-    console.print(_standing(found))
+    console.print(standing(found))
     if found.labels:
         console.print(mix_words(found.labels), soft_wrap=not console.is_terminal)
     _trust(console, manifest.stages)
@@ -272,28 +270,3 @@ def status(found: Status, as_json: bool) -> None:
     done = _next(folder, manifest, again, failed) if golden else replace(asked, verb="run").command()
     command = again if any(plan.values()) else done
     console.print(f"next: {command}", soft_wrap=True)
-
-
-def _standing(found: Status) -> Table:
-    rows = table("stage", "state", "records", "failed", "USD", "ended")
-    for name, reasons in found.plan.items():
-        lock = found.manifest.stages.get(name)
-        state = "up to date" if not reasons else found.begun.get(name) or f"would run: {reasons[0]}"
-        spent = found.spent.get(name)
-        rows.add_row(
-            name,
-            shorten(state, 64),
-            f"{_rows(lock):,}" if lock else "",
-            f"{lock.failed:,}" if lock and lock.failed else "",
-            f"{spent.usd:,.4f}" if spent and spent.calls else "",
-            f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
-        )
-    return rows
-
-
-def unlooked(found: Status) -> str:
-    """What was not compared, and how to do it."""
-    if found.unread:
-        return f"not compared with {found.config}: {found.unread}"
-    command = shlex.join(["raggs", "status", str(found.run.folder), "--config", found.manifest.config_file or "CONFIG"])
-    return f"corpus, questions and settings were not looked at; to compare them:\n{command}"

@@ -86,7 +86,7 @@ def run(
       raggs run --config raggs.yaml --from judge --set judge.samples=3
     """
     from raggs.app.addresses import permit
-    from raggs.app.run import forecast, open_runner
+    from raggs.app.run import forecast, open_runner, stages_of
     from raggs.cli import render
     from raggs.cli.addresses import approver
     from raggs.cli.again import Asked
@@ -94,15 +94,14 @@ def run(
     from raggs.errors import UsageError
     from raggs.manifests.gate import FALLEN, fallen
     from raggs.pipeline.plan import select
-    from raggs.stages import GOLDEN
 
     config = meant(file, config, "raggs.yaml", REMEDY)
     if partial and (start or only or force or dry_run):
         raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
-    selection = select(GOLDEN, start, stop, only, force)
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
     loaded = load_config(config, settings)
+    selection = select(stages_of(loaded.run), start, stop, only, force)
     permit(loaded.run, () if dry_run else selection.stages, approver(yes, quiet))
     if dry_run:
         with open_runner(loaded, run_id=run_id) as runner:
@@ -142,11 +141,11 @@ def _summarise(result: RunResult) -> None:
 def _run(
     loaded: LoadedConfig, selection: Selection, asked: Asked, *, asks: bool, sure: bool, shows: bool, hears: bool
 ) -> RunResult:
-    from raggs.app.run import BudgetSpent, forecast, open_runner
+    from raggs.app.run import BudgetSpent, forecast, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
 
-    display = listener(not shows)
+    display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
         _keep_what_was_paid(runner, selection, asks=asks, sure=sure, hears=hears)
         if asks:
@@ -160,12 +159,12 @@ def _run(
 
 
 def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows: bool) -> Part:
-    from raggs.app.run import BudgetSpent, open_runner
+    from raggs.app.run import BudgetSpent, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
     from raggs.pipeline.part import run_part
 
-    display = listener(not shows)
+    display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
         try:
             with display or nullcontext():

@@ -59,7 +59,9 @@ class RunConfig(Settings):
     merge: MergeConfig = MergeConfig()
     judge: JudgeConfig
     prune: PruneConfig = PruneConfig()
-    rank: RankConfig = RankConfig()
+    rank: RankConfig | None = Field(
+        RankConfig(), description="how the golden order is found; null leaves it out: a golden set of grades alone"
+    )
     budget: BudgetSettings = BudgetSettings()
     llm: LLMSettings = LLMSettings()
     index: IndexSettings = Field(IndexSettings(), description="how `raggs index` makes an index; no stage reads it")
@@ -87,13 +89,26 @@ class RunConfig(Settings):
             raise ValueError("retrieve.depth.when.rewrite never fires, since embed.rewrite is none; leave it out")
         return self
 
+    @model_validator(mode="after")
+    def _orders_are_there_to_be_held(self) -> RunConfig:
+        gate = self.judge.gate
+        held = [name for name in ("flips", "position_bias") if getattr(gate, name) is not None]
+        if self.rank is None and held:
+            raise ValueError(f"judge.gate.{held[0]} is read off rankings, and rank is null: leave one of them out")
+        return self
+
+    @property
+    def ordering(self) -> RankConfig:
+        """How orders are asked for: by the defaults where ranking is left out and one is wanted all the same."""
+        return self.rank or RankConfig()
+
     def stage_configs(self) -> dict[str, Settings]:
-        """Each stage's configuration by stage."""
+        """Each stage's configuration by stage, of those that are not left out."""
         return {
             "embed": self.embed,
             "retrieve": self.retrieve,
             "merge": self.merge,
             "judge": self.judge,
             "prune": self.prune,
-            "rank": self.rank,
+            **({} if self.rank is None else {"rank": self.rank}),
         }

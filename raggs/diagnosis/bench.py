@@ -185,7 +185,7 @@ class Bench:
         match need:
             case "run":
                 tree = {name: getattr(self.run, name) for name in SECTIONS}
-                return {name: causes_of(section) for name, section in tree.items()}
+                return {name: causes_of(section) for name, section in tree.items() if section is not None}
             case "golden":
                 digest = self.judgments.digest
                 asked = [query.model_dump(mode="json") for query in self._questions.values()]

@@ -14,6 +14,7 @@ from raggs.golden.base import GoldenSet
 from raggs.golden.parts import PARTS, Part, Stock, contents_of
 from raggs.golden.scales import GradeScale
 
+UNORDERED = "nobody was asked for an order (rank: null); what stands in one is by grade, then by fused rank"
 TEST = "test"  # the split that tools evaluate on
 
 
@@ -140,6 +141,7 @@ class Exporter(ABC):
             **facts,
             **self.options.facts,
             **({"lacks": golden.lacks} if golden.lacks else {}),
+            **({"unordered": UNORDERED} if golden.by_grade else {}),
             **({"grades": numbers.described()} if numbers else {}),
             "contents": {part: vars(stock) for part, stock in contents.items() if stock.count},
             "lost": [vars(loss) for loss in self.losses(contents)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -28,7 +28,8 @@ class JsonlExporter(Exporter):
 
     `golden.jsonl` is sorted by query id and rank and holds in each line the query, the passage, its grade (1 to 5) and
     gain (0 to 4). `confidence` is the probability that the passage truly stands above the next one of the full order;
-    `score` is the ranker's own. `judgments.jsonl` holds every graded passage and who graded it and why,
+    `score` is the ranker's own. Of a set of grades alone (`rank: null`) it holds every graded passage by grade, then
+    fused rank, `unordered: true`. `judgments.jsonl` holds every graded passage and who graded it and why,
     `unjudged.jsonl` those without a grade, `order.jsonl` every rank, `queries.jsonl` the questions with all that came
     with them, `corpus.jsonl` the pooled passages, `runs/` what each retriever returned.
     """
@@ -71,7 +72,10 @@ class JsonlExporter(Exporter):
 
 
 def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
-    """The ranked top of each query, one query in memory at a time."""
+    """The ranked top of each query, one query in memory at a time; of a set of grades alone all graded ones, marked."""
+    if golden.by_grade:
+        yield from _by_grade(golden)
+        return
     for query in golden.by_query("pool", "order"):
         texts = {passage.doc_id: passage for passage in query.pool}
         for record in query.order:
@@ -82,22 +86,35 @@ def _objects(golden: GoldenSet) -> Iterator[dict[str, object]]:
 
 
 def _object(golden: GoldenQuery, record: RankRecord, passage: Passage | None) -> dict[str, object]:
+    unordered = {"unordered": True} if record.unordered else {}
+    said = {"score": record.score, "confidence": record.confidence, **unordered}
+    return _row(golden, record.doc_id, record.rank, record.grade, said, passage)
+
+
+def _by_grade(golden: GoldenSet) -> Iterator[dict[str, object]]:
+    for query in golden.by_query("pool", "grades"):
+        texts = {passage.doc_id: passage for passage in query.pool}
+        for rank, each in enumerate(query.by_grade, start=1):
+            yield _row(query, each.doc_id, rank, each.grade or 0, {"unordered": True}, texts.get(each.doc_id))
+
+
+def _row(
+    golden: GoldenQuery, doc_id: str, rank: int, grade: int, said: Mapping[str, object], passage: Passage | None
+) -> dict[str, object]:
     if passage is None or golden.query is None:
-        lost = f"passage {record.doc_id} of query {record.qid} is ranked but not in the pool"
+        lost = f"passage {doc_id} of query {golden.qid} is ranked but not in the pool"
         raise DataError(lost, remedy="run raggs audit on the run")
     asked = query_facts(golden.query)
     return {
-        "qid": record.qid,
+        "qid": golden.qid,
         "query": golden.query.text,
         **{name: asked[name] for name in ("language", "answer", "references") if name in asked},
         **({"query_metadata": asked["metadata"]} if "metadata" in asked else {}),
-        "rank": record.rank,
-        "doc_id": record.doc_id,
-        "grade": record.grade,
-        "gain": GAIN.written(record.grade),
-        "score": record.score,
-        "confidence": record.confidence,
-        **({"unordered": True} if record.unordered else {}),
+        "rank": rank,
+        "doc_id": doc_id,
+        "grade": grade,
+        "gain": GAIN.written(grade),
+        **said,
         "title": passage.title,
         "text": passage.text,
         **passage_facts(passage),

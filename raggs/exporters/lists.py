@@ -22,6 +22,7 @@ from raggs.jsontypes import as_object
 COLUMNS = "qid Q0 docid rank score tag"
 TAG = "raggs-"
 TOP = "run.trec"
+BY_GRADE = "by_grade"  # marks what stands by grade, then by fused rank, since nobody is asked for an order
 
 Files = Mapping[str, Mapping[str, object]]  # by path in the folder, what a sidecar says of each
 
@@ -38,11 +39,14 @@ def write_lists(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 def write_top(golden: GoldenSet, folder: Path) -> Files:
     """The ranked top as a run, with falling scores that say nothing but the order.
 
+    Of a set of grades alone all graded passages, whose scores are their grades: equals are tied, and nobody broke them.
+
     Raises:
         ProviderError: the folder cannot be written.
     """
     rows = write_lines(folder / TOP, top_lines(golden))
-    return {TOP: {"columns": COLUMNS, "rows": rows, "score": "top + 1 - rank"}}
+    score = {"score": "grade", BY_GRADE: True} if golden.by_grade else {"score": "top + 1 - rank"}
+    return {TOP: {"columns": COLUMNS, "rows": rows, **score}}
 
 
 def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
@@ -60,8 +64,11 @@ def write_systems(golden: GoldenSet, folder: Path, labels: Path) -> Files:
 
 
 def top_lines(golden: GoldenSet) -> Iterator[str]:
-    """The lines of the golden top."""
+    """The lines of the golden top; of a set of grades alone all that are graded, with their grades as scores."""
     tag = _tag(golden.name)
+    for query in golden.by_query("grades") if golden.by_grade else ():
+        for rank, each in enumerate(query.by_grade, start=1):
+            yield f"{query.qid} Q0 {each.doc_id} {rank} {each.grade} {tag}-{BY_GRADE}"
     for record in (record for query in golden.by_query("order") for record in query.order):
         if record.rank <= golden.top:
             yield f"{record.qid} Q0 {record.doc_id} {record.rank} {golden.top + 1 - record.rank} {tag}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from raggs.exporters.base import Exporter
-from raggs.exporters.lists import list_name, remove_old
+from raggs.exporters.lists import BY_GRADE, list_name, remove_old
 from raggs.exporters.nested import Row, write_nested
 from raggs.golden.base import RUNS, GoldenSet
 from raggs.golden.parts import Part
@@ -37,7 +37,10 @@ class RanxExporter(Exporter):
         lists = write_nested(_systems(golden, folder))
         remove_old(folder, qrels, lists)
         counts |= lists
-        files = {path.relative_to(folder).as_posix(): {"rows": rows} for path, rows in counts.items()}
+        marked = {run: {BY_GRADE: True}} if golden.by_grade else {}
+        files = {
+            path.relative_to(folder).as_posix(): {"rows": rows, **marked.get(path, {})} for path, rows in counts.items()
+        }
         return [*counts, self.write_sidecar(golden, folder, files)]
 
     def _qrels(self, golden: GoldenSet, path: Path) -> Iterator[Row]:
@@ -49,8 +52,9 @@ class RanxExporter(Exporter):
 
 
 def _top(golden: GoldenSet, path: Path) -> Iterator[Row]:
-    for query in golden.by_query("order"):
+    for query in golden.by_query("grades" if golden.by_grade else "order"):
         found = {one.doc_id: golden.top + 1 - one.rank for one in query.order if one.rank <= golden.top}
+        found |= {one.doc_id: one.grade for one in query.by_grade if one.grade is not None}
         if found:
             yield Row(path, query.qid, found)
 

@@ -20,8 +20,9 @@ class TrecExporter(Exporter):
     `qrels.txt` holds `qid 0 docid gain` for each graded passage, near-duplicates included; passages without a
     grade are left out. `run.trec` holds `qid Q0 docid rank score tag`. Readers sort by score and break ties by
     docid, ignoring ranks, so the score is top + 1 - rank: whole, positive, and falling with every rank. It says
-    nothing but the order; the ranker's own scores are in the run's artifacts and in the `jsonl` export. `runs/` holds
-    what each retriever returned, and their fusion, with their own scores.
+    nothing but the order; the ranker's own scores are in the run's artifacts and in the `jsonl` export. Of a set of
+    grades alone (`rank: null`) its scores are the grades, equals are tied, and the tag ends in `-by_grade`. `runs/`
+    holds what each retriever returned, and their fusion, with their own scores.
     """
 
     FORMAT: ClassVar[str] = "trec"

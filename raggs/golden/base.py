@@ -77,6 +77,11 @@ class GoldenQuery:
     grades: tuple[Graded, ...] = ()
     order: tuple[RankRecord, ...] = ()
 
+    @property
+    def by_grade(self) -> list[Graded]:
+        """The graded passages by grade, then by fused rank: what stands for an order where nobody is asked for one."""
+        return sorted((each for each in self.grades if each.grade is not None), key=lambda each: -(each.grade or 0))
+
 
 class Provenance(Frozen):
     """Whence the grades of a run are and how they were made, as the sidecars of exports say it.
@@ -111,12 +116,14 @@ class GoldenSet(ABC):
         form: on which numbers its grades stand; None where nobody says.
         sure: whether its order says how sure each place is.
         partial: whether ranked passages may lack their texts.
+        by_grade: whether nobody is to be asked for an order: it is one of grades alone, and lacks nothing.
     """
 
     lacks: str = ""
     form: GradeScale | None = AS_GRADED
     sure: bool = True
     partial: bool = False
+    by_grade: bool = False
     name: str
     source: str
     top: int

@@ -86,7 +86,7 @@ def stated_sources(labels: Path) -> Mapping[str, int]:
 
 def edited(run: OpenedRun, *artifacts: str) -> Iterator[str]:
     """A sentence for each of these artifacts that is not what its stage wrote."""
-    for artifact in artifacts:
+    for artifact in (each for each in artifacts if each in run.pipeline.artifacts):
         file = artifact_file(artifact)
         lock = run.manifest.stages.get(run.pipeline.writer(artifact))
         stated = lock and lock.outputs.get(file)

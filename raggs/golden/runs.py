@@ -1,7 +1,8 @@
 """A run directory as a golden set: its artifacts, which are sorted by query id, read side by side.
 
 Questions come from `queries.jsonl`, pools from `merge.jsonl`, grades from `judge.jsonl` and orders from `rank.jsonl`.
-A run whose ranking has not finished has grades without an order; one that was stopped has what it had done by then.
+A run whose ranking has not finished, or is left out, has grades without an order; one that was stopped has what it had
+done by then.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class RunGolden(GoldenSet):
         lock, begun = run.manifest.stages.get("rank"), any(part.stage == "rank" for part in run.parts)
         self._ranked = bool(lock or begun) and run.file("rank").is_file()
         settings = lock.params if lock else run.manifest.config.get("rank", {})
+        self.by_grade = "rank" in run.pipeline.left_out
         self.top = _top(settings, run.folder) if self._ranked else 0
 
     @property

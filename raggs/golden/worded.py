@@ -23,6 +23,7 @@ class Worded(GoldenSet):
         self._golden, self._questions = golden, questions
         self.name, self.source, self.top, self.provenance = golden.name, golden.source, golden.top, golden.provenance
         self.lacks, self.form, self.sure, self.partial = golden.lacks, golden.form, golden.sure, golden.partial
+        self.by_grade = golden.by_grade
 
     @property
     def made(self) -> tuple[str, ...]:

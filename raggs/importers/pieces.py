@@ -135,11 +135,12 @@ def passages_of(path: Path) -> Iterator[Passage]:
 
 
 def orders_of(labels: Path, path: Path, grades: Grades) -> dict[str, list[RankRecord]]:
-    """The order that an export of raggs wrote as a run; none where the file is another's.
+    """The order that an export of raggs wrote as a run; none where the file is another's, or of grades alone.
 
     Its scores say the order and nothing else, so what records say of how sure they are means nothing.
     """
-    if not is_ours(labels, path) or as_object(as_object(sidecar(labels).get("files")).get(path.name)).get("rows") == 0:
+    facts = as_object(as_object(sidecar(labels).get("files")).get(path.name))
+    if not is_ours(labels, path) or facts.get("rows") == 0 or facts.get("by_grade"):
         return {}
     known = {(qid, graded.doc_id): graded.grade for qid, found in grades.items() for graded in found}
     orders: dict[str, list[RankRecord]] = {}

@@ -63,10 +63,12 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     Raises:
         NotFoundError: the run has not ranked, has no such query (the nearest id is named), nothing to rank, or was
             ranked by another version.
+        UsageError: it leaves ranking out.
         AuditError: the journal does not lead to a ranking.
     """
     lock = run.manifest.stages.get("rank")
     if lock is None:
+        run.pipeline.stage("rank")  # says that it is left out, where it is
         raise NotFoundError("stage rank has not finished", where=run.folder, remedy=run.command)
     if older := outdated(lock):
         raise NotFoundError(

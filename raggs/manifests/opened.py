@@ -42,12 +42,12 @@ class OpenedRun:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The stages that made it.
+        """The stages that made it, without those that its configuration leaves out.
 
         Raises:
             UsageError: this raggs does not know them.
         """
-        return load_pipeline(self.manifest.pipeline)
+        return load_pipeline(self.manifest.pipeline).of(self.manifest.config)
 
     @property
     def folder(self) -> Path:

@@ -42,7 +42,7 @@ def part_findings(run: OpenedRun) -> Iterator[Finding]:
                 yield from _ranked(run) if part == RANK else _derived(run, part)
         except RaggsError as error:
             yield Finding(run.store.partial(part).name, None, f"{WRONG}: {error}")
-    if RANK not in run.manifest.stages:
+    if RANK in run.pipeline.order and RANK not in run.manifest.stages:
         try:
             _journal(run)
         except RaggsError as error:

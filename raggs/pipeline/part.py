@@ -109,4 +109,5 @@ def _execute(runner: Runner, run: OpenedRun, stage: AnyStage, stopped: str) -> N
 
 
 def _of_today(runner: Runner, manifest: RunManifest) -> RunManifest:
-    return manifest.model_copy(update={"config": runner.config, "config_file": runner.config_file})
+    now = {"config": runner.config, "config_file": runner.config_file, "stages": runner.kept(manifest)}
+    return manifest.model_copy(update=now)

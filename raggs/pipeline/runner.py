@@ -120,6 +120,8 @@ class Runner:
         ran: dict[str, tuple[Reason, ...]] = {}
         with self.at_work():
             manifest = self._manifest()
+            for name in self.pipeline.left_out:
+                self.store.finish(name)  # its journal stays, from which all of it comes again
             for name in self.pipeline.order[: self.pipeline.order.index(selection.stages[-1]) + 1]:
                 stage, lock = self.pipeline.stage(name), manifest.stages.get(name)
                 chosen = name in selection.stages
@@ -164,6 +166,10 @@ class Runner:
     def components(self, stage: AnyStage) -> dict[str, Any]:
         """Everything that a stage's result depends on, as the configuration and the artifacts are now."""
         return components(stage, self.configs[stage.NAME], self.services, self.standing.inputs(stage))
+
+    def kept(self, manifest: RunManifest) -> Mapping[str, StageLock]:
+        """The locks of the stages that this run has; what one that is left out had written stays, unread."""
+        return {name: lock for name, lock in manifest.stages.items() if name not in self.pipeline.left_out}
 
     def progress(self, stage: str, done: int, total: int, calls: int = 0, expected: int = 0) -> None:
         """Tell how far a stage is, and what was spent."""
@@ -257,7 +263,7 @@ class Runner:
         if self.store.exists:
             found, unsound = self.store.manifest(), self.standing.unsound
             # What was edited is not sealed anew: its stage runs again.
-            stages = {name: lock for name, lock in found.stages.items() if name not in unsound}
+            stages = {name: lock for name, lock in self.kept(found).items() if name not in unsound}
             return found.model_copy(update={"stages": stages})
         fresh = RunManifest(
             name=self.name,

@@ -8,4 +8,10 @@ from __future__ import annotations
 from raggs.artifacts import ARTIFACTS
 from raggs.stages.pipeline import Pipeline
 
-GOLDEN = Pipeline("golden", "raggs.stages", ("embed", "retrieve", "merge", "judge", "prune", "rank"), ARTIFACTS)
+GOLDEN = Pipeline(
+    "golden",
+    "raggs.stages",
+    ("embed", "retrieve", "merge", "judge", "prune", "rank"),
+    ARTIFACTS,
+    optional=frozenset({"rank"}),
+)

@@ -6,7 +6,7 @@ A stage is one module of the pipeline's package, and is imported when it is firs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ class Pipeline:
         stopped: what is told of a stage that asks somebody and was stopped.
         command: what makes a run of it.
         beside: how another run of it is made beside one.
+        optional: stages without which a run is whole, where its configuration says so.
+        left_out: those that this run's does without; what an earlier run left of them is no part of it.
     """
 
     name: str
@@ -41,6 +43,17 @@ class Pipeline:
     stopped: str = "the queries that are done can be evaluated and exported"
     command: str = "raggs run --config CONFIG"
     beside: str = "pass --run-id NAME"
+    optional: frozenset[str] = frozenset()
+    left_out: tuple[str, ...] = ()
+
+    def of(self, config: Mapping[str, object]) -> Pipeline:
+        """The pipeline as a configuration has it: without the stages, of those that may go, whose section is null."""
+        out = tuple(name for name in self.order if name in self.optional and config.get(name, name) is None)
+        if not out:
+            return self
+        kept = {name: record for name, record in self.artifacts.items() if name.partition(".")[0] not in out}
+        order = tuple(name for name in self.order if name not in out)
+        return replace(self, order=order, artifacts=kept, left_out=out)
 
     def number(self, stage: str) -> str:
         """Which of its stages one is: ``[2/4] ask``."""
@@ -52,6 +65,8 @@ class Pipeline:
         Raises:
             UsageError: there is none; the message lists those there are.
         """
+        if name in self.left_out:
+            raise self._without(name)
         if name not in self.order:
             raise UsageError(f"there is no stage {name!r}", remedy=did_you_mean(name, self.order))
         return _load(self.home, name)
@@ -74,6 +89,8 @@ class Pipeline:
         Raises:
             UsageError: no such artifact; the message lists the known ones.
         """
+        if (stage := artifact.partition(".")[0]) in self.left_out:
+            raise self._without(stage)
         if artifact not in self.artifacts:
             other = next((each for each in pipelines() if artifact in each.artifacts), None)
             if other is not None:
@@ -81,6 +98,10 @@ class Pipeline:
                 raise UsageError(f"this is a {self.name} run, which has no {artifact}", remedy=remedy)
             raise UsageError(f"there is no artifact {artifact!r}", remedy=did_you_mean(artifact, self.artifacts))
         return self.artifacts[artifact]
+
+    def _without(self, stage: str) -> UsageError:
+        remedy = f"give {stage} its settings (--set {stage}={{}} takes the defaults) and run again"
+        return UsageError(f"this run leaves {stage} out ({stage}: null)", remedy=remedy)
 
 
 PIPELINES: Mapping[str, str] = {  # by name, the module that holds it in capitals

@@ -19,7 +19,7 @@ from raggs.stages.replay import Course, KeptPool
 
 
 class RankConfig(Settings):
-    """How the golden order is found."""
+    """How the golden order is found; `rank: null` leaves it out, and the golden set is one of grades alone."""
 
     engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field(
         "bayes", description="how batches are chosen and answers become an order"

@@ -24,7 +24,7 @@ from raggs.workshop import LLM, Judge, Ordering, judge_prompts
 
 def judge_of(bench: Bench, run: RunConfig, llm: LLM | None = None) -> Judge:
     """The run's judge. `llm`: the models that it asks."""
-    grade, order = judge_prompts(run.judge.prompt, run.rank.prompt)
+    grade, order = judge_prompts(run.judge.prompt, run.ordering.prompt)
     questions = lambda: bench.queries.values()  # noqa: E731 - asked for where a judge wants them
     return bench.workshop.judge(run.judge.judge, grade, order, llm, questions)
 
@@ -101,7 +101,7 @@ class Rankings:
     """Rankings of pools by the rank stage's own settings, each begun with another seed."""
 
     def __init__(self, judge: Judge, run: RunConfig) -> None:
-        self._judge, self._config = judge, run.rank
+        self._judge, self._config = judge, run.ordering
 
     async def all(self, pools: Sequence[Pool], rankings: int) -> list[Row]:
         """Every pool as often as is wanted."""

@@ -92,8 +92,8 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         what = (
             f"{plural(len(pools), 'pool')} of up to {size} passages",
             f"one prompt of each: {self.config.showings} orders of showing, {self.config.repeats} asks of each",
-            f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.rank.list_length} each, "
-            f"{run.rank.max_calls} calls at most",
+            f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
+            f"{run.ordering.max_calls} calls at most",
         )
         return Forecast(what, lines)
 
@@ -110,14 +110,14 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         ranked = kept(
             bench,
             run,
-            [*about, "rank", plan.rankings, causes_of(run.rank)],
+            [*about, "rank", plan.rankings, causes_of(run.ordering)],
             lambda judge: Rankings(judge, run).all(pools, plan.rankings),
         )
         grades = {
             pool.query.qid: dict(zip((each.doc_id for each in pool.passages), pool.grades, strict=True))
             for pool in pools
         }
-        answers = Answers(single, ranked, grades, self.config.top, run.rank.list_length, bench.seed)
+        answers = Answers(single, ranked, grades, self.config.top, run.ordering.list_length, bench.seed)
         return self._found(bench, run, grading, answers)
 
     def sections(self, found: JudgeFound) -> tuple[Section, ...]:
@@ -136,14 +136,14 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
             judge=judge_of(bench, run).name,
             pools=len(answers.qids),
             size=size,
-            batch=run.rank.list_length,
+            batch=run.ordering.list_length,
             showings=self.config.showings,
             repeats=self.config.repeats,
             rankings=self.config.rankings,
             top=self.config.top,
             single=answers.one_prompt(f"one prompt of {size}"),
             informed=answers.with_grades(f"one prompt of {size}, with the grades"),
-            ranked=answers.rank_stage(f"rank stage, {run.rank.list_length} at a time"),
+            ranked=answers.rank_stage(f"rank stage, {run.ordering.list_length} at a time"),
             gain=answers.gain,
             between=answers.between,
             favour=answers.favour,

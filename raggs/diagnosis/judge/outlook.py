@@ -47,8 +47,8 @@ class Outlook:
         found += self._counted("one prompt", "order", length, len(pools) * plan.showings * plan.repeats)
         unknown = self._llm.missing > 0 and bool(rows)
         beyond = loop.run(self._beyond(graded(pools, rows), plan, unknown=unknown))
-        most = len(pools) * plan.rankings * self._run.rank.max_calls
-        length = LABEL_TOKENS * (self._run.rank.list_length + 2)
+        most = len(pools) * plan.rankings * self._run.ordering.max_calls
+        length = LABEL_TOKENS * (self._run.ordering.list_length + 2)
         return (*found, *self._counted("rank stage", "order", length, most, beyond))
 
     async def _beyond(self, pools: Sequence[Pool], plan: Plan, *, unknown: bool) -> int:
@@ -60,7 +60,7 @@ class Outlook:
         return beyond
 
     async def _followed(self, rankings: Rankings, pool: Pool, number: int, *, unknown: bool) -> int:
-        course, most = await rankings.begun(pool, number), self._run.rank.max_calls
+        course, most = await rankings.begun(pool, number), self._run.ordering.max_calls
         while batches := course.next_round():
             before, entries = self._llm.missing, []
             for batch in batches:

@@ -33,7 +33,8 @@ class Utility(Linear):
         if hits.qrels.belief is None:
             raise DataError(
                 f"{self.NAME} needs the order of a rank stage, and these labels are grades alone",
-                remedy=f"rank the golden set (raggs run --config CONFIG), or take {self.NAME.partition('[')[0]}",
+                remedy="rank the golden set (raggs run --config CONFIG; where rank is null, give it its settings), "
+                f"or take {self.NAME.partition('[')[0]}",
             )
 
     def weights(self, hits: Hits) -> Floats:

@@ -1,0 +1,48 @@
+"""How a run stands, as a table: each stage, and what it does without. Computes nothing."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from raggs.cli.screen import table
+from raggs.manifests.models import StageLock
+from raggs.text import shorten
+
+if TYPE_CHECKING:
+    from raggs.app.status import Status
+
+
+def rows_of(lock: StageLock) -> int:
+    """How many records a stage wrote."""
+    return next(iter(lock.outputs.values())).rows
+
+
+def standing(found: Status) -> Table:
+    """Each stage: its state, and what it has done and cost; then those that the run does without."""
+    rows = table("stage", "state", "records", "failed", "USD", "ended")
+    for name, reasons in found.plan.items():
+        lock = found.manifest.stages.get(name)
+        state = "up to date" if not reasons else found.begun.get(name) or f"would run: {reasons[0]}"
+        spent = found.spent.get(name)
+        rows.add_row(
+            name,
+            shorten(state, 64),
+            f"{rows_of(lock):,}" if lock else "",
+            f"{lock.failed:,}" if lock and lock.failed else "",
+            f"{spent.usd:,.4f}" if spent and spent.calls else "",
+            f"{lock.ended:%Y-%m-%d %H:%M}" if lock else "",
+        )
+    for name, said in found.left_out.items():
+        rows.add_row(name, said, "", "", "", "")
+    return rows
+
+
+def unlooked(found: Status) -> str:
+    """What was not compared, and how to do it."""
+    if found.unread:
+        return f"not compared with {found.config}: {found.unread}"
+    command = shlex.join(["raggs", "status", str(found.run.folder), "--config", found.manifest.config_file or "CONFIG"])
+    return f"corpus, questions and settings were not looked at; to compare them:\n{command}"
