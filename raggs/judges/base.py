@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from raggs.adapter import Adapter, AdapterConfig
 from raggs.artifacts import Passage, Query
+from raggs.judges.orderprice import TYPICAL, OrderPrice
 from raggs.secrets import mask
 from raggs.settings import Causes
 from raggs.text import sound
@@ -181,6 +182,11 @@ class Judge(Adapter, ABC):
             ConfigError: the model, or its price under a cap, is not known.
         """
         return
+
+    @property
+    def order_price(self) -> OrderPrice:
+        """What an order costs besides its passages, where lists are as long as tells most for its price."""
+        return TYPICAL
 
     @property
     def by_place(self) -> bool:

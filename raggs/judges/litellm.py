@@ -17,6 +17,7 @@ from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage, Query
 from raggs.jsontypes import JsonObject, as_list
 from raggs.judges.base import Judge, JudgeContext, Judgment, Ordering, Task
+from raggs.judges.orderprice import OrderPrice, order_price
 from raggs.languages import detect_language
 from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import FALLBACK
@@ -27,6 +28,7 @@ from raggs.text import one_line
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 GRADE_TOKENS = 120  # a sentence and a number
 LABEL_TOKENS = 8
+TYPICAL_LENGTH = 5  # of a list
 GRADE_SCHEMA = {
     "type": "object",
     "properties": {"reason": {"type": "string"}, "grade": {"type": "integer", "enum": list(GRADES)}},
@@ -71,6 +73,13 @@ class LiteLLMJudge(Judge):
 
     def causes(self, task: Task) -> Causes:
         return {**self.own_causes(), "prompt": self._prompts[task].sha256}
+
+    @property
+    def order_price(self) -> OrderPrice:
+        """See `Judge.order_price`: by what the model charges."""
+        template, form = self._prompts["order"].template(FALLBACK), str(order_schema(labels_for(TYPICAL_LENGTH)))
+        price = self._llm.price(self.config.model)
+        return order_price(self.config.model, price, template.system, f"{template.user}\n{form}")
 
     def _language(self, query: Query) -> str:
         """The language that the query states, else the one that its text shows."""

@@ -22,6 +22,8 @@ from raggs.tokens import BYTES_PER_TOKEN
 PRICE_FILE = "model_prices_and_context_window_backup.json"
 PER_MILLION = 1_000_000
 PER_TEXT = 4  # tokens that a chat format adds to each message
+LIKELY_BYTES = 4.5  # of a token, in prose of current vocabularies
+LEAST_REMEMBERED, REMEMBERED_STEP = 1024, 128  # tokens of a beginning that providers remember
 REASONING = frozenset({"reasoning_effort", "thinking"})  # parameters that ask for it
 HIDDEN = 1000  # tokens of hidden reasoning that are assumed for an answer
 UNASKED = frozenset({"openai", "azure"})  # they write what they will of a prompt into their cache
@@ -137,6 +139,19 @@ def estimate_tokens(text: str) -> int:
     overestimated; only text that is mostly digits, hexadecimals or emoji can be underestimated.
     """
     return len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN + PER_TEXT
+
+
+def remembered_tokens(model: str, beginning: str) -> int:
+    """Tokens of what all prompts of a task begin with, as far as a provider of `model` is likely to remember them.
+
+    Steps of 128 tokens from 1,024 on, or what the list says: OpenAI's rule (guide "Prompt caching"), on which others
+    differ little. Counted by what texts are likely to hold, which is less than `estimate_tokens` allows for.
+    """
+    likely = round(estimate_tokens(beginning) * BYTES_PER_TOKEN / LIKELY_BYTES)
+    least = _entry(model).get("prompt_cache_min_tokens")
+    if likely < (least if isinstance(least, int | float) else LEAST_REMEMBERED):
+        return 0
+    return likely - likely % REMEMBERED_STEP
 
 
 def _entry(model: str) -> Mapping[str, object]:

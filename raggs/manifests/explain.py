@@ -36,6 +36,7 @@ class Explanation:
         told: orders that were there before anything was asked, by who gave them.
         lengths: how many lists of each length the judge was asked for.
         profile: what a few questions taught of the judge, where the length of lists is open.
+        told_by_length: what a list of each length told for its price, as the engine expected it (see `Ranker`).
         exact: whether the judge answers by rule, so that pairs in doubt are ties.
     """
 
@@ -49,6 +50,7 @@ class Explanation:
     told: Mapping[str, int] = field(default_factory=dict)
     lengths: Mapping[int, int] = field(default_factory=dict)
     profile: JudgeProfile | None = None
+    told_by_length: Mapping[int, float] = field(default_factory=dict)
 
     def record(self, doc_id: str) -> tuple[int, int]:
         """Pairs won and lost by a passage over all batches."""
@@ -79,7 +81,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", lock.params)
     with fitting(f"query {qid}"):
         answers = Answers(entries)
-        found = replay(config.course(pool), answers)
+        found = replay(course := config.course(pool), answers)
     if found.problem:
         raise AuditError(
             f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
@@ -92,7 +94,10 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     failed, exact = sum(entry.failed for entry in entries), is_exact(lock.components.get("judge"))
     told = Counter(entry.by for entry in entries if entry.groups)
     lengths = Counter(len(entry.shown) for entry in entries if entry.asked)
-    return Explanation(qid, config, found.ranking, grades, wins, failed, exact, told, lengths, answers.profile)
+    by_length = {} if course is None else course.told_by_length
+    return Explanation(
+        qid, config, found.ranking, grades, wins, failed, exact, told, lengths, answers.profile, by_length
+    )
 
 
 def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:

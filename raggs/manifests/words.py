@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from raggs.believed import JudgeProfile
 from raggs.health import (
     ECHO,
     AgainstPeople,
@@ -25,6 +24,7 @@ from raggs.health import (
     sources_words,
 )
 from raggs.judges.exactness import is_exact
+from raggs.manifests.pilotwords import care_words, price_words
 from raggs.stages.statistics import DEEPER, QUESTIONS
 from raggs.text import plural
 
@@ -233,6 +233,8 @@ def _ending(found: Explanation) -> Iterator[str]:
         lists = ", ".join(f"{count:,} of {length}" for length, count in sorted(found.lengths.items(), reverse=True))
         yield f"lists, each as long as told most for its price: {lists}"
         yield f"  {care_words(found.profile)}"
+        if found.told_by_length:
+            yield f"  {price_words(found.profile, found.told_by_length)}"
     if found.told:
         yield f"before that, people's orders: {', '.join(f'{count:,} by {who}' for who, count in found.told.items())}"
     if ranking.stop_reason in STOPS:
@@ -243,16 +245,6 @@ def _ending(found: Explanation) -> Iterator[str]:
         yield f"judge: {BY_RULE}"
     elif ranking.sharpness is not None:
         yield f"judge on this query: {judge_words(ranking.sharpness, ranking.echo, ranking.position_bias)}"
-
-
-def care_words(profile: JudgeProfile) -> str:
-    """What was learned of a judge, in a line."""
-    sharp = f"sharpness {profile.sharpness:.1f} for lists of five"
-    falls = [(place + 1, left) for place, left in enumerate(profile.left) if place and left < profile.left[place - 1]]
-    care = ", ".join(f"{left:.0%} from pick {pick}" for pick, left in falls)
-    tires = f"of its care is left {care}" if care else "its care lasts to the end of a list"
-    strain = f", and long lists cost it care (strain {profile.strain:g})" if profile.strain else ""
-    return f"of the judge, learned from {plural(profile.questions, 'question')}: {sharp}; {tires}{strain}"
 
 
 def _doubts(found: Explanation) -> Iterator[str]:

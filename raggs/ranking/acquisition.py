@@ -12,7 +12,7 @@ judged: later picks see what earlier ones will teach. Pure functions of the post
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -34,12 +34,16 @@ class Planner:
         worth: shape (size, size): what a showing of each pair teaches, 1 for an independent opinion.
         top: how many leading positions matter.
         manner: of the judge; its favour does not matter, since lists are shuffled.
+
+    Attributes:
+        told: at each pick among several sizes, what the best batch of each was expected to tell for its price.
     """
 
     def __init__(self, posterior: Posterior, worth: Floats, top: int, manner: Manner) -> None:
         self.mean, self.sharpness = posterior.mean, posterior.sharpness
         self.covariance = posterior.covariance
         self.top = top
+        self.told: list[Mapping[int, float]] = []
         self._worth = worth
         self._manner = manner
         self._line = np.argsort(-self.mean, kind="stable")
@@ -103,6 +107,8 @@ class Planner:
             best = int(np.argmax(gains))
             batch = longer[best]
             grown[size] = (float(gains[best]) / (size + overhead), batch)
+        if len(sizes) > 1:
+            self.told.append({size: grown[size][0] for size in sizes})
         return max((grown[size] for size in sizes), key=lambda each: each[0])[1]
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:

@@ -6,7 +6,7 @@ Kept free of numpy so that naming an engine costs nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -207,6 +207,12 @@ class Ranker(ABC):
             TypeError: the engine does not learn.
         """
         raise TypeError("the engine has no use for what other questions teach")
+
+    @property
+    def told_by_length(self) -> Mapping[int, float]:
+        """What a list of each length was expected to tell for its price, on average over all lists so far whose length
+        was chosen; empty where none was. Only their ratios say something."""
+        return {}
 
     @abstractmethod
     def ranking(self) -> Ranking:

@@ -168,6 +168,7 @@ class BayesRanker(RoundRanker):
             audit = self._audits(self.calls + self.skipped + slot)
             batches.append(self._again(planner) if audit else planner.pick(sizes, self.overhead))
             left -= self._price(batches[-1].size)
+        self._told_for += planner.told
         return batches
 
     def _audits(self, asked: int) -> bool:

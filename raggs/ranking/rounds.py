@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -67,6 +67,7 @@ class RoundRanker(Ranker):
         self.spent = 0.0
         self.informed = 0
         self._seed = seed
+        self._told_for: list[Mapping[int, float]] = []  # by each choice of a length: what lists told for their price
         self._rounds = 0
         self._number = {name: index for index, name in enumerate(self.ids)}
         self._shown: set[tuple[int, ...]] = set()
@@ -100,6 +101,13 @@ class RoundRanker(Ranker):
         if not self._unshown():
             return "every presentation was shown"
         return "cap" if self._affordable() < 1 else None
+
+    @property
+    def told_by_length(self) -> Mapping[int, float]:
+        """See `Ranker.told_by_length`: over the choices among all lengths; near the end some cost too much."""
+        most = max(map(len, self._told_for), default=0)
+        free = [told for told in self._told_for if len(told) == most]
+        return {length: sum(told[length] for told in free) / len(free) for length in (free[0] if free else ())}
 
     def _price(self, _size: int) -> float:
         """Of a batch, in calls."""

@@ -50,6 +50,11 @@ class JudgedBatches:
         self.used.append(entry)
         return entry
 
+    @property
+    def overhead(self) -> float | None:
+        """Of a call, as the journal reckoned with it before; None where it did not."""
+        return None if self._known.profile is None else self._known.profile.overhead
+
     async def answer(self, batch: Batch) -> JournalRecord:
         """The batch's entry; a new one is in the journal before it is given."""
         known = self._known.get(batch)

@@ -12,14 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.believed import JudgeProfile
+from raggs.judges.orderprice import TYPICAL, OrderPrice
 from raggs.llm.prices import estimate_tokens
 from raggs.ranking import Pilot
 from raggs.seeds import derive_seed
 
 QUESTIONS = 12
-INSTRUCTIONS = 250  # tokens of a prompt for an order, beside question and passages
-ANSWERED = 5  # tokens of an answer for each passage of the list
-DEARER = 4  # what a token of an answer costs, in tokens of the prompt
+ANSWERED = 5  # tokens of an answer for each passage of the list: a label with its marks has three, as sent ones count
 
 
 def pilot_questions(qids: Iterable[str], seed: int) -> frozenset[str]:
@@ -27,14 +26,14 @@ def pilot_questions(qids: Iterable[str], seed: int) -> frozenset[str]:
     return frozenset(sorted(qids, key=lambda qid: derive_seed(seed, "pilot", qid))[:QUESTIONS])
 
 
-def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]]) -> float:
+def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderPrice = TYPICAL) -> float:
     """What a call costs beside its passages, in passages: of these questions with their pools, by their tokens."""
     lengths = [estimate_tokens(passage.text) for _, pool in asked for passage in pool.values()]
     questions = [estimate_tokens(query.text) for query, _ in asked]
     if not lengths:
         return 0.0
-    passage = sum(lengths) / len(lengths) + ANSWERED * DEARER
-    return round((INSTRUCTIONS + sum(questions) / len(questions)) / passage, 2)
+    passage = sum(lengths) / len(lengths) + ANSWERED * price.dearer
+    return round((price.instructions + sum(questions) / len(questions)) / passage, 2)
 
 
 def learned(pilots: Sequence[Pilot], price: float) -> JudgeProfile:

@@ -85,16 +85,26 @@ class _Rankings:
         self._turn = asyncio.Lock()
         self._pilots: frozenset[str] = frozenset()
         self._profile: JudgeProfile | None = None
+        self._piloted: dict[str, tuple[Course, JudgedBatches]] = {}
 
     def learn_the_judge(self) -> None:
-        """Ask the pilot's questions for their first lists."""
+        """Ask the pilot's questions for their first lists; what they teach is in their journals before it is used.
+
+        Prices may change between two runs, and are no cause: the overhead that was reckoned with once stays.
+        """
         self._pilots = pilot_questions(self._services.queries, self._config.seed)
         mine = (item for item in _pools(self._work) if item[0].qid in self._pilots)
         asked = [item for item in mine if (course := self._config.course(item[0])) and len(course.ids) > 1]
         found = list(run_ordered(self._services, asked, self._first_lists, size=lambda _item: self._config.parallel))
         if found:
-            price = overhead([(self._services.queries[pool.qid], passages) for pool, passages in asked])
+            told = {judged.overhead for _, judged in self._piloted.values()}
+            price = told.pop() if len(told) == 1 else None
+            if price is None:
+                texts = [(self._services.queries[pool.qid], passages) for pool, passages in asked]
+                price = overhead(texts, self._services.judge.order_price)
             self._profile = learned(found, price)
+            for course, judged in self._piloted.values():
+                judged.believed(course.upcoming, self._profile)
 
     async def rank(self, item: Item) -> list[Record]:
         """One query's records."""
@@ -120,6 +130,7 @@ class _Rankings:
             raise TypeError("an empty pool is no pilot")
         judged = await self._begun(course, pool, passages)
         course.learn(await asyncio.gather(*map(judged.answer, course.pilot_round())))
+        self._piloted[pool.qid] = course, judged
         return course.pilot()
 
     async def _begun(self, course: Course, pool: KeptPool, passages: Mapping[str, Passage]) -> JudgedBatches:

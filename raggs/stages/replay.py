@@ -171,6 +171,11 @@ class Course:
         silent = sum(entry.silent is not None for entry in entries)
         self._silent, self._mute = self._silent + silent, 0 < silent == len(entries)
 
+    @property
+    def told_by_length(self) -> Mapping[int, float]:
+        """See `Ranker.told_by_length`."""
+        return self._ranker.told_by_length
+
     def ranking(self) -> Ranking:
         """By all answers so far."""
         found = self._ranker.ranking()

@@ -13,13 +13,15 @@ from typing import Any
 import pytest
 from support.forging import edit_file
 from support.llm_server import LLMServer
-from support.paying import KEY, paying
+from support.paying import KEY, MODEL, paying
 from support.project import Project, environment, files_copied, make_project, raggs
 
-from raggs.artifacts import JournalRecord
+from raggs.artifacts import JournalRecord, Passage, Query
+from raggs.judges.orderprice import TYPICAL, order_price
+from raggs.llm import Price
 from raggs.ranking import make_ranker
 from raggs.stages.floor import parted
-from raggs.stages.pilot import QUESTIONS, learned, pilot_questions, profile_entry
+from raggs.stages.pilot import QUESTIONS, learned, overhead, pilot_questions, profile_entry
 from raggs.stages.replay import MUTE, Answers, Batch, Course, Replay, replay
 
 BLANK = JournalRecord(qid="q", state="s", engine="bayes", round=0, slot=0, shown=(), order=None)
@@ -94,6 +96,7 @@ def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> No
     why = raggs("why", ranked.run, "--query", "q03")
     assert why.returncode == 0, why.stderr
     assert "learned from 12 questions" in why.stdout
+    assert "told for the price by lists of each length, of 5 = 1: 5: 1.00, 8: " in " ".join(why.stdout.split())
     again = raggs("run", "--config", ranked.config)
     assert again.returncode == 0 and ranked.artifacts() == before
     other = make_project(ranked.folder / "other", queries=15, corpus=60, rank=AUTO)
@@ -151,3 +154,38 @@ def stop_at(server: LLMServer, project: Project, number: int) -> None:
         assert process.wait(60) == -9
     finally:
         server.fault_for = None
+
+
+def test_an_order_costs_what_its_judge_charges() -> None:
+    """Instructions that a provider remembers weigh less; dear answers weigh more; without a price it is as it was."""
+    query, passage = Query(qid="q", text="x" * 90), Passage(doc_id="d", text="y" * 900)
+    asked = [(query, {"d": passage})]
+    price, rules = Price(input=1.0, output=2.0, cached_input=0.1), "Order what is shown. " * 300
+    plain = order_price("openai/m", Price(input=1.0, output=2.0), rules, "Which?")
+    cached = order_price("openai/m", price, rules, "Which?")
+    assert plain.dearer == cached.dearer == 2.0
+    assert plain.instructions - cached.instructions == pytest.approx(0.9 * 1280), "steps of 128 tokens"
+    assert order_price("openai/m", price, rules[:2000], "Which?").instructions > 660, "too short to be remembered"
+    assert order_price("openai/m", Price(input=0, output=0), rules, "") == order_price("m", None, rules, "") == TYPICAL
+    assert overhead(asked) == round((250 + 34) / (304 + 20), 2), "of old"
+    assert overhead(asked, plain) == round((plain.instructions + 34) / (304 + 10), 2)
+
+
+def test_an_overhead_that_was_reckoned_with_stays_though_prices_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prices are no cause: a run that is begun at one and ended at another is one run, and the audit says so."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as server:
+        project = paying(tmp_path, server, queries=15)
+        project.change(rank={**AUTO, "max_calls": 3})
+        assert raggs("run", "--config", project.config, "-q", "--yes", "--to", "prune").returncode in (0, 7)
+        begun = server.count
+        stop_at(server, project, begun + 30)
+        entries = [json.loads(line) for line in (project.run / "rank.journal.jsonl").read_text().splitlines()]
+        told = {json.dumps(entry["profile"]) for entry in entries if "profile" in entry}
+        assert len(told) == 1, "noted with the pilot's questions as soon as it was learned"
+        project.change(llm={"prices": {MODEL: {"input": 1.0, "output": 90.0}}})
+        assert raggs("run", "--config", project.config, "-q", "--yes").returncode == 0
+        assert {json.dumps(entry["profile"]) for entry in journal(project) if "profile" in entry} == told
+        assert raggs("audit", project.run).returncode == 0
