@@ -19,7 +19,7 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import effects
 from raggs.sweeps.grid import family
 from raggs.sweeps.models import ChoicePart, EffectPart, InteractionPart, StepPart, SystemRow, WinPart
-from raggs.sweeps.words import because, excluded, turns
+from raggs.sweeps.words import because, excluded, only_by_name, turns
 
 DRAWS = 1000  # of the questions anew
 
@@ -165,7 +165,7 @@ def _choice(
             turns(turning_points(candidates, "latency", chosen.limits), same, "latency", chosen.limits.usd_per_1k)
             + turns(turning_points(candidates, "cost", chosen.limits), same, "cost", chosen.limits.latency_ms)
         ),
-        unknown=() if winners is None else (winners.sentence,),
+        unknown=() if winners is None else (winners.sentence, *only_by_name(chosen)),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
         limits=limits,
     )

@@ -108,6 +108,16 @@ def excluded(each: Exclusion, measure: str) -> str:
     return f"{RULES[each.reason].format(measure=measure)} ({each.by})"
 
 
+def only_by_name(chosen: Choice) -> list[str]:
+    """That a system wins by the order of names alone, where it does."""
+    if chosen.winner is None:
+        return []
+    equal = [each.name for each in chosen.excluded if each.reason == "name" and each.by == chosen.winner.name]
+    if not equal:
+        return []
+    return [f"Only its name puts {chosen.winner.name} before {', '.join(equal)}: the same by all that was measured."]
+
+
 def turns(points: Sequence[Turn], same: Collection[str], axis: str, other: float | None) -> list[str]:
     """What other limits on one axis would choose, beside those that are the same as the choice.
 
