@@ -8,6 +8,7 @@ answers of models that reason are taken to hold `HIDDEN` tokens that nobody sees
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -46,12 +47,17 @@ class Answers:
             return -(-tokens // count), 0
         hidden = HIDDEN if reasons(model, self.services.config.llm.parameters_of(model)) else 0
         if (longer := self._beyond(model)) > hidden:
-            return ANSWER[task] + longer, 0
-        return ANSWER[task] + hidden, hidden
+            return self._assumed(task) + longer, 0
+        hidden *= self.services.config.judge.group if task == "grades" else 1
+        return self._assumed(task) + hidden, hidden
+
+    def _assumed(self, task: str) -> int:
+        """Tokens of an answer of which nothing is known yet."""
+        return self.services.config.judge.group * ANSWER["grade"] if task == "grades" else ANSWER.get(task, 0)
 
     def _beyond(self, model: str) -> int:
         """By how much a model's answers of any kind were longer than assumed, in tokens; 0 if they were not."""
-        kinds = [(*sums, ANSWER.get(task, 0)) for (who, task), sums in self.seen.items() if who == model]
+        kinds = [(*sums, self._assumed(task)) for (who, task), sums in self.seen.items() if who == model]
         return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
 
 
@@ -116,7 +122,7 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
     yield from _embeddings(known, question, passage)
     yield from _rewrites(known, question)
     yield from _searches(services, question, passage)
-    yield from _judge(known, passage + question)
+    yield from _judge(known, passage, question)
     if (config := services.config.rank) is not None:
         yield from _rank(known, config, passage * config.list_length + question)
 
@@ -204,15 +210,18 @@ def _searches(services: RunServices, question: int, passage: int) -> Iterator[Es
             )
 
 
-def _judge(known: _Known, tokens: int) -> Iterator[Estimate]:
+def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
     services, config = known.services, known.services.config.judge
     found = known.rehearsed
     if found is None:
-        pool, exact = _pool_size(known)
+        pools, exact = _pool_sizes(known)
         certain = config.stop_after is None and not config.canaries and not services.judge.spares
-        calls, exact = pool * config.samples, exact and certain
+        task, group = _grading(services)
+        calls = sum(-(-count // group) * times for count, times in pools.items()) * config.samples
+        shown = sum(count * times for count, times in pools.items()) * config.samples
+        each = _prompt_tokens(services, task) + question + passage * -(-shown // max(1, calls))
         calls += planned(config.canaries, calls) if services.judge.reads else 0
-        lines = _bounds(known, "judge", calls, tokens + _prompt_tokens(services, "grade"), "grade", exact)
+        lines = _bounds(known, "judge", calls, each, task, exact and certain)
     else:
         lines = _counted(known, found)
     return map(partial(_by_batches, config.batch.price), lines) if config.mode == "batch" else lines
@@ -223,9 +232,18 @@ def _counted(known: _Known, found: Rehearsed) -> Iterator[Estimate]:
     judge = known.services.judge
     sure = not judge.spares or len(judge.models) == 1  # of several, later ones are asked only where earlier ones fail
     for model in judge.models:
-        asked = found.llm.asked(model, "grade")
-        exact = (sure and known.services.config.judge.stop_after is None) or not asked.missing
-        yield _line(known, "judge", "grade", model, (asked.missing, asked.tokens), asked.known, exact)
+        together, _ = _grading(known.services)
+        for task in dict.fromkeys((together, "grade")):
+            asked = found.llm.asked(model, task)
+            exact = (sure and known.services.config.judge.stop_after is None) or not asked.missing
+            if task == together or asked.missing or asked.known:
+                yield _line(known, "judge", task, model, (asked.missing, asked.tokens), asked.known, exact)
+
+
+def _grading(services: RunServices) -> tuple[Task, int]:
+    """By which task passages are graded, and how many of them by one call."""
+    group = services.config.judge.group
+    return ("grades", group) if group > 1 and services.judge.grades_together else ("grade", 1)
 
 
 def _by_batches(share: float, line: Estimate) -> Estimate:
@@ -258,14 +276,14 @@ def _bounds(known: _Known, stage: str, calls: int, tokens: int, task: Task, exac
         yield _line(known, stage, task, model, (calls, calls * tokens), 0, exact)
 
 
-def _pool_size(known: _Known) -> tuple[int, bool]:
-    """Passages to judge over all queries, and whether the pools are known already."""
+def _pool_sizes(known: _Known) -> tuple[Mapping[int, int], bool]:
+    """How many queries have so many passages to judge, and whether the pools are known already."""
     services, config = known.services, known.services.config
     if known.merged:
         merged = known.standing.store.read("merge", MergeRecord)
-        return sum(record.duplicate_of is None for record in merged), True
+        return Counter(Counter(record.qid for record in merged if record.duplicate_of is None).values()), True
     widest = sum(spec.k for spec in config.retrieve.deepest)
-    return len(services.queries) * min(config.merge.depth, widest, len(services.passages)), False
+    return {min(config.merge.depth, widest, len(services.passages)): len(services.queries)}, False
 
 
 def _mean_tokens(services: RunServices) -> int:

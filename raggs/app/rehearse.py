@@ -108,7 +108,9 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
     """
     found = Rehearsed(services.workshop.rehearsal(), beyond=0)
     prompts, config = services.prompts, services.config
-    judge = services.workshop.judge(config.judge.judge, prompts["grade"], prompts["order"], found.llm)
+    judge = services.workshop.judge(
+        config.judge.judge, prompts["grade"], prompts["order"], found.llm, grades=prompts.get("grades")
+    )
     grading = _Grading(services.queries, judge)
     rankings = _Rankings(services, judge, _journal(store), found)
 

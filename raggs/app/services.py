@@ -21,6 +21,7 @@ from raggs.hashing import hash_value
 from raggs.indexes.passages import PassageStore
 from raggs.llm.credentials import require_keys
 from raggs.pipeline.events import Listener, Notice, silent
+from raggs.prompts import load_prompt
 from raggs.spending import Spending
 from raggs.stages import GOLDEN
 from raggs.text import HYGIENE
@@ -81,14 +82,18 @@ class RunServices(ConfiguredParts):
     @cached_property
     def prompts(self) -> Mapping[Task, Prompt]:
         """The judge's prompts by task."""
-        grade, order = judge_prompts(self.config.judge.prompt, self.config.ordering.prompt)
-        return {"grade": grade, "order": order}
+        judge = self.config.judge
+        grade, order = judge_prompts(judge.prompt, self.config.ordering.prompt)
+        together: dict[Task, Prompt] = {"grades": load_prompt(judge.group_prompt, "grades")} if judge.group > 1 else {}
+        return {"grade": grade, "order": order, **together}
 
     @cached_property
     def judge(self) -> Judge:
         """Who grades and orders."""
-        grade, order = self.prompts["grade"], self.prompts["order"]
-        return self.workshop.judge(self.config.judge.judge, grade, order, questions=lambda: self.queries.values())
+        grade, order, together = self.prompts["grade"], self.prompts["order"], self.prompts.get("grades")
+        return self.workshop.judge(
+            self.config.judge.judge, grade, order, questions=lambda: self.queries.values(), grades=together
+        )
 
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result (see `raggs.stages.base.Services`)."""

@@ -173,6 +173,13 @@ class RemoteJudge(Judge):
         answer = await self._channel().ask("grade", qid=query.qid, passages=[passage.doc_id], sample=sample)
         return judgment(answer)
 
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`: whether they are shown together is the client's to say."""
+        ids = [passage.doc_id for passage in passages]
+        return [
+            judgment(each) for each in await self._channel().ask("grades", qid=query.qid, passages=ids, sample=sample)
+        ]
+
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         ids = [passage.doc_id for passage in passages]
         answer = await self._channel().ask("order", qid=query.qid, passages=ids)

@@ -74,6 +74,9 @@ class JudgeServer:
         query, passages = self._services.queries[qid], self._pools.get(qid, message["passages"])
         if message["ask"] == "grade":
             return asdict(await self._services.judge.grade(query, passages[0], sample=message["sample"]))
+        if message["ask"] == "grades":
+            given = await self._services.judge.grades(query, passages, sample=message["sample"])
+            return [asdict(each) for each in given]
         if message["ask"] == "known":
             return [asdict(order) for order in await self._services.judge.known(query, passages)]
         return asdict(await self._services.judge.order(query, passages))

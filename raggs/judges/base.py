@@ -6,6 +6,7 @@ that has nothing to say (people who have not read a passage) abstains, which is 
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from raggs.llm import LLM
     from raggs.prompts import Prompt
 
-Task = Literal["grade", "order"]
+Task = Literal["grade", "grades", "order"]
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,7 @@ class JudgeContext:
     Attributes:
         reviews: where people's word is kept, if the settings name no folder.
         questions: gives the questions that are judged; None where nobody knows them beforehand.
+        grades_prompt: by which several passages are graded together; None where nobody wants that.
     """
 
     llm: LLM
@@ -108,6 +110,7 @@ class JudgeContext:
     judge: Callable[[AdapterConfig], Judge] = _alone
     reviews: Path = Path("reviews")
     questions: Callable[[], Iterable[Query]] | None = None
+    grades_prompt: Prompt | None = None
 
 
 class Judge(Adapter, ABC):
@@ -145,6 +148,11 @@ class Judge(Adapter, ABC):
     def reads(self) -> bool:
         """Whether its grades come of reading the passage, so that passages may be made up to try it."""
         return bool(self.models)
+
+    @property
+    def grades_together(self) -> bool:
+        """Whether `grades` shows passages together, so that a grade may hang on the company in which it was given."""
+        return False
 
     @property
     def spares(self) -> bool:
@@ -208,6 +216,16 @@ class Judge(Adapter, ABC):
         Raises:
             BudgetError, AuthenticationError: the run must stop.
         """
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """One judgment of each passage, in their order; a judge that can shows them together, in this order.
+
+        One that cannot grades them one by one, and need not say anything here.
+
+        Raises:
+            BudgetError, AuthenticationError: the run must stop.
+        """
+        return await asyncio.gather(*(self.grade(query, passage, sample=sample) for passage in passages))
 
     @abstractmethod
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:

@@ -27,7 +27,11 @@ from raggs.text import plural
 
 NOBODY, UNSURE, UNDECIDED = "nobody has reviewed it", "nobody could tell", "people differ, and nobody has decided"
 NO_ORDER = "nobody has ordered these passages"
-OTHERS: Mapping[Task, tuple[str, ...]] = {"grade": ("sharpness",), "order": ("conflicts",)}  # do not matter for it
+OTHERS: Mapping[Task, tuple[str, ...]] = {  # do not matter for it
+    "grade": ("sharpness",),
+    "grades": ("sharpness",),
+    "order": ("conflicts",),
+}
 HOW = {"agreed": "agreed", "settled": "settled", "median": "they differ; the lower median"}
 
 

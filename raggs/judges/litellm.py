@@ -2,7 +2,8 @@
 
 It sees the question and the passages (title and text), each between marks that guard against orders in it, and nothing
 else: no identifier, no score, no rank, no grade of another judge. What it says is taken or refused, never bent: a
-grade is a whole number from 1 to 5, an order names each label exactly once.
+grade is a whole number from 1 to 5, an order names each label exactly once, and so do the grades of passages that are
+shown together. Where no such grades can be had, each of these passages is asked about by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from raggs.judges.orderprice import OrderPrice, order_price
 from raggs.languages import detect_language
 from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import FALLBACK
-from raggs.prompts.labels import labelled, labels_for, order_schema
+from raggs.prompts.labels import labelled, labels_for, order_schema, schema_by_label
 from raggs.settings import Causes
 from raggs.text import one_line
 
@@ -61,6 +62,10 @@ class LiteLLMJudge(Judge):
     def models(self) -> tuple[str, ...]:
         return (self.config.model,)
 
+    @property
+    def grades_together(self) -> bool:
+        return self.context.grades_prompt is not None
+
     def check(self, queries: Iterable[Query]) -> None:
         """Find out before the first call whether the budget can be kept.
 
@@ -72,7 +77,8 @@ class LiteLLMJudge(Judge):
         self._llm.require_price(self.config.model)
 
     def causes(self, task: Task) -> Causes:
-        return {**self.own_causes(), "prompt": self._prompts[task].sha256}
+        prompt = self._prompts.get(task) or self.context.grades_prompt or self.context.grade_prompt
+        return {**self.own_causes(), "prompt": prompt.sha256}
 
     @property
     def order_price(self) -> OrderPrice:
@@ -112,6 +118,33 @@ class LiteLLMJudge(Judge):
         grade, reason = reply.value
         return Judgment(grade, reason)
 
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`: in one question, or one by one where that has no answer that can be used."""
+        prompt = self.context.grades_prompt
+        if len(passages) == 1 or prompt is None:
+            return await super().grades(query, passages, sample=sample)
+        labels = labels_for(len(passages))
+        shown = labelled([passage.content for passage in passages], self._llm.guard)
+        reply = await self._llm.ask(
+            ChatRequest(
+                qid=query.qid,
+                model=self.config.model,
+                messages=prompt.render(self._language(query), query=self._llm.guard(query.text), passages=shown),
+                schema=schema_by_label(labels, GRADE_SCHEMA),
+                schema_name="grades",
+                check=partial(check_grades, labels=labels),
+                sample=sample,
+                max_output_tokens=GRADE_TOKENS * len(labels),
+                patient=True,
+                parameters=self.config.parameters,
+            )
+        )
+        if reply.value is not None:
+            return [Judgment(grade, reason) for grade, reason in reply.value]
+        if reply.unusable or reply.rejected:
+            return await super().grades(query, passages, sample=sample)
+        return [Judgment(None, error=reply.error, raw=reply.raw)] * len(passages)
+
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return await self.reorder(query, passages, sample=0)
 
@@ -150,6 +183,24 @@ def check_grade(answer: JsonObject) -> tuple[int, str]:
     if not isinstance(reason, str):
         raise ValueError('"reason" must be text')
     return grade, one_line(reason)
+
+
+def check_grades(answer: JsonObject, labels: Sequence[str]) -> tuple[tuple[int, str], ...]:
+    """Grade and reason of each label, in their order.
+
+    Raises:
+        ValueError: not each label is there, or others are; or what stands there is no grade with its reason.
+    """
+    if set(answer) != set(labels):
+        raise ValueError(f"it must hold each of the labels {', '.join(labels)} exactly once, and no other key")
+    found = []
+    for label in labels:
+        said = answer[label]
+        try:
+            found.append(check_grade(said if isinstance(said, dict) else {}))
+        except ValueError as error:
+            raise ValueError(f"of passage {label}, {error}") from None
+    return tuple(found)
 
 
 def check_order(answer: JsonObject, labels: Sequence[str]) -> tuple[int, ...]:

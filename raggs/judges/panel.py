@@ -96,6 +96,10 @@ class PanelJudge(Judge):
         return self._first or any(member.spares for member in self.members.values())
 
     @property
+    def grades_together(self) -> bool:
+        return any(member.grades_together for member in self.members.values())
+
+    @property
     def reads(self) -> bool:
         return any(member.reads for member in self.members.values())
 
@@ -140,7 +144,33 @@ class PanelJudge(Judge):
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         asked = {name: partial(member.grade, query, passage, sample=sample) for name, member in self.members.items()}
-        found = await (_until(asked, lambda said: said.grade is not None) if self._first else _all(asked))
+        return self._decided(await (_until(asked, lambda said: said.grade is not None) if self._first else _all(asked)))
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`. Under rule `first` a later member sees all that it would see if nobody had spoken before.
+
+        So no word of people changes the company of the other passages, or what is asked and paid for them.
+        """
+        found: list[dict[str, Judgment]] = [{} for _ in passages]
+        if not self._first:
+            asked = [member.grades(query, passages, sample=sample) for member in self.members.values()]
+            for name, given in zip(self.members, await asyncio.gather(*asked), strict=True):
+                for votes, said in zip(found, given, strict=True):
+                    votes[name] = said
+            return [self._decided(votes) for votes in found]
+        for name, member in self.members.items():
+            waiting = [place for place, votes in enumerate(found) if not any(said.grade for said in votes.values())]
+            if not waiting:
+                break
+            shown = range(len(passages)) if member.grades_together else waiting
+            given = await member.grades(query, [passages[place] for place in shown], sample=sample)
+            said_of = dict(zip(shown, given, strict=True))
+            for place in waiting:
+                found[place][name] = said_of[place]
+        return [self._decided(votes) for votes in found]
+
+    def _decided(self, found: Mapping[str, Judgment]) -> Judgment:
+        """What the answers of those who were asked about a passage come to."""
         votes = {name: said for name, said in found.items() if said.silent is None}
         if not votes:
             return Judgment(None, silent=_reasons({name: said.silent for name, said in found.items()}))

@@ -22,7 +22,11 @@ from raggs.settings import Causes, InputPath
 from raggs.trec import read_qrels
 
 # Settings that do not matter for the task.
-OTHERS: dict[Task, tuple[str, ...]] = {"grade": ("beta", "spread"), "order": ("grade_noise",)}
+OTHERS: dict[Task, tuple[str, ...]] = {
+    "grade": ("beta", "spread"),
+    "grades": ("beta", "spread"),
+    "order": ("grade_noise",),
+}
 
 UTILITIES = 10_000  # kept: more than the queries that are ranked at once show
 

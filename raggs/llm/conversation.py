@@ -84,7 +84,8 @@ async def converse(
                 trace.outcome = "failed"
                 if fault.treatment is Treatment.STOP:
                     raise fault.error from None
-                return Exchange(Reply(None, sound(str(fault.error)), raw, took), spent)
+                rejected = fault.treatment is Treatment.FAIL
+                return Exchange(Reply(None, sound(str(fault.error)), raw, took, rejected=rejected), spent)
             spent, took = spent + trace.spent, took + trace.took
             raw = sound(completion.content or completion.refusal or "")
             try:

@@ -114,7 +114,8 @@ class Reply(Generic[T]):
     """A checked value; or None with `error`, and `raw` as far as there was any text.
 
     `took`: what all calls took that were answered, also where the answer was kept. `unusable`: whether there is no
-    value since no answer could be used, not even a corrected one, rather than for want of answers.
+    value since no answer could be used, not even a corrected one, rather than for want of answers. `rejected`: whether
+    the provider would not have the question itself, such as one longer than the model's context.
     """
 
     value: T | None
@@ -122,3 +123,4 @@ class Reply(Generic[T]):
     raw: str | None = None
     took: Took = field(default=Took(), compare=False)
     unusable: bool = False
+    rejected: bool = False

@@ -44,6 +44,9 @@ class RecordedJudge:
         said = _said(record.grades[sample], record)
         return Judgment(said.grade, said.reason, said.error, said.raw, votes, by=record.judge)
 
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        return [await self.grade(query, passage, sample=sample) for passage in passages]
+
 
 def _said(grade: int | None, record: JudgeRecord) -> Judgment:
     if grade is None:

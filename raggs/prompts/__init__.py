@@ -23,13 +23,14 @@ from raggs.hashing import hash_value
 from raggs.inputs import regular_file
 from raggs.text import did_you_mean
 
-PromptUse = Literal["grade", "order", "rewrite", "rerank", "relevance", "split", "ask"]
+PromptUse = Literal["grade", "grades", "order", "rewrite", "rerank", "relevance", "split", "ask"]
 
 TASKS: tuple[PromptUse, ...] = get_args(PromptUse)
 FOLDER = Path(__file__).parent
 FALLBACK = "en"
 PLACEHOLDERS: Mapping[PromptUse, frozenset[str]] = {
     "grade": frozenset({"query", "passage"}),
+    "grades": frozenset({"query", "passages"}),
     "order": frozenset({"query", "passages"}),
     "rewrite": frozenset({"query"}),
     "rerank": frozenset({"query", "passages"}),

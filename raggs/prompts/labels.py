@@ -1,8 +1,8 @@
-"""Passages under labels, and the form in which a model puts them in order."""
+"""Passages under labels, and the forms in which a model says something of each, or puts them in order."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 
 def labels_for(count: int) -> tuple[str, ...]:
@@ -14,6 +14,16 @@ def labelled(texts: Sequence[str], guard: Callable[[str], str]) -> str:
     """All texts under their labels, each between marks that guard against orders in it."""
     labels = labels_for(len(texts))
     return "\n\n".join(f"Passage {label}:\n{guard(text)}" for label, text in zip(labels, texts, strict=True))
+
+
+def schema_by_label(labels: Sequence[str], schema: Mapping[str, object]) -> dict[str, object]:
+    """The form of one answer for each label: an object whose keys are the labels, so that each is there once."""
+    return {
+        "type": "object",
+        "properties": {label: dict(schema) for label in labels},
+        "required": list(labels),
+        "additionalProperties": False,
+    }
 
 
 def order_schema(labels: Sequence[str]) -> dict[str, object]:

@@ -7,7 +7,7 @@ stage. It states which artifacts it reads (`READS`) and what else of the world i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
@@ -61,6 +61,7 @@ class Grader(Protocol):
     def name(self) -> str: ...
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment: ...
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]: ...
     def apart(self, query: Query, one: Passage, other: Passage) -> bool: ...
 
 

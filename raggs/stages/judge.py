@@ -25,9 +25,11 @@ from raggs.llm import BatchSettings
 from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
+from raggs.stages.grouping import ahead, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
 from raggs.stages.ordered import run_ordered
 
+ALONE, TOGETHER = "grade@1", "grades@1"
 LOW = 2  # grades up to here say that the pool runs dry
 
 JudgeSpec = Annotated[AdapterConfig, OneOf(judges.REGISTRY)]
@@ -53,7 +55,7 @@ class JudgeConfig(Settings):
     """Who grades, by which prompt, how often, how deep."""
 
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
-    prompt: PromptName = Field("grade@1", description="a prompt's name, or the path of a Markdown file")
+    prompt: PromptName = Field(ALONE, description="a prompt's name, or the path of a Markdown file")
     mode: Effort[Literal["direct", "batch"]] = Field(
         "direct",
         description="batch: grades by the provider's Batch API, in hours, at about half the price; with stop_after one "
@@ -61,6 +63,16 @@ class JudgeConfig(Settings):
     )
     batch: Effort[BatchSettings] = BatchSettings()
     samples: int = Field(1, ge=1, description="grades asked for each passage; the lower median counts")
+    group: Later[int] = Field(
+        1,
+        ge=1,
+        description="passages of a question that are graded in one call, at most; their company is drawn by lot, anew"
+        " for each sample. Cheaper where passages are short, less exact where they colour each other's grades; 1: each"
+        " alone",
+    )
+    group_prompt: PromptName = Field(
+        TOGETHER, description="with group, a prompt's name or the path of a Markdown file; prompt is of one passage"
+    )
     stop_after: int | None = Field(
         None,
         ge=1,
@@ -75,6 +87,15 @@ class JudgeConfig(Settings):
         " each kind; only its health tells of them; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()
+
+    @model_validator(mode="after")
+    def _ones_own_words(self) -> Self:
+        if self.group > 1 and self.prompt != ALONE and self.group_prompt == TOGETHER:
+            raise ValueError(
+                f"prompt is your own, and with group: {self.group} passages are graded by group_prompt, which is not:"
+                f" give that one too (raggs prompts show {TOGETHER} prints one to begin with)"
+            )
+        return self
 
     @model_validator(mode="after")
     def _what_the_gate_needs(self) -> Self:
@@ -97,7 +118,8 @@ class JudgeStage(Stage[JudgeConfig]):
 
     def causes(self, config: JudgeConfig, services: Services) -> Causes:
         judge = services.causes("judge", "grade")
-        return {"queries": services.causes("queries"), "judge": judge, **services.causes("hygiene")}
+        together = {"group": services.causes("judge", "grades")} if config.group > 1 else {}
+        return {"queries": services.causes("queries"), "judge": judge, **together, **services.causes("hygiene")}
 
     def by_query(self, config: JudgeConfig) -> bool:
         return config.mode == "direct"  # batches take hours: as few as can be, so of all queries together
@@ -110,7 +132,7 @@ class JudgeStage(Stage[JudgeConfig]):
 
         def calls(item: tuple[str, list[MergeRecord]]) -> int:
             """How many a query asks for at once; a walk comes down to a few."""
-            return min(len(item[1]), config.stop_after or len(item[1])) * config.samples
+            return -(-min(len(item[1]), config.stop_after or len(item[1])) // config.group) * config.samples
 
         # All that fills a batch is asked at once, so that the queries go on batch by batch, side by side.
         window = config.batch.max_requests if config.mode == "batch" else None
@@ -158,14 +180,15 @@ class JudgeStage(Stage[JudgeConfig]):
 
         While `low` of them do, no end can come before the next `stop_after - low` passages are graded, so these are
         asked at once: no judgment is wasted, and none depends on the time that another took. A failure neither adds
-        to the row nor breaks it.
+        to the row nor breaks it. Where several are graded in one question a step takes whole groups, and the walk may
+        end with a longer row.
         """
         limit = config.stop_after or len(leaders)
         graded: list[JudgeRecord] = []
         low = 0
         while low < limit and len(graded) < len(leaders):
-            ahead = leaders[len(graded) : len(graded) + limit - low]
-            for record in await asyncio.gather(*(self._grade(record, config, services) for record in ahead)):
+            step = leaders[len(graded) : len(graded) + ahead(limit - low, config.group)]
+            for record in await self._step(step, len(graded), config, services):
                 graded.append(record)
                 if record.grade is not None:
                     low = low + 1 if record.grade <= LOW else 0
@@ -174,6 +197,15 @@ class JudgeStage(Stage[JudgeConfig]):
             JudgeRecord(qid=each.qid, rank=each.rank, doc_id=each.doc_id, grade=None, judge="", skipped=why)
             for each in leaders[len(graded) :]
         ]
+
+    async def _step(
+        self, records: Sequence[MergeRecord], first: int, config: JudgeConfig, services: GradeServices
+    ) -> list[JudgeRecord]:
+        """The records of passages that are asked about at once; `first`: rank of the first of them."""
+        if config.group == 1:
+            return await asyncio.gather(*(self._grade(record, config, services) for record in records))
+        found = await grade_together(records, first, config.group, config.samples, services)
+        return [combine(record, said, services.judge.name) for record, said in zip(records, found, strict=True)]
 
     async def _grade(self, record: MergeRecord, config: JudgeConfig, services: GradeServices) -> JudgeRecord:
         query = services.queries[record.qid]

@@ -90,20 +90,23 @@ class Models:
         order: Prompt,
         llm: LLM | None = None,
         questions: Callable[[], Iterable[Query]] | None = None,
+        grades: Prompt | None = None,
     ) -> Judge:
         """A judge that is asked by these prompts, where it is a model.
 
         Args:
             llm: other language models than one's own.
             questions: gives those that are judged, where they are known.
+            grades: the prompt by which several passages are graded together, where that is wanted.
         """
         context = JudgeContext(
             llm=llm or self.llm,
             grade_prompt=grade,
             order_prompt=order,
-            judge=lambda other: self.judge(other, grade, order, llm, questions),
+            judge=lambda other: self.judge(other, grade, order, llm, questions, grades),
             reviews=beside(self.places.root.parent),
             questions=questions,
+            grades_prompt=grades,
         )
         return judges.REGISTRY.of(spec)(spec, context)
 

@@ -161,6 +161,22 @@ def test_batches_are_as_large_as_in_a_local_run(tmp_path: Path, cluster: LocalCl
     assert booked(spread) == booked(local)
 
 
+def test_passages_that_are_graded_together_travel_together(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
+    with LLMServer() as server:
+        judge = {"judge": PANEL, "group": 3, "samples": 2, "stop_after": 4}
+        local = make_project(tmp_path / "local", queries=3, **{**asking(server), "judge": judge})
+        run(local.config)
+        asked, server.requests = sorted(map(form, server.requests)), []
+        assert "grades" in asked
+        spread = make_project(
+            tmp_path / "spread", queries=3, execution=on(cluster), **{**asking(server), "judge": judge}
+        )
+        run(spread.config)
+        assert sorted(map(form, server.requests)) == asked
+    assert spread.artifacts() == local.artifacts()
+    assert told(spread) == told(local)
+
+
 def test_the_budget_is_one_for_all_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     with LLMServer() as server:
         project = make_project(tmp_path, queries=6, execution=on(cluster), budget={"max_calls": 7}, **asking(server))

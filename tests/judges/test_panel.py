@@ -13,7 +13,8 @@ from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
 from support.people import grade, kept
 
-from raggs.judges.panel import PanelConfig
+from raggs.judges.base import Judge, Judgment
+from raggs.judges.panel import PanelConfig, PanelJudge
 
 QUERY = query()
 PASSAGES = [passage(f"d{number}", "text") for number in range(4)]
@@ -192,3 +193,47 @@ def test_settings_that_cannot_be_right(settings: dict[str, Any], message: str) -
 def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any]:
     members = ("qrels", "scripted", "nuggets")
     return {"judges": [{"type": name, **settings_of("judges", name, folder, request)} for name in members]}
+
+
+class Together(Judge):
+    """Grades what it is shown together by how many are shown; abstains on passages whose text names it."""
+
+    grades_together = True
+
+    def __init__(self, name: str) -> None:
+        self.label, self.shown = name, []
+
+    @property
+    def name(self):
+        return self.label
+
+    async def grade(self, query, passage, *, sample=0):
+        raise AssertionError("it is asked for several")
+
+    async def grades(self, query, passages, *, sample=0):
+        self.shown.append([passage.doc_id for passage in passages])
+        return [
+            Judgment(None, silent="nobody spoke") if self.label in passage.text else Judgment(len(passages))
+            for passage in passages
+        ]
+
+    async def order(self, query, passages):
+        raise AssertionError
+
+
+def test_the_first_that_speaks_on_a_passage_decides_and_the_next_sees_the_company_that_it_would_see_anyway():
+    people, model, last = Together("people"), Together("model"), Together("last")
+    people.grades_together = False
+    panel = PanelJudge.__new__(PanelJudge)
+    panel.config = PanelJudge.Config(judges=[{"type": "nuggets"}, {"type": "reference"}], rule="first")
+    panel.members = {each.name: each for each in (people, model, last)}
+    shown = [passage(f"d{place}", text) for place, text in enumerate(["known", "people", "people model", "people"])]
+    found = asyncio.run(panel.grades(query(), shown))
+    assert [each.by for each in found] == ["people", "model", "last", "model"]
+    assert [each.grade for each in found] == [4, 4, 4, 4]
+    assert model.shown == last.shown == [["d0", "d1", "d2", "d3"]]
+    last.grades_together = False
+    assert [each.grade for each in asyncio.run(panel.grades(query(), shown))] == [4, 4, 1, 4]
+    assert last.shown[1:] == [["d2"]], "one that cannot show them together is asked for what is open alone"
+    asyncio.run(panel.grades(query(), shown[:1]))
+    assert len(model.shown) == 2, "nobody is asked where people spoke on all"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from raggs.errors import ConfigError, NotFoundError
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
 
-SHIPPED = [(f"{task}@1", task) for task in ("grade", "order", "rewrite", "rerank", "relevance", "split")]
+SHIPPED = [(f"{task}@1", task) for task in ("grade", "grades", "order", "rewrite", "rerank", "relevance", "split")]
 GRADE = "A note.\n\n# system\n\nBe fair.\n\n# user\n\n{{query}} against {{ passage }}\n"
 
 
@@ -45,9 +45,13 @@ def test_what_ships_declares_the_fenced_text_as_data(name, task, language, words
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_the_rubric_has_all_five_grades(language):
-    system = load_prompt("grade@1", "grade").templates[language].system
-    assert [line[2] for line in system.splitlines() if line.startswith("- ")] == list("54321")
+def test_the_rubric_has_all_five_grades_and_is_the_same_for_one_passage_and_for_several(language):
+    alone, together = (
+        [line for line in load_prompt(f"{task}@1", task).templates[language].system.splitlines() if line[:2] == "- "]
+        for task in ("grade", "grades")
+    )
+    assert [line[2] for line in alone] == list("54321")
+    assert alone == together
 
 
 def test_every_shipped_file_belongs_to_a_known_prompt():

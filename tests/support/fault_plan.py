@@ -19,7 +19,13 @@ UNREADABLE = ("garbage", "html", "cut body", "list body", "no choices", "wrong t
 EITHER = ("truncated", "empty", "refusal", "filtered", "prose", "fenced")
 GRADE = ("grade 7", "grade text", "grade float", "grade true", "no grade")
 ORDER = ("repeated label", "missing label", "unknown label")
-UNUSABLE = {"grade": ("grade 7", "grade text", "empty", "refusal"), "order": ("repeated label", "missing label")}
+GRADES = ("missing label", "unknown label", "label too many", "one grade 7")
+UNUSABLE = {
+    "grade": ("grade 7", "grade text", "empty", "refusal"),
+    "grades": GRADES,
+    "order": ("repeated label", "missing label"),
+}
+SPOILED = {"order": ORDER, "grades": GRADES}
 MARK = re.compile(r"data-[0-9a-f]+")
 
 
@@ -45,7 +51,7 @@ class FaultPlan:
         if random.Random(f"{self.seed} {question}").random() < self.stubborn:
             fault = draw.choice(UNUSABLE[form])
         elif draw.random() < self.share:
-            fault = draw.choice((*TRANSPORT, *UNREADABLE, *EITHER, *(ORDER if form == "order" else GRADE)))
+            fault = draw.choice((*TRANSPORT, *UNREADABLE, *EITHER, *SPOILED.get(form, GRADE)))
         else:
             return None
         self.given[fault] += 1

@@ -3,10 +3,10 @@
     with LLMServer(truth=lambda query, passage: 5 if query in passage else 1, faults=["429:1", "grade 7"]) as server:
         ...  # llm.api_base or OPENAI_BASE_URL = server.url, any OPENAI_API_KEY
 
-It answers the forms of `raggs` (grade, order, rewrite, relevance) from `truth`, says by `splits` after which pieces of
-a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims` numbers, and scores at
-/rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends one entry of `faults` on
-each; a None in it is a good answer. `fault_for` decides by number and body instead (see `support.fault_plan`),
+It answers the forms of `raggs` (grade, grades, order, rewrite, relevance) from `truth`, says by `splits` after which
+pieces of a text to cut, makes questions of windows (`support.llm_asking`), gives embeddings of `dims` numbers, and
+scores at /rerank whatever stands before it (`support.llm_reranks`). It keeps every request, and spends one entry of
+`faults` on each; a None in it is a good answer. `fault_for` decides by number and body (see `support.fault_plan`),
 `headers_for` by number what good answers carry; `prefixes` what of prompts came before (`support.llm_prefixes`).
 Files and batches are there too (`support.llm_batches`). It runs in a thread with a loop of its own.
 """
@@ -299,13 +299,18 @@ class LLMServer:
             order = self.obeys is not None and self._ordered_about(body)
             return asked(text, "obeyed" if order else fault)
         if self.obeys is not None and self._ordered_about(body):
-            return {"reason": "as told", "grade": 5, "order": sorted(LABELLED.findall(text), reverse=True)}
+            told = sorted(LABELLED.findall(text), reverse=True)
+            if _form(body) == "grades":
+                return {label: {"reason": "as told", "grade": 5} for label in told}
+            return {"reason": "as told", "grade": 5, "order": told}
         query, *passages = [match[2] for match in FENCED.finditer(text)]
         if _form(body) == "split":
             return {"split_after": self.splits([query, *passages])}
         labels = LABELLED.findall(FENCED.sub("", text))
         if labels:
             grades = {label: self.truth(query, passage) for label, passage in zip(labels, passages, strict=True)}
+            if _form(body) == "grades":
+                return {label: {"reason": "by the truth", "grade": grade} for label, grade in grades.items()}
             return {"order": sorted(labels, key=lambda label: -grades[label])}
         if passages:
             grade = self.truth(query, passages[0])
@@ -370,8 +375,10 @@ def _spoil(answer: dict[str, Any], fault: str) -> str | None:
         "grade true": {"reason": "", "grade": True},
         "no grade": {"reason": "none"},
         "repeated label": {"order": [*order[:-1], *order[:1]]},
-        "missing label": {"order": order[1:]},
-        "unknown label": {"order": [*order[:-1], "?"]},
+        "missing label": {"order": order[1:]} if order else dict([*answer.items()][1:]),
+        "unknown label": {"order": [*order[:-1], "?"]} if order else {**dict([*answer.items()][1:]), "?": {"grade": 3}},
+        "label too many": {**answer, "Z": {"reason": "", "grade": 3}},
+        "one grade 7": {**answer, "A": {"reason": "", "grade": 7}},
         "empty query": {"query": " "},
         "relevance 101": {"relevance": 101},
         "relevance text": {"relevance": "50"},

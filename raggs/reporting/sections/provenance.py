@@ -17,7 +17,11 @@ from raggs.prompts import Prompt, PromptUse, load_prompt
 from raggs.reporting.base import Facts, ReportSection
 from raggs.version import __version__
 
-PROMPTS: Mapping[str, PromptUse] = {"judge": "grade", "rank": "order"}
+# By stage: the setting that names a prompt, the component that holds its hash, and what it is for.
+PROMPTS: Mapping[str, tuple[tuple[str, str, PromptUse], ...]] = {
+    "judge": (("prompt", "judge", "grade"), ("group_prompt", "group", "grades")),
+    "rank": (("prompt", "judge", "order"),),
+}
 
 
 class Named(Part):
@@ -129,12 +133,13 @@ def _stage(name: str, lock: StageLock) -> StagePart:
 
 def _prompts(manifest: RunManifest) -> Iterator[PromptPart]:
     """Those of the stages that asked a model by one."""
-    for stage, use in PROMPTS.items():
+    for stage, prompts in PROMPTS.items():
         lock = manifest.stages.get(stage)
-        sent = set() if lock is None else set(_hashes(lock.components.get("judge")))
-        name = as_object(manifest.config.get(stage)).get("prompt")
-        if sent and isinstance(name, str):
-            yield _prompt(stage, name, use, sent)
+        for setting, component, use in prompts:
+            sent = set() if lock is None else set(_hashes(lock.components.get(component)))
+            name = as_object(manifest.config.get(stage)).get(setting)
+            if sent and isinstance(name, str):
+                yield _prompt(stage, name, use, sent)
 
 
 def _prompt(stage: str, name: str, use: PromptUse, sent: set[str]) -> PromptPart:

@@ -1,0 +1,82 @@
+"""Pools whose texts say their grades, and the judge stage over them with a judge that reads these."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from raggs.artifacts import JudgeRecord, MergeRecord
+from raggs.judges.base import Judgment
+from raggs.stages.base import Work
+from raggs.stages.judge import STAGE, JudgeConfig
+from support.judging import query
+
+NUGGETS = {"type": "nuggets"}
+
+
+class Listed:
+    """Grades each passage as its text says ("-" fails), after as many turns of the loop as its title says."""
+
+    name = "listed"
+    models = ()
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str, int]] = []
+        self.together: list[tuple[int, tuple[str, ...]]] = []
+        self.running = self.most = 0
+
+    def apart(self, question: Any, one: Any, other: Any) -> bool:
+        return "apart" in other.text
+
+    async def grades(self, question: Any, passages: Sequence[Any], *, sample: int = 0) -> Sequence[Judgment]:
+        self.together.append((sample, tuple(passage.doc_id for passage in passages)))
+        return await asyncio.gather(*(self.grade(question, passage, sample=sample) for passage in passages))
+
+    async def grade(self, question: Any, passage: Any, *, sample: int = 0) -> Judgment:
+        self.asked.append((question.qid, passage.doc_id, sample))
+        self.running += 1
+        self.most = max(self.most, self.running)
+        for _ in range(int(passage.title)):
+            await asyncio.sleep(0)
+        self.running -= 1
+        text = passage.text.split()[sample % len(passage.text.split())]
+        if text == "~":
+            return Judgment(None, silent="nobody has reviewed it")
+        return Judgment(None, error="no answer", raw="?") if text == "-" else Judgment(int(text), f"said {text}")
+
+
+def pool(qid: str, texts: Sequence[str], delays: Sequence[int], twins: Sequence[int] = ()) -> list[MergeRecord]:
+    """One passage for each text; those whose place is in `twins` are near-duplicates of the first."""
+    return [
+        MergeRecord(
+            qid=qid,
+            rank=place + 1,
+            doc_id=f"d{place}",
+            score=0.0,
+            sources={},
+            duplicate_of="d0" if place in twins else None,
+            title=str(delay),
+            text=text,
+        )
+        for place, (text, delay) in enumerate(zip(texts, delays, strict=True))
+    ]
+
+
+def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[JudgeRecord], Listed, Any]:
+    """The stage's records, the judge that was asked, and the health that the manifest would keep."""
+    who, config_ = Listed(), JudgeConfig(judge=NUGGETS, **config)
+    records = [record for each in pools for record in each]
+    with asyncio.Runner() as loop:
+        services: Any = SimpleNamespace(
+            loop=loop,
+            concurrency=8,
+            judge=who,
+            queries={record.qid: query(record.qid) for record in records},
+        )
+        found = list(STAGE.run(Work({"merge": lambda: iter(records)}), config_, services))
+    statistics = STAGE.statistics(config_)
+    for record in found:
+        statistics.see(record)
+    return found, who, statistics.health()
