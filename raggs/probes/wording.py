@@ -36,7 +36,7 @@ ASKING: Mapping[str, Mapping[str, str]] = {
         "how": "comment",
         "why": "pourquoi",
         "which": "quel|quelle|quels|quelles|lequel|laquelle|lesquels|lesquelles",
-        "what": "qu'est-ce|quoi|qu'est|que",
+        "what": r"quoi|que|qu'\S+",
         "who": "qui",
         "when": "quand",
         "where": "où",

@@ -19,6 +19,7 @@ KINDS = [
     ("fr", "Python est-il typé ?", "yes or no"),
     ("fr", "En quelle année est-il né ?", "which"),
     ("fr", "De quoi parle-t-il ?", "what"),
+    ("fr", "Qu’a-t-on mesuré ?", "what"),
     ("fr", "Où se trouve la gare ?", "where"),
     ("de", "Wie viele Räder hat es?", "how many"),
     ("es", "¿Por qué vuela?", "why"),
