@@ -13,8 +13,8 @@ from raggs.cli.screen import open_console, table
 from raggs.cli.standing import unlooked
 from raggs.manifests.explain import Explanation
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.orderwords import PLACES, against_next, order_lines
 from raggs.manifests.store import dump_json
-from raggs.manifests.words import PLACES, against_next, order_lines
 from raggs.text import shorten
 
 

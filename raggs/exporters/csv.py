@@ -19,6 +19,7 @@ HEADER = (
     *("qid", "question", "doc_id", "title", "passage", "grade", "rank", "confidence"),
     *("judge", "reason", "duplicate_of", "skipped", "error"),
 )
+UNORDERED = "unordered"  # a column of sets with passages that nobody was asked to order
 
 
 class CsvExporter(CaseExporter):
@@ -27,7 +28,7 @@ class CsvExporter(CaseExporter):
     `golden.csv` has a row for each pooled passage, best fused first, with its grade from 1 to 5, whatever `--grades`
     says of the labels beside, and its rank in the order; a question without any has a row of its own. It begins with a
     byte order mark, by which spreadsheets know that it is UTF-8. A cell that one would run as a formula gets an
-    apostrophe in front.
+    apostrophe in front. Where passages stand below `rank.floor`, a column `unordered` says so.
     """
 
     FORMAT: ClassVar[str] = "csv"
@@ -49,20 +50,23 @@ class CsvExporter(CaseExporter):
 
 
 def _lines(golden: GoldenSet) -> Iterator[str]:
-    yield BYTE_ORDER_MARK + spreadsheet_line(HEADER)
+    marked = any(record.unordered for query in golden.by_query("order") for record in query.order)
+    header = (*HEADER, UNORDERED) if marked else HEADER
+    yield BYTE_ORDER_MARK + spreadsheet_line(header)
     for query in golden.by_query():
         question = query.query.text if query.query else ""
         if not query.grades:
-            yield spreadsheet_line([query.qid, question, *[""] * (len(HEADER) - 2)])
+            yield spreadsheet_line([query.qid, question, *[""] * (len(header) - 2)])
         for row in _rows(query):
-            yield spreadsheet_line([query.qid, question, *row])
+            yield spreadsheet_line([query.qid, question, *row][: len(header)])
 
 
 def _rows(query: GoldenQuery) -> Iterator[list[str]]:
     places = {record.doc_id: record for record in query.order}
     texts = {passage.doc_id: passage for passage in query.pool}
     for graded in query.grades:
-        yield _row(graded, texts.get(graded.doc_id), places.get(graded.doc_id))
+        place = places.get(graded.doc_id)
+        yield [*_row(graded, texts.get(graded.doc_id), place), "yes" if place and place.unordered else ""]
 
 
 def _row(graded: Graded, passage: Passage | None, place: RankRecord | None) -> list[str]:

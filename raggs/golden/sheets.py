@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from raggs.golden.views import PassageView, QuestionView, Returned
 from raggs.health import source_of
-from raggs.manifests.words import STOPS
+from raggs.manifests.orderwords import STOPS
 from raggs.text import shorten
 
 MOST_FACT = 400  # characters of what else an author wrote

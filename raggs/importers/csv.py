@@ -102,7 +102,8 @@ def _add(table: _Table, row: Row, path: Path, line: int) -> None:
     rank = _whole(row.get("rank", ""), path, line)
     if rank is not None and rank > 0 and grade is not None:
         hit = RetrieveRecord(qid=qid, retriever=FILE, rank=rank, doc_id=doc_id, score=0)
-        table.orders.setdefault(qid, []).append(placed(hit, grade))
+        marked = {"unordered": bool(row.get("unordered"))}
+        table.orders.setdefault(qid, []).append(placed(hit, grade).model_copy(update=marked))
 
 
 def _graded(doc_id: str, grade: int | None, row: Row) -> Graded:

@@ -157,6 +157,14 @@ def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_
     after = found(made, **SMALL)
     assert after.grading["calls"] == 0
     assert after.pools == 2
+    made.change(rank={"floor": 3})
+    assert any("reach grade 3" in line for line in forecast_diagnosis(DiagnoseRequest("judge", made.config)).what)
+    assert found(made, **{**SMALL, "size": 20}).size < 20 - 5
+    made.change(rank={"floor": 5})
+    with pytest.raises(PrerequisiteError, match=r"reach rank\.floor \(5\)"):
+        found(made, **SMALL)
+    made.change(rank=None)
+    assert found(made, **SMALL).batch == 5, "ranking is left out: what its defaults would buy"
 
 
 def paid(folder: Path, server: LLMServer, **llm: Any) -> Project:

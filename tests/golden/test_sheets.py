@@ -6,7 +6,7 @@ from raggs.artifacts import Placement, Span
 from raggs.golden.base import Graded
 from raggs.golden.sheets import SHEETS, kind_of, sheet_of, slim
 from raggs.golden.views import Course, Hit, PassageView, Place, QuestionView, Returned, Word
-from raggs.manifests.words import STOPS
+from raggs.manifests.orderwords import STOPS
 
 
 def place(rank: int, *below: str) -> Place:

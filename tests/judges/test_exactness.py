@@ -8,7 +8,8 @@ from raggs.artifacts import JournalRecord, RankingRecord
 from raggs.health import ECHO
 from raggs.judges.exactness import is_exact, may_abstain
 from raggs.manifests.explain import Explanation
-from raggs.manifests.words import health_lines, order_lines
+from raggs.manifests.orderwords import order_lines
+from raggs.manifests.words import health_lines
 from raggs.ranking import Ranking, make_ranker
 from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankhealth import RankStatistics

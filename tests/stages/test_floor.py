@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from support.project import Project, make_project, raggs
 
 from raggs.config.load import load_config
+from raggs.importers.csv import CsvImporter
 from raggs.ranking import make_ranker
 from raggs.settings import causes_of
 from raggs.stages.floor import TOO_FEW, above, filled, parted
@@ -80,6 +82,13 @@ def test_audit_why_show_export_and_a_second_run_know_of_it(ranked: Project, tmp_
     assert raggs("export", ranked.run, "--format", "jsonl", "--out", tmp_path / "out").returncode == 0
     top = [json.loads(line) for line in (tmp_path / "out" / "golden.jsonl").read_text().splitlines()]
     assert {each["grade"] < FLOOR for each in top if "unordered" in each} == {True}
+    assert f"below grade {FLOOR} are not ordered" in raggs("status", ranked.run).stdout
+    assert raggs("export", ranked.run, "--format", "csv", "--out", tmp_path / "csv").returncode == 0
+    table = list(csv.DictReader((tmp_path / "csv" / "golden.csv").read_text("utf-8-sig").splitlines()))
+    placed = [row for row in table if row["rank"]]
+    assert [row["unordered"] == "yes" for row in placed] == [int(row["grade"]) < FLOOR for row in placed]
+    back = [each for query in CsvImporter().read(tmp_path / "csv").by_query() for each in query.order]
+    assert {each.unordered for each in back if each.grade < FLOOR} == {True}
     assert raggs("run", "--config", ranked.config).returncode == 0 and ranked.artifacts() == before
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.artifacts import MIN_GRADE
 from raggs.config.models import RunConfig
 from raggs.diagnosis.base import Diagnosis, DiagnosisConfig, Forecast
 from raggs.diagnosis.bench import Bench
@@ -16,7 +17,7 @@ from raggs.diagnosis.judge.asking import Plan, Rankings, graded, grades_of, judg
 from raggs.diagnosis.judge.finding import Answers
 from raggs.diagnosis.judge.models import Asking, JudgeFound
 from raggs.diagnosis.judge.outlook import Outlook
-from raggs.diagnosis.judge.pools import FEWEST, Pool, pools_of
+from raggs.diagnosis.judge.pools import FEWEST, Pool, pools_of, reaching
 from raggs.errors import PrerequisiteError
 from raggs.evaluation.document import Section
 from raggs.hashing import hash_value
@@ -88,9 +89,10 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
             return Forecast()
         run, pools = _run(bench), self._chosen(bench)
         lines = Outlook(bench, run, bench.rehearsal).lines(pools, self._plan(bench))
-        size = max(len(pool.passages) for pool in pools)
+        size, floor = max(len(pool.passages) for pool in pools), run.ordering.floor
+        which = f" that reach grade {floor} (rank.floor)" if floor > MIN_GRADE else ""
         what = (
-            f"{plural(len(pools), 'pool')} of up to {size} passages",
+            f"{plural(len(pools), 'pool')} of up to {size} passages{which}",
             f"one prompt of each: {self.config.showings} orders of showing, {self.config.repeats} asks of each",
             f"the rank stage: {plural(self.config.rankings, 'ranking')} of each pool, {run.ordering.list_length} each, "
             f"{run.ordering.max_calls} calls at most",
@@ -104,7 +106,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         grading = Asking(rows=(), calls=0, tokens=0, usd=0.0)
         if any(not pool.grades for pool in pools):
             grading = kept(bench, run, [*about, "grades"], partial(grades_of, pools=pools))
-            pools = graded(pools, grading.rows)
+            pools = reaching(graded(pools, grading.rows), run.ordering.floor)
         shown = [plan.showings, plan.repeats]
         single = kept(bench, run, [*about, "one prompt", shown], partial(one_prompt, pools=pools, plan=plan))
         ranked = kept(
@@ -161,7 +163,9 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
     def _chosen(self, bench: Bench) -> list[Pool]:
         """The pools, found once."""
         if self._pools is None:
-            self._pools = pools_of(bench, _run(bench), self.config.pools, self.config.size)
+            run = _run(bench)
+            found = pools_of(bench, run, self.config.pools, self.config.size)
+            self._pools = reaching(found, run.ordering.floor)
         return self._pools
 
 

@@ -13,7 +13,7 @@ from raggs.artifacts import JournalRecord
 from raggs.config.models import RunConfig
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.judge.asking import Plan, Rankings, graded, grades_of, judge_of, one_prompt
-from raggs.diagnosis.judge.pools import Pool
+from raggs.diagnosis.judge.pools import Pool, reaching
 from raggs.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
 from raggs.llm.prices import HIDDEN, reasons
 from raggs.llm.rehearsal import Asked, Rehearsal
@@ -41,6 +41,8 @@ class Outlook:
         rows = loop.run(grades_of(self._judge, pools))
         if rows:
             found += self._counted("grades", "grade", GRADE_TOKENS, sum(len(row.shown) for row in rows))
+        if not self._llm.missing:
+            pools = reaching(graded(pools, rows), self._run.ordering.floor)
         sizes = [len(pool.passages) for pool in pools]
         loop.run(one_prompt(self._judge, pools, plan))
         length = LABEL_TOKENS * (max(sizes) + 2)

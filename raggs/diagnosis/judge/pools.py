@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from raggs import retrievers
 from raggs.arrays import shortest_floats
-from raggs.artifacts import EmbedRecord, MergeRecord, Passage, Query, RetrieveRecord
+from raggs.artifacts import MIN_GRADE, EmbedRecord, MergeRecord, Passage, Query, RetrieveRecord
 from raggs.config.models import RunConfig
 from raggs.diagnosis.bench import Bench
 from raggs.errors import PrerequisiteError
@@ -56,6 +56,25 @@ def pools_of(bench: Bench, run: RunConfig, count: int, size: int) -> list[Pool]:
             f"no pool has {FEWEST} passages to order", remedy="raggs run --config raggs.yaml --to judge makes pools"
         )
     return sorted(found, key=lambda pool: pool.query.qid)
+
+
+def reaching(pools: Sequence[Pool], floor: int) -> list[Pool]:
+    """The pools without the passages that the rank stage leaves unordered; as they are where grades are to come.
+
+    Raises:
+        PrerequisiteError: too few passages of each reach the floor.
+    """
+    found = [pool if not pool.grades else _above(pool, floor) for pool in pools]
+    if not (kept := [pool for pool in found if len(pool.passages) >= FEWEST]):
+        told = f"no pool has {FEWEST} passages that reach rank.floor ({floor})"
+        raise PrerequisiteError(told, remedy=f"pass --set rank.floor={MIN_GRADE}, under which all are ordered")
+    return kept
+
+
+def _above(pool: Pool, floor: int) -> Pool:
+    pairs = zip(pool.passages, pool.grades, strict=True)
+    kept = [(passage, grade) for passage, grade in pairs if grade >= floor]
+    return Pool(pool.query, tuple(passage for passage, _ in kept), tuple(grade for _, grade in kept))
 
 
 def _judged(found: GoldenQuery, size: int) -> Pool | None:
