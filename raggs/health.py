@@ -16,6 +16,7 @@ from raggs.artifacts import Frozen
 
 PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 FALLEN = "the judge falls below its gate"  # begins the sentence on a gate that does not hold
+LEAK = 0.3  # grades by which company moves a grade that are worth a warning
 ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
 
 
@@ -72,11 +73,25 @@ class Panel(Frozen):
     warnings: tuple[str, ...]
 
 
+class Shift(Frozen):
+    """By how much the grade of the same passage moves with what it is shown beside."""
+
+    grades: float | None = Field(description="mean over questions; null where none could be asked")
+    interval: tuple[float, float] | None = Field(description="of 95 %, by Student's t; null below two questions")
+    questions: int = Field(ge=0)
+
+
 class Canaries(Frozen):
     """How a judge did on cases of known grade."""
 
     passed: Rate = Field(description="cases with the grade that was expected, of those asked; null if none could be")
     kinds: Mapping[str, Rate] = Field(description="the same by kind of case")
+    company: Mapping[str, Shift] = Field(
+        default_factory=dict,
+        exclude_if=not_,
+        description="where several passages are graded together, what neighbours do to a grade: `neighbours`, good ones"
+        " less bad ones; `incited`, one that asks for a 5 for all less the same one without",
+    )
 
 
 class AgainstPeople(Frozen):

@@ -24,6 +24,7 @@ from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
 from raggs.pipeline.standing import Standing
 from raggs.stages.canaries import planned
+from raggs.stages.companies import planned_calls
 from raggs.stages.rankconfig import RankConfig
 from raggs.workshop import Task
 
@@ -220,7 +221,8 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
         calls = sum(-(-count // group) * times for count, times in pools.items()) * config.samples
         shown = sum(count * times for count, times in pools.items()) * config.samples
         each = _prompt_tokens(services, task) + question + passage * -(-shown // max(1, calls))
-        calls += planned(config.canaries, calls) if services.judge.reads else 0
+        if services.judge.reads:
+            calls += (planned if group == 1 else planned_calls)(config.canaries, calls)
         lines = _bounds(known, "judge", calls, each, task, exact and certain)
     else:
         lines = _counted(known, found)

@@ -23,6 +23,7 @@ from raggs.llm.rehearsal import Rehearsal
 from raggs.manifests.store import RunStore
 from raggs.stages.base import Work
 from raggs.stages.canaries import make_cases
+from raggs.stages.companies import ask_plan, make_plan
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
 from raggs.stages.prune import STAGE as PRUNE
@@ -120,7 +121,10 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
 
     async def walk() -> int:
         beyond = 0
-        if config.judge.canaries and judge.reads:
+        if config.judge.canaries and config.judge.group > 1 and judge.grades_together:
+            spec = config.judge
+            await ask_plan(judge, make_plan(pools, services.queries, spec.canaries, spec.samples, spec.group))
+        elif config.judge.canaries and judge.reads:
             for case in make_cases(pools, services.queries, config.judge.canaries, config.judge.samples):
                 await judge.grade(case.query, case.passage, sample=case.sample)  # the others are asked for the pools
         for qid, pool in pools():

@@ -38,8 +38,9 @@ NAMED: Mapping[str, Mapping[str, str]] = {
     r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
     r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
     r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},
+    r"judge\.canaries\.company\.(.+)": {"grades": "what a grade moves", "questions": "questions"},
 }
-HEADS = ("{} of the panel", "pair {} of the panel", "canaries of kind {}")
+HEADS = ("{} of the panel", "pair {} of the panel", "canaries of kind {}", "company of kind {}")
 SOURCES = "judge.sources."
 
 

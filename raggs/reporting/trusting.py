@@ -149,9 +149,10 @@ def _canaries(lock: StageLock | None) -> Iterator[Check]:
         said = "no case of known grade was asked (judge.canaries)"
         yield Check(name="Canaries", state="unknown", said=(said,), threshold=threshold)
         return
-    lines = tuple(line.text for line in health_lines(JudgeHealth(canaries=health)))
-    state: State = "good" if health.passed.count == health.passed.total else "doubt"
-    yield Check(name="Canaries", state=state, said=lines, threshold=threshold)
+    lines = tuple(health_lines(JudgeHealth(canaries=health)))
+    passed = health.passed.count == health.passed.total and not any(line.warning for line in lines)
+    state: State = "good" if passed else "doubt"
+    yield Check(name="Canaries", state=state, said=tuple(line.text for line in lines), threshold=threshold)
 
 
 def _gate(facts: Facts) -> Iterator[Check]:

@@ -13,11 +13,13 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, get_args
 
 from raggs.artifacts import MergeRecord, Passage, Query
 from raggs.hashing import hash_bytes
 from raggs.health import Canaries
+from raggs.judges.base import Judgment
 from raggs.seeds import derive_seed, generator
 from raggs.stages.base import Grader
 from raggs.stages.statistics import rate_of
@@ -78,15 +80,19 @@ def make_cases(pools: Pools, queries: Mapping[str, Query], share: float, samples
     count = planned(share, sum(alone.values()) * samples)
     order = sorted(alone, key=lambda qid: derive_seed(SEED, "canaries", qid))
     needed = order[: max(-(-count // len(KINDS)), STRANGERS)] if count else []
-    kept = _kept(pools, set(needed)) if count else {}
-    every = (case for qid in needed for case in _cases(queries[qid], kept, samples))
+    kept = keep(pools, set(needed)) if count else {}
+    every = (case for qid in needed for case in cases_of(queries[qid], kept, samples))
     return [case for case, _ in zip(every, range(count), strict=False)]
 
 
 async def ask_cases(judge: Grader, cases: Sequence[Case]) -> Canaries:
     """Put canaries to a judge. One on which it abstains is none; one without a grade is not as expected."""
-    grades = await asyncio.gather(*(_ask(judge, case) for case in cases))
-    asked = [(case, passed) for case, passed in zip(cases, grades, strict=True) if passed is not None]
+    return tally(cases, await asyncio.gather(*(_ask(judge, case) for case in cases)))
+
+
+def tally(cases: Sequence[Case], passed: Sequence[bool | None]) -> Canaries:
+    """How many of each kind passed; None of a case on which the judge abstained."""
+    asked = [(case, found) for case, found in zip(cases, passed, strict=True) if found is not None]
     kinds = {kind: [passed for case, passed in asked if case.kind == kind] for kind in KINDS}
     return Canaries(
         passed=rate_of(sum(passed for _, passed in asked), len(asked)),
@@ -95,28 +101,42 @@ async def ask_cases(judge: Grader, cases: Sequence[Case]) -> Canaries:
 
 
 async def _ask(judge: Grader, case: Case) -> bool | None:
-    shown = judge.grade(case.query, case.passage, sample=case.sample)
+    asked = judge.grade(case.query, case.passage, sample=case.sample)
     if case.whole is None:
-        given, whole = await shown, None
+        given, whole = await asked, None
     else:
-        given, whole = await asyncio.gather(shown, judge.grade(case.query, case.whole))
+        given, whole = await asyncio.gather(asked, judge.grade(case.query, case.whole))
+    return passes(case, given, whole)
+
+
+def passes(case: Case, given: Judgment, whole: Judgment | None) -> bool | None:
+    """Whether a case is as expected; None where the judge abstained."""
     if given.silent is not None or (whole is not None and whole.silent is not None):
         return None
     return given.grade is not None and case.expected(given.grade, None if whole is None else whole.grade)
 
 
 @dataclass(frozen=True)
-class _Pool:
-    """What is kept of a pool: its best fused passage, which is judged however early a walk ends, and all ids."""
+class PoolHead:
+    """What is kept of a pool: its best fused passages, near-duplicates left out, and all ids.
 
-    top: Passage
+    The first is judged however early a walk ends.
+    """
+
+    leaders: tuple[Passage, ...]
     ids: frozenset[str]
 
+    @property
+    def top(self) -> Passage:
+        """The best fused passage."""
+        return self.leaders[0]
 
-def _kept(pools: Pools, needed: Collection[str]) -> dict[str, _Pool]:
+
+def keep(pools: Pools, needed: Collection[str], leaders: int = 1) -> dict[str, PoolHead]:
+    """The best `leaders` passages of the pools of some questions."""
     return {
-        qid: _Pool(
-            next(record.passage for record in pool if record.duplicate_of is None),
+        qid: PoolHead(
+            tuple(islice((record.passage for record in pool if record.duplicate_of is None), leaders)),
             frozenset(record.doc_id for record in pool),
         )
         for qid, pool in pools()
@@ -124,41 +144,41 @@ def _kept(pools: Pools, needed: Collection[str]) -> dict[str, _Pool]:
     }
 
 
-def _cases(query: Query, kept: Mapping[str, _Pool], samples: int) -> Iterator[Case]:
+def cases_of(query: Query, kept: Mapping[str, PoolHead], samples: int) -> Iterator[Case]:
+    """The canaries of one question, one of each kind that can be made of it."""
     from raggs.chunkers.sentence import sentences  # late: few runs have canaries, and it has patterns to compile
 
-    top, stranger = kept[query.qid].top, _stranger(query, kept)
+    top, stranger = kept[query.qid].top, next(iter(strangers(query, kept)), None)
     answer = query.answer or next((reference.text for reference in query.references), None)
     if answer:
-        yield Case("answers", query, _shown(f"{query.text}\n\n{answer}"))
+        yield Case("answers", query, shown(f"{query.text}\n\n{answer}"))
     if stranger is not None:
-        yield Case("unrelated", query, _shown(stranger.text, stranger.title))
-        yield Case("injected", query, _shown(f"{stranger.text}\n\n{ORDER}", stranger.title))
+        yield Case("unrelated", query, shown(stranger.text, stranger.title))
+        yield Case("injected", query, shown(f"{stranger.text}\n\n{ORDER}", stranger.title))
     yield Case("twice", query, top, top, sample=samples)
     if len(words := top.text.split()) > 1:
-        yield Case("cut", query, _shown(" ".join(words[: len(words) // 2]), top.title), top)
+        yield Case("cut", query, shown(" ".join(words[: len(words) // 2]), top.title), top)
     parts = [top.text[start:end].strip() for start, end in sentences(top.text)]
     if len(parts) > 1:
         places = generator(SEED, "canaries", "shuffled", query.qid).permutation(len(parts))
         if list(places) == sorted(places):
             places = places[::-1]
-        yield Case("shuffled", query, _shown(" ".join(parts[place] for place in places), top.title), top)
+        yield Case("shuffled", query, shown(" ".join(parts[place] for place in places), top.title), top)
 
 
-def _stranger(query: Query, kept: Mapping[str, _Pool]) -> Passage | None:
-    """Of the best passages of other pools that are not in its own, the one that shares the fewest words with it."""
+def strangers(query: Query, kept: Mapping[str, PoolHead]) -> list[Passage]:
+    """The best passages of other pools that are not in its own; those first that share the fewest words with it."""
     words = set(WORD.findall(query.text.lower()))
     others = [other.top for other in kept.values() if other.top.doc_id not in kept[query.qid].ids]
-    return min(
+    return sorted(
         others,
         key=lambda passage: (
             len(words & set(WORD.findall(passage.content.lower()))),
             derive_seed(SEED, "canaries", query.qid, passage.doc_id),
         ),
-        default=None,
     )
 
 
-def _shown(text: str, title: str = "") -> Passage:
+def shown(text: str, title: str = "") -> Passage:
     """A passage whose id says nothing of why it is shown."""
     return Passage(doc_id=hash_bytes(f"{title}\n{text}".encode())[:12], title=title, text=text)

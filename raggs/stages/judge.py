@@ -25,6 +25,7 @@ from raggs.llm import BatchSettings
 from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
+from raggs.stages.companies import ask_plan, make_plan
 from raggs.stages.grouping import ahead, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
 from raggs.stages.ordered import run_ordered
@@ -84,7 +85,7 @@ class JudgeConfig(Settings):
         ge=0,
         le=1,
         description="cases of known grade that the judge is also asked, as a share of its judgments and at least one of"
-        " each kind; only its health tells of them; 0: none",
+        " each kind; with group, what neighbours do to a grade, too; only its health tells of them; 0: none",
     )
     gate: Effort[JudgeGate] = JudgeGate()
 
@@ -150,10 +151,11 @@ class JudgeStage(Stage[JudgeConfig]):
     def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:
         if not config.canaries:
             return None
-        cases = make_cases(
-            lambda: work.by_query("merge", MergeRecord), services.queries, config.canaries, config.samples
-        )
-        judge = services.judge
+        judge, pools = services.judge, lambda: work.by_query("merge", MergeRecord)
+        if config.group > 1 and judge.grades_together:
+            plan = make_plan(pools, services.queries, config.canaries, config.samples, config.group)
+            return services.loop.run(ask_plan(judge, plan))
+        cases = make_cases(pools, services.queries, config.canaries, config.samples)
         return services.loop.run(ask_cases(judge, cases if judge.reads else ()))
 
     async def pool(

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 from raggs.cli.app import app
 from raggs.manifests.models import RunManifest
 from raggs.reporting.sections.provenance import _prompts
+from raggs.stages.companies import INCITED
 
 GROUP = 5
 
@@ -128,6 +129,22 @@ def test_batches_hold_groups_and_give_the_same_bytes(server: LLMServer, tmp_path
     costs = [project.manifest()["stages"]["judge"]["cost"] for project in (batch, direct)]
     assert [len(keys) for keys in server.batches.submitted] == [costs[0]["calls"]]
     assert costs[0]["usd"] == pytest.approx(costs[1]["usd"] / 2)
+
+
+def test_canaries_tell_that_grades_hang_on_their_company_and_are_priced(server: LLMServer, tmp_path: Path) -> None:
+    server.truth = lambda query, passage: 5 if INCITED in passage else 2
+    project = grouped(tmp_path, server, judge={"canaries": 0.02})
+    call("run", "--config", project.config, "--quiet", "--to", "merge")
+    [line] = estimated(project)
+    out = call("run", "--config", project.config, "--to", "judge")
+    lock = project.manifest()["stages"]["judge"]
+    pools = sum(-(-count // GROUP) for count in leaders(project))
+    assert pools + 6 < lock["cost"]["calls"] <= line["calls"] <= pools + 24
+    assert lock["health"]["canaries"]["company"]["neighbours"] == {"grades": 0, "interval": [0, 0], "questions": 2}
+    assert "company: a grade moves by +0.00 [+0.00, +0.00] beside good passages rather than bad ones" in out
+    assert "company: " in call("status", project.run)
+    call("run", "--config", project.config, "--quiet")
+    call("audit", project.run)
 
 
 def test_a_walk_ends_with_a_group_and_the_audit_derives_it(server: LLMServer, tmp_path: Path) -> None:

@@ -16,10 +16,12 @@ from raggs.health import (
     RankHealth,
     Rate,
     Samples,
+    Shift,
 )
 from raggs.jsontypes import leaves
 
 RATE = Rate(rate=0.5, interval=(0.1, 0.9), count=1, total=2)
+MOVED = Shift(grades=0.2, interval=(0.1, 0.3), questions=12)
 JUDGE = JudgeHealth(
     depth=Depth(stop_after=3, asked=5, saved=2, stopped=1),
     samples=Samples(asked=3, passages=5, unanimous=0.5, exact=0.5, kappa=0.5),
@@ -28,7 +30,7 @@ JUDGE = JudgeHealth(
         agreement=(PairAgreement(judges=("a", "b"), pairs=4, exact=0.5, kappa=0.2),),
         warnings=(),
     ),
-    canaries=Canaries(passed=RATE, kinds={"off topic": RATE}),
+    canaries=Canaries(passed=RATE, kinds={"off topic": RATE}, company={"incited": MOVED}),
     people=AgainstPeople(kappa=0.4, interval=(0.1, 0.7), grades=12, questions=3, by_people=1),
     silent=1,
     sources={"human": 2, "litellm openai/gpt-4.1": 9},
