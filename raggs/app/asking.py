@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from raggs import retrievers
-from raggs.app.estimate import Answers, learned
+from raggs.app.answerlengths import Answers, learned
 from raggs.app.services import RunServices
 from raggs.artifacts import Passage
 from raggs.errors import UsageError

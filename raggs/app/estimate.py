@@ -2,8 +2,7 @@
 
 Where it is known what would be asked, what is paid for already is left out (`raggs.app.rehearse`). Elsewhere counts are
 upper bounds: every query uses all of its pool and all of its ranking calls, and nothing comes from the cache. Each
-model of a panel has its own line. The length of answers is learned from this run's ledger; until that holds `LEARNED`,
-answers of models that reason are taken to hold `HIDDEN` tokens that nobody sees, or as many as the first ones held.
+model of a panel has its own line. What a provider is likely to remember of prompts is told, and not taken off.
 """
 
 from __future__ import annotations
@@ -13,16 +12,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 
+from raggs.app.answerlengths import Answers, learned
 from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
-from raggs.jsonl import read_torn
-from raggs.llm.ledger import REMEDY, LedgerLine
-from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
+from raggs.llm.prices import estimate_tokens, remembered_tokens
 from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
-from raggs.manifests.store import RunStore
 from raggs.pipeline.standing import Standing
+from raggs.prompts import FALLBACK
 from raggs.stages.canaries import planned
 from raggs.stages.companies import planned_calls
 from raggs.stages.rankconfig import RankConfig
@@ -30,46 +28,6 @@ from raggs.workshop import Task
 
 SAMPLE = 200  # passages whose mean length stands for all
 PROMPT = 200  # tokens of the prompt of a rewrite
-ANSWER = {"rewrite": 40, "grade": 60, "order": 40, "ask": 200}  # tokens of an answer
-LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
-
-
-@dataclass(frozen=True)
-class Answers:
-    """How long answers are. `seen`: how many the ledger holds by model and task, and their tokens together."""
-
-    services: RunServices
-    seen: Mapping[tuple[str, str], tuple[int, int]]
-
-    def length(self, model: str, task: str) -> tuple[int, int]:
-        """Tokens of an answer, and how many of them are a guess at hidden reasoning."""
-        count, tokens = self.seen.get((model, task), (0, 0))
-        if count >= LEARNED:
-            return -(-tokens // count), 0
-        hidden = HIDDEN if reasons(model, self.services.config.llm.parameters_of(model)) else 0
-        if (longer := self._beyond(model)) > hidden:
-            return self._assumed(task) + longer, 0
-        hidden *= self.services.config.judge.group if task == "grades" else 1
-        return self._assumed(task) + hidden, hidden
-
-    def _assumed(self, task: str) -> int:
-        """Tokens of an answer of which nothing is known yet."""
-        return self.services.config.judge.group * ANSWER["grade"] if task == "grades" else ANSWER.get(task, 0)
-
-    def _beyond(self, model: str) -> int:
-        """By how much a model's answers of any kind were longer than assumed, in tokens; 0 if they were not."""
-        kinds = [(*sums, self._assumed(task)) for (who, task), sums in self.seen.items() if who == model]
-        return max([0, *(-(-tokens // count) - assumed for count, tokens, assumed in kinds)])
-
-
-def learned(services: RunServices, store: RunStore) -> Answers:
-    """What the ledger of a run tells of the length of answers."""
-    sums: dict[tuple[str, str], tuple[int, int]] = {}
-    for line in read_torn(store.ledger, LedgerLine, REMEDY):
-        if line.outcome in ("answered", "unusable"):
-            count, tokens = sums.get((line.model, line.task), (0, 0))
-            sums[line.model, line.task] = count + 1, tokens + line.completion_tokens
-    return Answers(services, sums)
 
 
 @dataclass
@@ -144,9 +102,16 @@ def _line(
         hidden_tokens=hidden,
         repairs=known.services.config.llm.max_repairs,
         usd=None if price is None else price.usd(sent, calls * length),
+        discount_usd=0.0 if price is None else price.discount(calls * _remembered(known.services, model, task)),
         exact=exact,
         who=model,
     )
+
+
+def _remembered(services: RunServices, model: str, task: str) -> int:
+    """Tokens with which all prompts of a task begin and which the provider is likely to remember."""
+    prompt = {str(name): prompt for name, prompt in services.prompts.items()}.get(task)
+    return 0 if prompt is None else remembered_tokens(model, prompt.template(FALLBACK).system)
 
 
 def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
@@ -253,7 +218,8 @@ def _by_batches(share: float, line: Estimate) -> Estimate:
     if line.usd is not None and not line.input_tokens:
         return line
     usd = None if line.usd is None else line.usd * share
-    return line.model_copy(update={"usd": usd, "who": f"{line.who}, by batches"})
+    less = line.discount_usd * share
+    return line.model_copy(update={"usd": usd, "discount_usd": less, "who": f"{line.who}, by batches"})
 
 
 def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:

@@ -214,6 +214,8 @@ def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
     repairs = max((line.repairs for line in expected.running), default=0)
     corrected = f", ${at_most:,.4f} were every answer corrected {times(repairs)}" if at_most > usd else ""
     yield f"estimated cost: {amount}{corrected} ({limit})"
+    if less := sum(line.discount_usd for line in expected.running):
+        yield f"up to ${less:,.4f} of it less where the provider remembers the prompts' own words, as it is likely to"
     guesses = {line.who: line.hidden_tokens for line in expected.running if line.hidden_tokens and line.calls}
     for who, tokens in guesses.items():
         yield f"{tokens:,} tokens of hidden reasoning are assumed for each answer of {who}, until the first ones tell"

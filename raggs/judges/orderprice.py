@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from raggs.llm.prices import estimate_tokens, remembered_tokens
+from raggs.llm.prices import LIKELY_BYTES, estimate_tokens, remembered_tokens
 from raggs.llm.settings import Price
+from raggs.tokens import BYTES_PER_TOKEN
 
 
 @dataclass(frozen=True)
@@ -38,5 +39,6 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
     if price is None or not price.input or not price.output:
         return TYPICAL
     sent = estimate_tokens(system) + estimate_tokens(rest)
-    spared = price.discount(remembered_tokens(model, system)) / price.input * 1_000_000
+    remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN  # as `estimate_tokens` counts
+    spared = price.discount(round(remembered)) / price.input * 1_000_000
     return OrderPrice(max(0.0, sent - spared), price.output / price.input)

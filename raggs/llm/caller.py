@@ -159,9 +159,9 @@ class Caller:
         price = self.price(call.model)
 
         def likely() -> float:
-            return price.most_usd(call.prompt_tokens, self.expected(call), call.searches)
+            return call.most_usd(price, self.expected(call))
 
-        most = price.most_usd(call.prompt_tokens, call.answer_tokens(longest_answer(call.model)), call.searches)
+        most = call.most_usd(price, call.answer_tokens(longest_answer(call.model)))
         unsure = call.model if call.answer_tokens(1) else ""  # where no answer is charged for, the price is known
         call.prepare(self._settings)
         reserved = await self.budget.reserve(likely, most, unsure)

@@ -12,8 +12,9 @@ from typing import ClassVar, Generic, TypeVar
 from raggs.jsontypes import as_list, as_object, as_text
 from raggs.llm import providers
 from raggs.llm.messages import Message
+from raggs.llm.prefixes import most_written
 from raggs.llm.prices import estimate_tokens
-from raggs.llm.settings import LLMSettings
+from raggs.llm.settings import LLMSettings, Price
 
 MOST_TOKENS = 1_000_000_000  # of one call
 SEARCH_PASSAGES, PASSAGE_TOKENS = 100, 500  # of a search; of a passage with its query, until it counts twice
@@ -109,6 +110,15 @@ class Call(ABC, Generic[A]):
         """An estimate of the units by which a reranker is charged for."""
         return 0
 
+    @property
+    def written_tokens(self) -> int:
+        """Tokens that the provider may write into its cache, at most."""
+        return 0
+
+    def most_usd(self, price: Price, answer_tokens: int) -> float:
+        """What it costs at most with an answer of so many tokens."""
+        return price.most_usd(self.prompt_tokens, answer_tokens, self.searches, self.written_tokens)
+
     def prepare(self, settings: LLMSettings) -> None:
         """Load what `send` needs, so that the time of the first call does not hold it."""
         providers.prepare(self.KIND, self.model, self.parameters, settings)
@@ -139,6 +149,11 @@ class ChatCall(Call[Completion]):
         """Of all messages and of the form of the answer, estimated."""
         contents = sum(estimate_tokens(message["content"]) for message in self.messages)
         return contents + estimate_tokens(str(self.response_format))
+
+    @cached_property
+    def written_tokens(self) -> int:
+        """See `Call.written_tokens`."""
+        return most_written(self.model, self.messages, self.prompt_tokens)
 
     def answer_tokens(self, longest: int) -> int:
         """The limit where one is sent, else the longest that was seen or foreseen."""

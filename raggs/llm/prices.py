@@ -60,7 +60,7 @@ def list_price(model: str) -> Price | None:
             output=received * PER_MILLION,
             per_1k_searches=searched * 1000,
             cached_input=_per_million(entry.get("cache_read_input_token_cost")),
-            cache_write=_per_million(entry.get("cache_creation_input_token_cost")) if _writes(model) else None,
+            cache_write=_per_million(entry.get("cache_creation_input_token_cost")),
         )
     except ValueError:  # a negative one
         return None
@@ -69,11 +69,6 @@ def list_price(model: str) -> Price | None:
 def _per_million(found: object) -> float | None:
     """A price by the token; None where there is none, or it is zero: what is not charged for is not told apart."""
     return found * PER_MILLION if isinstance(found, int | float) and found else None
-
-
-def _writes(model: str) -> bool:
-    """Whether its provider writes prompts into its cache without being told to."""
-    return provider_of(model) in UNASKED
 
 
 def provider_of(model: str) -> str:

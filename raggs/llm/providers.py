@@ -18,6 +18,7 @@ from raggs.jsontypes import JsonObject, as_list
 from raggs.llm import http
 from raggs.llm.faults import fault_of
 from raggs.llm.limits import lowered
+from raggs.llm.prefixes import marked
 from raggs.llm.prices import address_of, key_variable, provider_of
 from raggs.llm.redirects import refused
 from raggs.llm.settings import LLMSettings
@@ -55,7 +56,9 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
     Raises:
         Fault: the call failed.
     """
-    if direct("chat", model, body.keys() - {"messages"}, settings):
+    straight = direct("chat", model, body.keys() - {"messages"}, settings)
+    body = marked(model, body, home=address_of(model, settings.base_of(model)) is None)
+    if straight:
         return await _post("chat/completions", model, body, settings)
     return await _litellm("acompletion", model, body, settings)
 

@@ -103,10 +103,9 @@ class Price(Settings):
         wrote = 0.0 if self.cache_write is None else written_tokens * (self.input - self.cache_write)
         return (read + wrote) / 1_000_000
 
-    def most_usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0) -> float:
-        """The cost of one call in USD at most: as if the provider remembered nothing and wrote all of it down."""
-        written = min(0.0, self.discount(0, prompt_tokens))
-        return self.usd(prompt_tokens, completion_tokens, searches) - written
+    def most_usd(self, prompt_tokens: int, completion_tokens: int, searches: int = 0, written_tokens: int = 0) -> float:
+        """The cost of one call in USD at most: as if the provider remembered nothing and wrote down what it may."""
+        return self.usd(prompt_tokens, completion_tokens, searches) - min(0.0, self.discount(0, written_tokens))
 
 
 def _variable(name: str) -> str:

@@ -79,6 +79,11 @@ class Estimate(Frozen):
     hidden_tokens: int = Field(0, description="assumed for hidden reasoning in each answer")
     repairs: int = Field(0, description="corrections that an answer may take")
     usd: float | None = Field(description="null where the model's price is not known, 0 where nothing is paid")
+    discount_usd: float = Field(
+        0.0,
+        exclude_if=not_,
+        description="of `usd`, what is likely to be less: the provider remembers the prompt's words",
+    )
     exact: bool = Field(description="whether the calls are counted rather than bounded")
     who: str = Field(description="the model, or the judge that nobody pays")
 

@@ -187,3 +187,20 @@ def test_at_most_counts_corrections(server: LLMServer, tmp_path: Path) -> None:
     call("run", "--config", project.config, "--quiet")
     spent = sum(lock["cost"]["usd"] for lock in project.manifest()["stages"].values())
     assert spent <= found["usd_at_most"]
+
+
+def test_what_a_provider_is_likely_to_remember_is_told_and_not_taken_off(server: LLMServer, tmp_path: Path) -> None:
+    project = paid(tmp_path, server)
+    project.change(llm={"prices": {"openai/judge": {"input": 1.0, "output": 2.0, "cached_input": 0.1}}})
+    shipped = expected(project)
+    told = "where the provider remembers the prompts' own words"
+    assert "discount_usd" not in shipped["judge"], "the prompt that comes with raggs is too short"
+    assert told not in call("run", "--config", project.config, "--dry-run")
+    (project.folder / "mine.md").write_text(
+        f"# system\n\n{'Grade it. ' * 700}\n\n# user\n\n{{{{query}}}} {{{{passage}}}}\n"
+    )
+    project.change(judge={"prompt": "mine.md"})
+    longer = expected(project)["judge"]
+    assert 0.5 * longer["usd"] < longer["discount_usd"] < longer["usd"]
+    assert longer["usd"] > shipped["judge"]["usd"], "an upper bound all the same"
+    assert told in " ".join(call("run", "--config", project.config, "--dry-run").split())

@@ -65,7 +65,7 @@ def test_what_a_provider_remembers_costs_less_and_what_it_writes_may_cost_more()
     assert price.discount(1_000_000) == pytest.approx(1.5)
     assert price.discount(0, 1_000_000) == pytest.approx(-0.5)
     assert price.times(0.5).discount(1_000_000) == pytest.approx(0.75)
-    assert price.most_usd(1_000_000, 0) == pytest.approx(2.5)
+    assert price.most_usd(1_000_000, 0, written_tokens=1_000_000) == pytest.approx(2.5)
     assert Price(input=2.0, output=8.0).discount(1_000_000, 1_000_000) == 0.0
     assert set(Price(input=2.0, output=8.0).model_dump()) == {"input", "output", "per_1k_searches"}, "as it always was"
 

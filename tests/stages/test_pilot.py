@@ -164,7 +164,7 @@ def test_an_order_costs_what_its_judge_charges() -> None:
     plain = order_price("openai/m", Price(input=1.0, output=2.0), rules, "Which?")
     cached = order_price("openai/m", price, rules, "Which?")
     assert plain.dearer == cached.dearer == 2.0
-    assert plain.instructions - cached.instructions == pytest.approx(0.9 * 1280), "steps of 128 tokens"
+    assert plain.instructions - cached.instructions == pytest.approx(0.9 * 1280 * 1.5), "steps of 128 tokens"
     assert order_price("openai/m", price, rules[:2000], "Which?").instructions > 660, "too short to be remembered"
     assert order_price("openai/m", Price(input=0, output=0), rules, "") == order_price("m", None, rules, "") == TYPICAL
     assert overhead(asked) == round((250 + 34) / (304 + 20), 2), "of old"

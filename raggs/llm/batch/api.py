@@ -18,6 +18,7 @@ from raggs.jsontypes import as_list, as_object, as_text
 from raggs.llm import http
 from raggs.llm.calls import ChatCall, Completion, completion_of
 from raggs.llm.faults import GARBLED, Fault, Rule, Treatment, fault_of
+from raggs.llm.prefixes import marked
 
 ENDPOINT: Final = "/v1/chat/completions"
 WINDOW: Final = "24h"  # the only one there is
@@ -105,6 +106,7 @@ class BatchAPI:
             "messages": list(call.messages),
             "response_format": call.response_format,
         }
+        body = dict(marked(call.model, body, home=self.address is None))
         return canonical_json({"custom_id": call.key, "method": "POST", "url": ENDPOINT, "body": body}).encode() + b"\n"
 
     @contextmanager

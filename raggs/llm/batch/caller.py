@@ -123,7 +123,7 @@ class BatchCaller:
         """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it."""
         budget, began = self._direct.budget, time.perf_counter()
         promised = await self._queue.holds(call.key)
-        reserved, spent = self.price(call.model).most_usd(call.prompt_tokens, self._direct.expected(call)), 0.0
+        reserved, spent = call.most_usd(self.price(call.model), self._direct.expected(call)), 0.0
         if not promised:
             await self._reserve(reserved)
         try:
