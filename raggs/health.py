@@ -73,6 +73,30 @@ class Panel(Frozen):
     warnings: tuple[str, ...]
 
 
+class CascadeGrade(Frozen):
+    """What became of one grade of a cascade's cheap judge."""
+
+    given: int = Field(ge=0, description="passages to which the cheap judge gave it")
+    by_rule: tuple[int, ...] = Field(description="the good judge's grades, 1 to 5, where the cheap grades sent for it")
+    by_chance: tuple[int, ...] = Field(description="the same where only the draw did")
+    agree: float | None = Field(description="share on which both agree, of all that were given it; null: not known")
+    interval: tuple[float, float] = Field(description="of that share, 95 %")
+
+
+class Cascade(Frozen):
+    """How a cascade's cheap judge stands to its good one."""
+
+    asked: Rate = Field(description="passages on which the good judge was asked")
+    by_rule: int = Field(ge=0, description="of these, where the cheap grade matters, or cheap grades differ")
+    by_chance: int = Field(ge=0, description="of these, where only the draw decided")
+    lost: int = Field(ge=0, description="passages without a cheap grade, or on which the good judge failed")
+    overruled: Rate = Field(description="grades that the good judge changed, of those asked")
+    missed: Rate = Field(description="of those asked by chance, the good judge's grades from `ask_from` on")
+    ask_from: int | None = Field(description="cheap grades from here up are asked of the good judge")
+    grades: Mapping[str, CascadeGrade] = Field(description="by the cheap judge's grade")
+    warnings: tuple[str, ...]
+
+
 class Shift(Frozen):
     """By how much the grade of the same passage moves with what it is shown beside."""
 
@@ -105,11 +129,12 @@ class AgainstPeople(Frozen):
 
 
 class JudgeHealth(Frozen):
-    """Of the judge stage, its depth, repeats, panel, canaries and people's word; null what was not asked for."""
+    """Of the judge stage: depth, repeats, panel or cascade, canaries and people's word; null what was not asked for."""
 
     depth: Depth | None = None
     samples: Samples | None = None
     panel: Panel | None = None
+    cascade: Cascade | None = Field(None, exclude_if=not_, description="where a cheap judge stands before a good one")
     canaries: Canaries | None = None
     people: AgainstPeople | None = Field(
         None, exclude_if=not_, description="where the gate asks for it, as of the end of the latest run"

@@ -14,6 +14,7 @@ from functools import cached_property, partial
 
 from raggs.app.answerlengths import Answers, learned
 from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
+from raggs.app.sentfor import bounded
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
 from raggs.llm.prices import estimate_tokens, remembered_tokens
@@ -181,7 +182,7 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
     found = known.rehearsed
     if found is None:
         pools, exact = _pool_sizes(known)
-        certain = config.stop_after is None and not config.canaries and not services.judge.spares
+        certain = config.stop_after is None and not config.canaries
         task, group = _grading(services)
         calls = sum(-(-count // group) * times for count, times in pools.items()) * config.samples
         shown = sum(count * times for count, times in pools.items()) * config.samples
@@ -196,15 +197,16 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
 
 def _counted(known: _Known, found: Rehearsed) -> Iterator[Estimate]:
     """The judge stage's lines, where each question is known; a walk may end before its last one."""
-    judge = known.services.judge
-    sure = not judge.spares or len(judge.models) == 1  # of several, later ones are asked only where earlier ones fail
-    for model in judge.models:
-        together, _ = _grading(known.services)
+    together, missing = _grading(known.services)[0], 0
+    whole = known.services.config.judge.stop_after is None
+    for model, each in known.services.judge.calls(together).items():
+        sure = whole and (each.least == each.most or not missing)  # whether others send for it is told by their answers
         for task in dict.fromkeys((together, "grade")):
             asked = found.llm.asked(model, task)
-            exact = (sure and known.services.config.judge.stop_after is None) or not asked.missing
             if task == together or asked.missing or asked.known:
-                yield _line(known, "judge", task, model, (asked.missing, asked.tokens), asked.known, exact)
+                asks, exact = (asked.missing, asked.tokens), sure or not asked.missing
+                yield bounded(_line(known, "judge", task, model, asks, asked.known, exact), each, known.standing.store)
+            missing += asked.missing
 
 
 def _grading(services: RunServices) -> tuple[Task, int]:
@@ -228,7 +230,7 @@ def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:
     if found is None or found.beyond is None:
         yield from _bounds(known, "rank", len(services.queries) * config.max_calls, each, "order", exact=False)
         return
-    for model in services.judge.models:
+    for model in services.judge.calls("order"):
         asked = found.llm.asked(model, "order")
         asks = asked.missing + found.beyond, asked.tokens + found.beyond * each
         yield _line(known, "rank", "order", model, asks, asked.known + found.journal, not asks[0])
@@ -240,8 +242,9 @@ def _bounds(known: _Known, stage: str, calls: int, tokens: int, task: Task, exac
     if not judge.models:
         who = f"{judge.name} (local)"
         yield Estimate(stage=stage, calls=calls, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
-    for model in judge.models:
-        yield _line(known, stage, task, model, (calls, calls * tokens), 0, exact)
+    for model, each in judge.calls(task).items():
+        most, sure = round(calls * each.most), exact and each.least == each.most
+        yield bounded(_line(known, stage, task, model, (most, most * tokens), 0, sure), each, known.standing.store)
 
 
 def _pool_sizes(known: _Known) -> tuple[Mapping[int, int], bool]:

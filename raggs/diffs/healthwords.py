@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 
 RATES: Mapping[str, tuple[str, str]] = {
     "judge.canaries.passed": ("canaries passed", "canaries asked"),
+    "judge.cascade.asked": ("passages on which the good judge was asked", "passages of the cascade"),
+    "judge.cascade.overruled": ("cheap grades that the good judge changed", "cheap grades with one of the good judge"),
+    "judge.cascade.missed": ("high grades among those asked at random", "passages asked at random"),
     "rank.first": ("batches won by the passage shown first", "batches ordered"),
     "rank.flips": ("pairs that changed places when shown again", "pairs shown again"),
     "rank.cycles": ("triples that go round", "triples that could"),
@@ -22,6 +25,10 @@ WORDS: Mapping[str, str] = {
     "judge.samples.unanimous": "passages with one and the same grade, of those with several: share",
     "judge.samples.exact": "pairs of grades of a passage that are equal: share",
     "judge.samples.kappa": "kappa of the judge with itself",
+    "judge.cascade.by_rule": "passages asked of the good judge by their cheap grade",
+    "judge.cascade.by_chance": "passages asked of the good judge at random",
+    "judge.cascade.lost": "passages on which a judge of the cascade failed",
+    "judge.cascade.ask_from": "cheap grade from which on the good judge is asked",
     "judge.people.kappa": "kappa with people",
     "judge.people.grades": "grades compared with people's",
     "judge.people.questions": "questions of these",
@@ -34,13 +41,25 @@ WORDS: Mapping[str, str] = {
     "rank.position_bias": "gain by being shown first rather than last, in grades",
     "rank.expected_inversions": "wrongly ordered pairs expected in a top",
 }
+GOOD = {str(number): f"a good judge's {number + 1}" for number in range(5)}
 NAMED: Mapping[str, Mapping[str, str]] = {
     r"judge\.panel\.members\.(.+)": {"mean": "mean grade", "given": "grades given", "missing": "grades missing"},
     r"judge\.panel\.agreement\.(.+)": {"pairs": "passages", "exact": "equal grades: share", "kappa": "kappa"},
+    r"judge\.cascade\.grades\.(.+)": {"given": "passages", "agree": "share on which the good judge agrees"},
+    r"judge\.cascade\.grades\.(.+)\.by_rule": GOOD,
+    r"judge\.cascade\.grades\.(.+)\.by_chance": GOOD,
     r"judge\.canaries\.kinds\.(.+)": {"rate": "passed: share", "count": "passed", "total": "asked"},
     r"judge\.canaries\.company\.(.+)": {"grades": "what a grade moves", "questions": "questions"},
 }
-HEADS = ("{} of the panel", "pair {} of the panel", "canaries of kind {}", "company of kind {}")
+HEADS = (
+    "{} of the panel",
+    "pair {} of the panel",
+    "cheap grade {}",
+    "cheap grade {}, sent for",
+    "cheap grade {}, at random",
+    "canaries of kind {}",
+    "company of kind {}",
+)
 SOURCES = "judge.sources."
 
 

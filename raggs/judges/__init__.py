@@ -17,6 +17,7 @@ REGISTRY: Registry[Judge] = Registry(
     "judges",
     "raggs.judges.base:Judge",
     {
+        "cascade": "raggs.judges.cascade:CascadeJudge",
         "human": "raggs.judges.human:HumanJudge",
         "litellm": "raggs.judges.litellm:LiteLLMJudge",
         "nuggets": "raggs.judges.nuggets:NuggetJudge",

@@ -83,6 +83,24 @@ class KnownOrder:
     by: str
 
 
+@dataclass(frozen=True)
+class Calls:
+    """How many calls of a model one answer takes, on average: at least, and at most."""
+
+    least: float
+    most: float
+
+    @staticmethod
+    def together(found: Iterable[Mapping[str, Calls]]) -> Mapping[str, Calls]:
+        """By model, those of several who are all asked."""
+        sums: dict[str, Calls] = {}
+        for calls in found:
+            for model, each in calls.items():
+                before = sums.get(model, Calls(0, 0))
+                sums[model] = Calls(before.least + each.least, before.most + each.most)
+        return sums
+
+
 def _make_sound(answer: Judgment | Ordering, **texts: str | None) -> None:
     """Whoever judged, what it said can be written: no text of an answer holds half of a surrogate pair, or a key."""
     for name, text in texts.items():
@@ -117,6 +135,7 @@ class Judge(Adapter, ABC):
     """Grades and orders. Built as ``cls(config, context)``; cheap to build."""
 
     IN_PANEL: ClassVar[bool] = True  # whether it may sit in a panel
+    IN_CASCADE: ClassVar[bool] = True  # whether it may be one of a cascade
 
     def __init__(self, config: AdapterConfig, context: JudgeContext) -> None:
         self.config = config
@@ -138,11 +157,15 @@ class Judge(Adapter, ABC):
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The language models of which each grade and each order asks one call; empty where nobody is paid.
+        """The language models that are asked; empty where nobody is paid.
 
         With any, the settings of calls belong to the fingerprint, and the dry run and the doctor count them.
         """
         return ()
+
+    def calls(self, task: Task) -> Mapping[str, Calls]:
+        """What one answer to `task` asks of each of `models`."""
+        return {model: Calls(1, 1) for model in self.models}
 
     @property
     def reads(self) -> bool:
@@ -152,11 +175,6 @@ class Judge(Adapter, ABC):
     @property
     def grades_together(self) -> bool:
         """Whether `grades` shows passages together, so that a grade may hang on the company in which it was given."""
-        return False
-
-    @property
-    def spares(self) -> bool:
-        """Whether some of `models` may not be asked, since others spoke: what is counted of them is at most asked."""
         return False
 
     @property

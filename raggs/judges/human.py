@@ -54,6 +54,7 @@ class HumanJudge(Judge):
 
     Config = HumanConfig
     VERSION = 2  # 1: each sample counted the same word again
+    IN_CASCADE = False  # nobody overrules people: a panel asks them first
     config: HumanConfig
 
     def __init__(self, config: HumanConfig, context: JudgeContext) -> None:

@@ -11,8 +11,7 @@ asked one after the other until one speaks, and that one decides: nobody later i
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 
@@ -22,11 +21,9 @@ from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
-from raggs.hashing import hash_value
-from raggs.jsontypes import as_list
-from raggs.judges.base import Judge, JudgeContext, Judgment, KnownOrder, Ordering, Task
+from raggs.judges.base import Calls, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
-from raggs.judges.exactness import is_exact, may_abstain
+from raggs.judges.several import SeveralJudge, reasons
 from raggs.settings import Causes
 
 Said = TypeVar("Said", Judgment, Ordering)
@@ -57,27 +54,15 @@ class PanelConfig(AdapterConfig):
         return self
 
 
-class PanelJudge(Judge):
+class PanelJudge(SeveralJudge):
     """Several judges, each any of the others, settled by median or weights."""
 
     Config = PanelConfig
-    IN_PANEL = False
+    IN_PANEL = IN_CASCADE = False
     config: PanelConfig
 
     def __init__(self, config: PanelConfig, context: JudgeContext) -> None:
-        super().__init__(config, context)
-        made = [context.judge(spec) for spec in config.judges]
-        self.members = dict(zip(_names(made), made, strict=True))
-
-    @classmethod
-    def exact(cls, causes: Causes) -> bool:
-        """See `Judge.exact`: if all members are."""
-        return all(is_exact(member) for member in as_list(causes.get("judges")))
-
-    @classmethod
-    def abstains(cls, settings: Causes) -> bool:
-        """See `Judge.abstains`: if all members may."""
-        return all(may_abstain(member) for member in as_list(settings.get("judges")))
+        super().__init__(config, context, config.judges)
 
     @property
     def name(self) -> str:
@@ -88,24 +73,15 @@ class PanelJudge(Judge):
         return self.config.rule == "first"
 
     @property
-    def models(self) -> tuple[str, ...]:
-        return tuple(model for member in self.members.values() for model in member.models)
-
-    @property
-    def spares(self) -> bool:
-        return self._first or any(member.spares for member in self.members.values())
-
-    @property
     def grades_together(self) -> bool:
         return any(member.grades_together for member in self.members.values())
 
-    @property
-    def reads(self) -> bool:
-        return any(member.reads for member in self.members.values())
-
-    @property
-    def central(self) -> bool:
-        return any(member.central for member in self.members.values())
+    def calls(self, task: Task) -> Mapping[str, Calls]:
+        """See `Judge.calls`; under rule `first` of the first member alone surely."""
+        members = [member.calls(task) for member in self.members.values()]
+        if self._first:
+            members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
+        return Calls.together(members)
 
     def causes(self, task: Task) -> Causes:
         return {
@@ -115,32 +91,6 @@ class PanelJudge(Judge):
             "version": self.VERSION,
             "judges": [member.causes(task) for member in self.members.values()],
         }
-
-    def check(self, queries: Iterable[Query]) -> None:
-        asked = list(queries)
-        for member in self.members.values():
-            member.check(asked)
-
-    @property
-    def by_place(self) -> bool:
-        return any(member.by_place for member in self.members.values())
-
-    def apart(self, query: Query, one: Passage, other: Passage) -> bool:
-        """See `Judge.apart`; where one process answers for all, near-duplicates stay together whoever is asked."""
-        return not self.central and any(member.apart(query, one, other) for member in self.members.values())
-
-    def remarks(self) -> Iterator[str]:
-        for member in self.members.values():
-            yield from member.remarks()
-
-    @property
-    def told(self) -> str | None:
-        found = [member.told for member in self.members.values() if member.told is not None]
-        return hash_value(found) if found else None
-
-    async def known(self, query: Query, passages: Sequence[Passage]) -> Sequence[KnownOrder]:
-        """See `Judge.known`: of all members, whatever the rule, since they are facts and no answers."""
-        return [order for member in self.members.values() for order in await member.known(query, passages)]
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         asked = {name: partial(member.grade, query, passage, sample=sample) for name, member in self.members.items()}
@@ -171,15 +121,16 @@ class PanelJudge(Judge):
 
     def _decided(self, found: Mapping[str, Judgment]) -> Judgment:
         """What the answers of those who were asked about a passage come to."""
-        votes = {name: said for name, said in found.items() if said.silent is None}
-        if not votes:
-            return Judgment(None, silent=_reasons({name: said.silent for name, said in found.items()}))
-        grade = self._settled({name: vote.grade for name, vote in votes.items()})
+        spoken = {name: said for name, said in found.items() if said.silent is None}
+        if not spoken:
+            return Judgment(None, silent=reasons({name: said.silent for name, said in found.items()}))
+        votes = _inner(spoken) if self._first else spoken
+        grade = self._settled({name: vote.grade for name, vote in spoken.items()})
         if grade is None:
-            raw = next((vote.raw for vote in votes.values() if vote.grade is None), None)
-            errors = _reasons({name: vote.error for name, vote in votes.items()})
+            raw = next((vote.raw for vote in spoken.values() if vote.grade is None), None)
+            errors = reasons({name: vote.error for name, vote in spoken.items()})
             return Judgment(None, error=errors, raw=raw, votes=votes)
-        given = {name: vote for name, vote in votes.items() if vote.grade is not None}
+        given = {name: vote for name, vote in spoken.items() if vote.grade is not None}
         name = min(given, key=lambda name: abs((given[name].grade or 0) - grade))
         by = (given[name].by or name) if self._first else ""
         return Judgment(grade, given[name].reason, votes=votes, by=by)
@@ -204,13 +155,18 @@ class PanelJudge(Judge):
         found = await (_until(asked, lambda said: said.order is not None) if self._first else _all(asked))
         spoken = {name: said for name, said in found.items() if said.silent is None}
         if not spoken:
-            return Ordering(None, silent=_reasons({name: said.silent for name, said in found.items()}))
+            return Ordering(None, silent=reasons({name: said.silent for name, said in found.items()}))
         given = {name: said.order for name, said in spoken.items() if said.order is not None}
         if not (given if self._first else quorum(len(spoken), len(given))):
-            errors = _reasons({name: said.error for name, said in spoken.items()})
+            errors = reasons({name: said.error for name, said in spoken.items()})
             return Ordering(None, errors, next((said.raw for said in spoken.values() if said.order is None), None))
         by = next((spoken[name].by or name for name in given), "") if self._first else ""
         return Ordering(consensus_order(list(given.values()), self._weights(given)), by=by)
+
+
+def _inner(spoken: Mapping[str, Judgment]) -> dict[str, Judgment]:
+    """The votes, of a member that is made of others theirs."""
+    return {inner: vote for name, said in spoken.items() for inner, vote in (said.votes or {name: said}).items()}
 
 
 async def _all(asked: Mapping[str, Callable[[], Awaitable[Said]]]) -> dict[str, Said]:
@@ -226,17 +182,3 @@ async def _until(asked: Mapping[str, Callable[[], Awaitable[Said]]], speaks: Cal
         if speaks(found[name]):
             break
     return found
-
-
-def _names(members: Sequence[Judge]) -> list[str]:
-    """Each member's own name; of those with the same name, the later ones numbered."""
-    seen: Counter[str] = Counter()
-    found = []
-    for member in members:
-        seen[member.name] += 1
-        found.append(member.name if seen[member.name] == 1 else f"{member.name} #{seen[member.name]}")
-    return found
-
-
-def _reasons(said: Mapping[str, str | None]) -> str:
-    return "; ".join(f"{name}: {reason}" for name, reason in said.items() if reason is not None)

@@ -68,6 +68,10 @@ class StageLock(Frozen):
         return None if health == {} else health
 
 
+def _none(value: object) -> bool:
+    return value is None
+
+
 class Estimate(Frozen):
     """What the dry run says of one model in one stage."""
 
@@ -85,7 +89,17 @@ class Estimate(Frozen):
         description="of `usd`, what is likely to be less: the provider remembers the prompt's words",
     )
     exact: bool = Field(description="whether the calls are counted rather than bounded")
+    least: int | None = Field(
+        None, exclude_if=_none, description="calls at least, of a model that is asked where another one sends for it"
+    )
+    expected: int | None = Field(
+        None, exclude_if=_none, description="calls of such a model by what this run has measured"
+    )
     who: str = Field(description="the model, or the judge that nobody pays")
+
+    def usd_for(self, calls: int) -> float | None:
+        """What so many of its calls cost."""
+        return None if self.usd is None else self.usd * calls / max(1, self.calls)
 
     @property
     def usd_at_most(self) -> float | None:

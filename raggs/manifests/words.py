@@ -24,6 +24,7 @@ from raggs.health import (
     sources_words,
 )
 from raggs.judges.exactness import is_exact
+from raggs.manifests.cascadewords import cascade_words
 from raggs.manifests.companywords import company_words
 from raggs.stages.statistics import DEEPER, QUESTIONS
 from raggs.text import plural
@@ -74,6 +75,7 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _depth(health.depth)
         yield from _samples(health.samples)
         yield from _panel(health.panel)
+        yield from (Line(*said) for said in cascade_words(health.cascade))
         if health.canaries is not None:
             yield _canaries(health.canaries)
             yield from (Line(*said) for said in company_words(health.canaries.company))

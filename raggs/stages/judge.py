@@ -25,6 +25,7 @@ from raggs.llm import BatchSettings
 from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
+from raggs.stages.cascades import CascadeStatistics, cascade_of
 from raggs.stages.companies import ask_plan, make_plan
 from raggs.stages.grouping import ahead, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
@@ -90,6 +91,12 @@ class JudgeConfig(Settings):
     gate: Effort[JudgeGate] = JudgeGate()
 
     @model_validator(mode="after")
+    def _one_by_one(self) -> Self:
+        if self.group > 1 and cascade_of(self.judge) is not None:
+            raise ValueError("a cascade reads passages one by one, since not all go on to the good judge: drop group")
+        return self
+
+    @model_validator(mode="after")
     def _ones_own_words(self) -> Self:
         if self.group > 1 and self.prompt != ALONE and self.group_prompt == TOGETHER:
             raise ValueError(
@@ -146,7 +153,9 @@ class JudgeStage(Stage[JudgeConfig]):
         return isinstance(record, JudgeRecord) and record.failed
 
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
-        return JudgeStatistics(config.samples, config.stop_after)
+        cascade = cascade_of(config.judge)
+        counted = None if cascade is None else CascadeStatistics(cascade)
+        return JudgeStatistics(config.samples, config.stop_after, counted)
 
     def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:
         if not config.canaries:

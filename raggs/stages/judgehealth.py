@@ -9,6 +9,7 @@ from itertools import combinations
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
+from raggs.stages.cascades import CascadeStatistics
 from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
 
@@ -24,9 +25,11 @@ class JudgeStatistics(Statistics):
     Args:
         samples: grades that are asked of each passage.
         stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
+        cascade: takes the votes, where they are those of a cascade and of no panel.
     """
 
-    def __init__(self, samples: int, stop_after: int | None) -> None:
+    def __init__(self, samples: int, stop_after: int | None, cascade: CascadeStatistics | None = None) -> None:
+        self._cascade = cascade
         self._samples, self._stop_after = samples, stop_after
         self._asked = self._skipped = self._silent = self._replaced = 0
         self._sources: Counter[str] = Counter()
@@ -52,7 +55,10 @@ class JudgeStatistics(Statistics):
             self._sources[source_of(record.judge)] += 1
         self._replaced += any(REPLACED in said for said in (record.reason, record.error or "", record.raw or ""))
         self._compare_samples([grade for grade in record.grades if grade is not None])
-        self._compare_members(record.votes)
+        if self._cascade is None:
+            self._compare_members(record.votes)
+        else:
+            self._cascade.see(record)
 
     def _compare_samples(self, grades: Sequence[int]) -> None:
         for first, second in combinations(grades, 2):
@@ -74,6 +80,7 @@ class JudgeStatistics(Statistics):
             depth=None if self._stop_after is None else self._depth(self._stop_after),
             samples=self._self_consistency() if self._samples > 1 else None,
             panel=self._panel() if self._votes else None,
+            cascade=None if self._cascade is None else self._cascade.health(),
             canaries=self.probed,
             people=self.people,
             replaced=self._replaced,

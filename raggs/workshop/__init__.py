@@ -12,7 +12,7 @@ from raggs.askers.base import Asker
 from raggs.chunkers.base import Chunker
 from raggs.embedders.base import Embedder
 from raggs.indexes.passages import Passages
-from raggs.judges.base import Judge, Ordering, Task
+from raggs.judges.base import Calls, Judge, Ordering, Task
 from raggs.llm import LLM
 from raggs.prompts import Prompt
 from raggs.rerankers.base import Reranker
@@ -26,6 +26,7 @@ from raggs.workshop.workshop import Workshop, read_whole
 __all__ = [
     "LLM",
     "Asker",
+    "Calls",
     "Chunker",
     "Embedder",
     "Judge",

@@ -198,7 +198,7 @@ def test_a_mistake_in_a_member_is_told_with_its_line_and_the_nearest_name(tmp_pa
     for wrong, told in (
         ({"type": "nugets"}, "did you mean 'nuggets'"),
         ({"type": "litellm", "modle": "openai/x"}, "did you mean 'model'"),
-        ({"type": "panel", "judges": []}, "known: human, litellm"),
+        ({"type": "panel", "judges": []}, "known: cascade, human, litellm"),
     ):
         project.change(judge={"judge": {"type": "panel", "judges": [wrong, NOISY]}})
         message = call("validate", "--config", project.config, code=5)

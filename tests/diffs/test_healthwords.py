@@ -8,6 +8,8 @@ from raggs.diffs.healthwords import health_words
 from raggs.health import (
     AgainstPeople,
     Canaries,
+    Cascade,
+    CascadeGrade,
     Depth,
     JudgeHealth,
     Member,
@@ -31,6 +33,21 @@ JUDGE = JudgeHealth(
         warnings=(),
     ),
     canaries=Canaries(passed=RATE, kinds={"off topic": RATE}, company={"incited": MOVED}),
+    cascade=Cascade(
+        asked=RATE,
+        by_rule=2,
+        by_chance=3,
+        lost=1,
+        overruled=RATE,
+        missed=RATE,
+        ask_from=3,
+        grades={
+            "2": CascadeGrade(
+                given=9, by_rule=(0, 1, 2, 0, 0), by_chance=(1, 5, 0, 0, 0), agree=0.8, interval=(0.5, 0.9)
+            )
+        },
+        warnings=(),
+    ),
     people=AgainstPeople(kappa=0.4, interval=(0.1, 0.7), grades=12, questions=3, by_people=1),
     silent=1,
     sources={"human": 2, "litellm openai/gpt-4.1": 9},

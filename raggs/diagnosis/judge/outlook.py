@@ -18,7 +18,7 @@ from raggs.judges.litellm import GRADE_TOKENS, LABEL_TOKENS
 from raggs.llm.prices import HIDDEN, reasons
 from raggs.llm.rehearsal import Asked, Rehearsal
 from raggs.manifests.models import Estimate
-from raggs.workshop import Judge
+from raggs.workshop import Judge, Task
 
 
 class Outlook:
@@ -76,13 +76,13 @@ class Outlook:
             course.learn(entries)
         return 0
 
-    def _counted(self, stage: str, task: str, length: int, most: int, beyond: int = 0) -> Iterator[Estimate]:
+    def _counted(self, stage: str, task: Task, length: int, most: int, beyond: int = 0) -> Iterator[Estimate]:
         """What was asked since the last part, and `beyond` more like it."""
         if not self._judge.models:
             who = f"{self._judge.name} (local)"
             exact = not beyond
             yield Estimate(stage=stage, calls=most, input_tokens=0, output_tokens=0, usd=0.0, exact=exact, who=who)
-        for model in self._judge.models:
+        for model in self._judge.calls(task):
             asked, before = self._llm.asked(model, task), self._before.get((model, task), Asked())
             calls, tokens = asked.calls - before.calls, asked.tokens - before.tokens
             more = beyond * tokens // max(1, calls)

@@ -1,0 +1,121 @@
+"""How often the cheap judge of a cascade errs, counted while the records pass.
+
+The passages on which only the draw decided that the good judge be asked are a fair sample of all those that the cheap
+one keeps to itself; the others that it was asked about are known to the last. Together they give, for each cheap grade,
+how often both agree. A rate warns only when its whole interval does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from raggs.adapter import AdapterConfig
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord
+from raggs.health import Cascade, CascadeGrade, rounded
+from raggs.judges.cascade import CascadeConfig
+from raggs.judges.consensus import lower_median
+from raggs.judges.panel import PanelConfig
+from raggs.stages.statistics import rate_of
+from raggs.text import plural
+
+GRADES = range(MIN_GRADE, MAX_GRADE + 1)
+MISSED = 0.05  # of what the cheap judge keeps, the share that the good one would have been asked about
+APART = 0.3  # of one grade that it keeps, the share on which the good one gives another
+
+
+def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
+    """The cascade that a judge is, or that speaks in a panel after people; None where there is none."""
+    if isinstance(spec, CascadeConfig):
+        return spec
+    if isinstance(spec, PanelConfig) and spec.rule == "first":
+        return next((found for each in spec.judges if (found := cascade_of(each)) is not None), None)
+    return None
+
+
+class CascadeStatistics:
+    """Counted sample by sample; memory does not grow with passages."""
+
+    def __init__(self, config: CascadeConfig) -> None:
+        self._config = config
+        self._by_rule: Counter[tuple[int, int]] = Counter()  # cheap grade, good grade
+        self._by_chance: Counter[tuple[int, int]] = Counter()
+        self._left: Counter[int] = Counter()
+        self._lost = 0  # passages on which the cheap judge gave no grade, or the good one failed
+
+    def see(self, record: JudgeRecord) -> None:
+        """Take notice of the votes on one passage; there are none where people spoke."""
+        for number, given in enumerate(record.grades if record.votes else ()):
+            self._take([said[number] for said in record.votes.values()], failed=given is None)
+
+    def _take(self, said: Sequence[int | None], *, failed: bool) -> None:
+        cheap = said[: self._config.cheap_answers]
+        grade, ruled = lower_median(cheap), self._config.asks_good(cheap)
+        good = next((each for each in said[len(cheap) :] if each is not None), None)
+        if grade is None or failed:
+            self._lost += 1
+        elif good is None:
+            self._left[grade] += 1
+        else:
+            (self._by_rule if ruled else self._by_chance)[grade, good] += 1
+
+    def health(self) -> Cascade | None:
+        """Over the passages so far; None before the first."""
+        ruled, drawn, left = self._by_rule.total(), self._by_chance.total(), self._left.total()
+        total = ruled + drawn + left + self._lost
+        if not total:
+            return None
+        both = self._by_rule + self._by_chance
+        missed = sum(count for (_, good), count in self._by_chance.items() if good >= self._least)
+        return Cascade(
+            asked=rate_of(ruled + drawn, ruled + drawn + left),
+            by_rule=ruled,
+            by_chance=drawn,
+            lost=self._lost,
+            overruled=rate_of(sum(count for (cheap, good), count in both.items() if cheap != good), both.total()),
+            missed=rate_of(missed, drawn),
+            grades={str(grade): self._grade(grade) for grade in GRADES if self._given(grade)},
+            ask_from=self._config.ask_from,
+            warnings=tuple(self._warnings(missed)),
+        )
+
+    @property
+    def _least(self) -> int:
+        """From which of the good judge's grades on a passage that the cheap one kept is missed."""
+        return self._config.ask_from or MAX_GRADE + 1
+
+    def _given(self, grade: int) -> int:
+        return self._left[grade] + sum(map(sum, (self._row(self._by_rule, grade), self._row(self._by_chance, grade))))
+
+    @staticmethod
+    def _row(counts: Counter[tuple[int, int]], grade: int) -> tuple[int, ...]:
+        return tuple(counts[grade, good] for good in GRADES)
+
+    def _grade(self, grade: int) -> CascadeGrade:
+        ruled, drawn = self._row(self._by_rule, grade), self._row(self._by_chance, grade)
+        total, agreed = self._given(grade), ruled[grade - MIN_GRADE]
+        rest = total - sum(ruled)
+        rate = rate_of(drawn[grade - MIN_GRADE], sum(drawn))
+        low, high = ((agreed + rest * bound) / total for bound in rate.interval)
+        known = rate.rate is not None or not rest
+        return CascadeGrade(
+            given=total,
+            by_rule=ruled,
+            by_chance=drawn,
+            agree=rounded((agreed + rest * (rate.rate or 0.0)) / total) if known else None,
+            interval=(round(low, 4), round(high, 4)),
+        )
+
+    def _warnings(self, missed: int) -> Iterator[str]:
+        rate, least = rate_of(missed, self._by_chance.total()), self._config.ask_from
+        if least is not None and rate.interval[0] > MISSED:
+            yield (
+                f"of {plural(rate.total, 'passage')} asked at random, which the cheap judge kept, the good one gives "
+                f"{rate.rate:.0%} a {least} or more; lower ask_from, or take a better cheap judge"
+            )
+        for grade in GRADES:
+            drawn = self._row(self._by_chance, grade)
+            apart = rate_of(sum(drawn) - drawn[grade - MIN_GRADE], sum(drawn))
+            if apart.interval[0] > APART:
+                told = f"the cheap judge's {grade}s that were asked at random"
+                yield f"the good judge grades {apart.rate:.0%} of {told} otherwise"
