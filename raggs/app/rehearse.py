@@ -26,8 +26,9 @@ from raggs.stages.canaries import make_cases
 from raggs.stages.companies import ask_plan, make_plan
 from raggs.stages.embed import BATCH
 from raggs.stages.judge import STAGE as JUDGE
+from raggs.stages.judgedbatches import known_entries
 from raggs.stages.prune import STAGE as PRUNE
-from raggs.stages.replay import Answers, KeptPool, kept_pool, known_entries, rounds
+from raggs.stages.replay import Answers, KeptPool, kept_pool, rounds
 from raggs.text import clean_unicode, one_line
 from raggs.workshop import Judge, Ordering
 

@@ -30,6 +30,7 @@ from raggs.manifests.store import RunStore
 from raggs.pipeline.events import Listener, silent
 from raggs.pipeline.plan import Selection, select
 from raggs.pipeline.runner import Runner
+from raggs.pipeline.spent import run_within_budget
 from raggs.pipeline.standing import Standing
 from raggs.stages import GOLDEN
 from raggs.stages.pipeline import Pipeline
@@ -215,7 +216,7 @@ def run(
     selection = select(stages_of(settings), start, stop, only, force)
     permit(settings, selection.stages, approve)
     with open_runner(ready, run_id=run_id, listen=listen) as runner:
-        return Finished.of(runner.run(selection))
+        return Finished.of(run_within_budget(runner, selection))
 
 
 def _ready(config: AnyConfig, corpus: object, queries: object) -> LoadedConfig | RunConfig:

@@ -16,7 +16,7 @@ from raggs.app.parts import ConfiguredParts
 from raggs.app.placing import strange_places
 from raggs.artifacts import Query
 from raggs.config.models import RunConfig
-from raggs.errors import DataError
+from raggs.errors import BudgetError, DataError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import PassageStore
 from raggs.llm.credentials import require_keys
@@ -136,6 +136,10 @@ class RunServices(ConfiguredParts):
     def arrive(self) -> None:
         """Let calls on their way arrive, after which all that was paid for is booked."""
         self.workshop.arrive()
+
+    def pay_no_more(self, why: BudgetError) -> None:
+        """From now on make no call: what was not paid for before raises `why`."""
+        self.workshop.pay_no_more(why)
 
     def check(self, stages: Collection[str]) -> None:
         """Find what is wrong before anything is paid for.

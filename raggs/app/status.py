@@ -17,6 +17,7 @@ from raggs.app.run import open_runner
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, artifact_file
 from raggs.config.load import load_config
 from raggs.errors import RaggsError, UsageError
+from raggs.manifests.bought import Bought, bought
 from raggs.manifests.costs import LedgerSum, costs
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun, open_run
@@ -84,8 +85,15 @@ class Status:
         total, undone, told = self.manifest_queries, 0, {}
         for part in self.run.parts:
             undone += len(part.left)
-            told[part.stage] = f"{'stopped: ' if part.left else ''}{total - undone:,} of {plural(total, 'query')} done"
+            short = f", {plural(len(part.short), 'ranking')} cut short" if part.short else ""
+            done = f"{total - undone:,} of {plural(total, 'query')} done"
+            told[part.stage] = f"{'stopped: ' if part.left else ''}{done}{short}"
         return told
+
+    @cached_property
+    def bought(self) -> Bought | None:
+        """What the budget has bought, where it ended."""
+        return bought(self.run)
 
     def _begun(self, stage: str) -> str:
         total = self.manifest_queries

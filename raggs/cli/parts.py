@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 from raggs.cli.again import Asked
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console
+from raggs.llm import BudgetSpent
+from raggs.manifests.bought import bought
+from raggs.manifests.opened import open_run
 from raggs.manifests.store import dump_json
 from raggs.pipeline.part import Part
+
+
+def spent_json(folder: Path, error: BudgetSpent) -> str:
+    """What a run has whose budget ended, what it lacks, and how it goes on."""
+    run = open_run(folder)
+    found = bought(run)
+    lacks = {each.stage: {"left": list(each.left), "short": list(each.short)} for each in run.parts}
+    told = {"run": str(folder), "bought": found and found.json, "lacks": lacks}
+    return dump_json({**told, "error": error.message, "remedy": error.remedy})
 
 
 def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> None:

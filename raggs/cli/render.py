@@ -251,12 +251,13 @@ def status(found: Status, as_json: bool) -> None:
         }
         facts = {"run": str(folder), "name": manifest.name, "stages": stages, "failed": failed}
         facts |= {"labels": mix_json(found.labels), "left_out": tuple(found.left_out)}
+        facts |= {"bought": found.bought and found.bought.json}
         say_json(dump_json({**facts, "compared": found.compared, "unread": found.unread}))
         return
     console = open_console()
     console.print(standing(found))
-    if found.labels:
-        console.print(mix_words(found.labels), soft_wrap=not console.is_terminal)
+    for said in filter(None, (found.bought and found.bought.sentence, found.labels and mix_words(found.labels))):
+        console.print(said, soft_wrap=not console.is_terminal)
     _trust(console, manifest.stages)
     if below := "; ".join(fallen(manifest)):
         console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)

@@ -86,7 +86,7 @@ def run(
       raggs run --config raggs.yaml --from judge --set judge.samples=3
     """
     from raggs.app.addresses import permit
-    from raggs.app.run import forecast, open_runner, stages_of
+    from raggs.app.run import BudgetSpent, forecast, open_runner, run_folder, stages_of
     from raggs.cli import render
     from raggs.cli.addresses import approver
     from raggs.cli.again import Asked
@@ -115,7 +115,15 @@ def run(
         part = _run_part(loaded, selection, asked, shows=not (quiet or as_json))
         part_summary(part, asked, as_json=as_json, quiet=quiet)
         return
-    result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=not (quiet or as_json), hears=not quiet)
+    shows = not (quiet or as_json)
+    try:
+        result = _run(loaded, selection, asked, asks=asks, sure=yes or force, shows=shows, hears=not quiet)
+    except BudgetSpent as error:
+        if as_json:
+            from raggs.cli.parts import spent_json
+
+            say_json(spent_json(run_folder(loaded.run, run_id), error))
+        raise
     if as_json:
         say_json(render.run_json(result))
     elif not quiet:
@@ -144,6 +152,7 @@ def _run(
     from raggs.app.run import BudgetSpent, forecast, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
+    from raggs.pipeline.spent import run_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
@@ -152,7 +161,7 @@ def _run(
             confirm_cost(forecast(runner, selection), loaded.run.budget.max_usd)
         try:
             with display or nullcontext():
-                return runner.run(selection)
+                return run_within_budget(runner, selection)
         except BudgetSpent as error:
             _tell_how_to_go_on(error, runner, selection, asked)
             raise

@@ -7,6 +7,8 @@ than was reserved for them; when none is left and it still does not fit, the bud
 The cap holds as far as the reservations do. How long a model's answers are, hidden reasoning included, is known when
 it has answered; so under a cap its first call goes alone, with all the money that its longest answer could cost, or
 that is left, and each call that ends lets two more go.
+
+A budget can be closed: from then on no call is made, also not one that would still fit.
 """
 
 from __future__ import annotations
@@ -42,6 +44,14 @@ class Cap(NamedTuple):
         """Whether it counts USD, not calls."""
         return "usd" in self.setting
 
+    def __str__(self) -> str:
+        return f"budget.{self.setting} {self.limit:,g}"
+
+    def binds(self, settings: BudgetSettings) -> bool:
+        """Whether it would still be reached, in an invocation that spends nothing."""
+        caps = {"max_usd": settings.max_usd, "max_calls": settings.max_calls}
+        return self.setting in caps and _limit(caps[self.setting]) <= self.limit
+
 
 class BudgetSpent(BudgetError):
     """The budget is used up. `cap`: which limit, so that whoever knows the command can say how to go on."""
@@ -69,6 +79,20 @@ class Budget:
         self._ended: Counter[str] = Counter()
         self._answered: set[str] = set()
         self._waiting: list[asyncio.Event] = []
+        self._closed: BudgetError | None = None
+
+    def close(self, why: BudgetError) -> None:
+        """Let no call be made any more."""
+        self._closed = why
+
+    def check_open(self) -> None:
+        """Find out that no call is to be made.
+
+        Raises:
+            BudgetError: why.
+        """
+        if self._closed is not None:
+            raise self._closed
 
     async def reserve(self, cost: float | Callable[[], float], most: float = 0.0, model: str = "") -> float:
         """Set one call and its money aside; `settle` must follow.
@@ -146,6 +170,7 @@ class Budget:
         )
 
     def _count_call(self) -> None:
+        self.check_open()
         of_run = Cap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls)
         of_this = Cap("max_calls_per_invocation", _limit(self._settings.max_calls_per_invocation), self._calls)
         for cap in (of_run, of_this):

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from raggs.errors import ConfigError
+from raggs.errors import BudgetError, ConfigError
 from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
@@ -168,6 +168,10 @@ class LLM:
                 remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
             )
 
+    def pay_no_more(self, why: BudgetError) -> None:
+        """From now on make no call: what was not paid for before raises `why`."""
+        self._caller.budget.close(why)
+
     async def arrive(self) -> None:
         """Wait a little for calls on their way, whose answers are paid for, so that they are booked."""
         if "_caller" in self.__dict__:
@@ -188,11 +192,9 @@ class LLM:
             claims.close()
         if (cache := self.__dict__.pop("_cache", None)) is not None:
             if cache.damaged:
-                entries = plural(cache.damaged, "damaged entry")
-                self._tell(f"{entries} in the cache of answers ({cache.folder}): asked again, paid again")
+                told = f"{plural(cache.damaged, 'damaged entry')} in the cache of answers ({cache.folder})"
+                self._tell(f"{told}: asked again, paid again")
             cache.close()
-
-    # --- asking ---
 
     async def _obtain(
         self, keys: Keys, request: ChatRequest[T], parameters: Mapping[str, object], account: Account
@@ -201,6 +203,7 @@ class LLM:
         from raggs.llm.claims import asking
         from raggs.llm.conversation import Exchange, converse
 
+        self._caller.budget.check_open()
         key, batched = keys.own, self._batches(request)
         async with asking(self._claims, [key], batched=batched is not None):
             if batched is None and (recalled := self._recall(keys, request, account)) is not None:
@@ -216,8 +219,6 @@ class LLM:
     def _share(self, found: Exchange[T], request: ChatRequest[T], account: Account) -> Reply[T]:
         self._ledger.hit(account, request.model, request.schema_name, found.spent.usd)
         return found.reply
-
-    # --- remembering ---
 
     def _keys(self, request: ChatRequest[T], parameters: Mapping[str, object]) -> Keys:
         """Of all that can change the answer.
@@ -258,8 +259,6 @@ class LLM:
         if self._cache is not None:
             raw, ms = mask(found.reply.raw or ""), found.reply.took.ms
             self._cache.put(key, CachedAnswer.of(raw, model, found.spent, ms))
-
-    # --- parts, made when needed ---
 
     def _batches(self, request: ChatRequest[T]) -> BatchCaller | None:
         """Who asks by batches, if this question may wait for one."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 from shlex import join
 
-from raggs.artifacts import RankRecord, Record
+from raggs.artifacts import PruneRecord, RankRecord, Record
 from raggs.errors import NotFoundError
 from raggs.jsonl import M, read_records
+from raggs.llm.budget import Cap
 from raggs.manifests.models import RunManifest
 from raggs.manifests.store import RunStore
 from raggs.stages import GOLDEN
@@ -23,14 +24,35 @@ SHOWN = 5
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A stage that was stopped. `left`: ids of the queries that it has not done, sorted."""
+    """A stage that was stopped, or went on with the queries of one that was.
+
+    Attributes:
+        left: ids of the queries that it has not done, sorted.
+        short: ids of those that end with what was paid for, sorted.
+        cap: the cap of the budget that stopped it; None where something else did.
+    """
 
     stage: str
     left: tuple[str, ...]
+    short: tuple[str, ...] = ()
+    cap: Cap | None = None
 
     def __str__(self) -> str:
-        shown = ", ".join(self.left[:SHOWN]) + (", …" if len(self.left) > SHOWN else "")
-        return f"stage {self.stage} was stopped: {plural(len(self.left), 'query')} left out ({shown})"
+        told = []
+        if self.left or not self.short:
+            told.append(f"{plural(len(self.left), 'query')} left out ({_shown(self.left)})")
+        if self.short:
+            told.append(f"{plural(len(self.short), 'ranking')} cut short ({_shown(self.short)})")
+        why = f", as the budget ended ({self.cap})" if self.cap else ""
+        return f"stage {self.stage} was stopped: {' and '.join(told)}{why}"
+
+
+def _goes_on(record: Record) -> bool:
+    return record.kept if isinstance(record, PruneRecord) else True
+
+
+def _shown(qids: Sequence[str]) -> str:
+    return ", ".join(qids[:SHOWN]) + (", …" if len(qids) > SHOWN else "")
 
 
 @dataclass(frozen=True)
@@ -95,17 +117,28 @@ class OpenedRun:
         """Every stage of which a part is done: the one that was stopped, then those that went on with its queries."""
         order = self.pipeline.order
         begun = [name for name in order if name not in self.manifest.stages and self.store.partial(name).is_file()]
-        return tuple(Unfinished(name, tuple(self._left(name))) for name in begun if self.pipeline.stage(name).READS)
+        return tuple(
+            Unfinished(name, tuple(self._left(name)), tuple(self._short(name)), self.store.spent(name))
+            for name in begun
+            if self.pipeline.stage(name).READS
+        )
 
     @property
     def lacks(self) -> str:
         """Which queries are left out, and by which stage; empty where none is."""
-        return "; ".join(str(part) for part in self.parts if part.left or part == self.unfinished)
+        return "; ".join(str(part) for part in self.parts if part.left or part.short or part == self.unfinished)
 
     def _left(self, stage: str) -> Iterator[str]:
-        """The ids of the queries of the stage before that a stage has not come to. Queries are done in their order."""
-        last = max((record.qid for record in self.records(stage)), default="")
-        yield from sorted({record.qid for record in self.records(self._before(stage)) if record.qid > last})
+        """The ids of the queries of the stage before that a stage has not done; of no use are those that lost all."""
+        before = {record.qid for record in self.records(self._before(stage)) if _goes_on(record)}
+        yield from sorted(before - {record.qid for record in self.records(stage)})
+
+    def _short(self, stage: str) -> Iterator[str]:
+        """The ids of the queries that end with what was paid for."""
+        found = self.pipeline.stage(stage)
+        for artifact in found.BESIDE:
+            if self.file(artifact).is_file():
+                yield from (record.qid for record in self.records(artifact) if found.cut_short(record))
 
     def _before(self, stage: str) -> str:
         """The artifact of which a stage takes its queries: the latest one that it reads."""

@@ -96,14 +96,15 @@ def _ranked(run: OpenedRun) -> Iterator[Finding]:
     """Each query's ranking against what its entries of one state lead to."""
     config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
     work, journal = work_of(run), _journal(run)
-    left = next(part.left for part in run.parts if part.stage == RANK)
+    part = next(part for part in run.parts if part.stage == RANK)
     ranked, file = dict(work.by_query(RANK, RankRecord)), run.store.partial(RANK).name
     for qid, pruned in work.by_query("prune", PruneRecord):
         pool, records = kept_pool(qid, pruned), ranked.pop(qid, [])
-        if qid in left:
+        if qid in part.left:
             continue
-        states = journal.get(qid, {"": []}).values()
-        rankings = (replay(config.course(pool), Answers(each)).ranking for each in states)
+        states, spent = journal.get(qid, {"": []}).values(), qid in part.short
+        lists = [*states, []] if spent else states
+        rankings = (replay(config.course(pool), Answers(each), spent=spent).ranking for each in lists)
         made = ([each for each in rank_records(pool, ranking) if isinstance(each, RankRecord)] for ranking in rankings)
         if records not in made:
             yield Finding(file, None, f"query {qid}: its order is not what the journal leads to")

@@ -90,6 +90,14 @@ class InPart:
 
 
 @dataclass(frozen=True)
+class PaidFor:
+    """The budget has ended, and nobody is asked any more."""
+
+    def __str__(self) -> str:
+        return "the budget has ended; with what is paid for"
+
+
+@dataclass(frozen=True)
 class Upstream:
     """An earlier stage will run; this one follows if that stage's artifact changes."""
 
@@ -109,6 +117,7 @@ Reason = (
     | LockEdited
     | FailuresLeft
     | InPart
+    | PaidFor
     | Upstream
 )
 

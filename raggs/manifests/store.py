@@ -26,6 +26,7 @@ from raggs.inputs import regular_file
 from raggs.jsonl import DECODER as STRICT
 from raggs.jsonl import M, Written, first_fault, read_records, write_routed
 from raggs.jsontypes import Json, JsonObject
+from raggs.llm.budget import Cap
 from raggs.llm.ledger import FILE as LEDGER
 from raggs.manifests.account import Account
 from raggs.manifests.models import SCHEMA, LedgerMark, Output, RunManifest
@@ -203,12 +204,28 @@ class RunStore:
         """Note that a stage is begun, and of what; a part of a result of anything else goes."""
         if self.begun(stage) != fingerprint or not self.marker(stage).exists():
             self.forget_partial(stage)
-            self.marker(stage).write_text(fingerprint)  # what it says is not worth a wait for the disk
+        self.marker(stage).write_text(fingerprint)  # what it says is not worth a wait for the disk
 
     def begun(self, stage: str) -> str:
         """The fingerprint under which a stage was begun that has not finished; empty where none was."""
+        return self._begun(stage)[0]
+
+    def note_spent(self, stage: str, cap: Cap) -> None:
+        """Note that the last attempt of a stage that was begun reached a cap of the budget."""
+        self.marker(stage).write_text(f"{self.begun(stage)}\n{cap.setting} {cap.limit!r} {cap.spent!r}")
+
+    def spent(self, stage: str) -> Cap | None:
+        """The cap that a stage's last attempt reached; None where it did not, or is done."""
+        try:
+            setting, limit, spent = self._begun(stage)[1].split()
+            return Cap(setting, float(limit), float(spent))
+        except ValueError:
+            return None
+
+    def _begun(self, stage: str) -> tuple[str, str]:
         marker = self.marker(stage)
-        return marker.read_text(errors="replace") if marker.is_file() else ""
+        fingerprint, _, noted = (marker.read_text(errors="replace") if marker.is_file() else "").partition("\n")
+        return fingerprint, noted
 
     def finish(self, stage: str) -> None:
         self.forget_partial(stage)

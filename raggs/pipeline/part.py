@@ -8,14 +8,17 @@ results of an earlier, whole run.
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from raggs.artifacts import Record
 from raggs.errors import DataError
 from raggs.manifests.journal import RunJournal
 from raggs.manifests.models import RunManifest
 from raggs.manifests.opened import OpenedRun, Unfinished
-from raggs.manifests.reasons import FailuresLeft, InPart
+from raggs.manifests.reasons import FailuresLeft, InPart, Reason
 from raggs.pipeline.events import Notice, StageStarted
 from raggs.pipeline.plan import Selection, fingerprint
 from raggs.pipeline.runner import Runner
@@ -34,6 +37,23 @@ class Part:
     stages: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Done:
+    """What is done of a stage already: whole queries, whose records stay as they are.
+
+    Attributes:
+        qids: of these queries.
+        records: a stream of their records for each artifact, sorted by query.
+    """
+
+    qids: frozenset[str] = frozenset()
+    records: tuple[Iterator[Record], ...] = ()
+
+    def beside(self, others: Iterator[Record]) -> Iterator[Record]:
+        """Their records and those of other queries, by query."""
+        return heapq.merge(others, *self.records, key=lambda record: record.qid)
+
+
 def run_part(runner: Runner, selection: Selection) -> Part:
     """Do the selected stages that come after the one that was stopped, for the queries that it has done.
 
@@ -48,7 +68,8 @@ def run_part(runner: Runner, selection: Selection) -> Part:
         runner.services.check(stages)
         runner.store.save(_of_today(runner, run.manifest))  # a part is read by the settings of the manifest
         for name in stages:
-            _execute(runner, run, runner.pipeline.stage(name), stopped.stage)
+            runner.store.forget_partial(name)
+            work_on(runner, run, runner.pipeline.stage(name), InPart(stopped.stage))
     return Part(run, stopped, stages)
 
 
@@ -88,17 +109,24 @@ def _after(runner: Runner, run: OpenedRun, stopped: str, last: str) -> tuple[str
     return stages
 
 
-def _execute(runner: Runner, run: OpenedRun, stage: AnyStage, stopped: str) -> None:
+def work_on(runner: Runner, run: OpenedRun, stage: AnyStage, reason: Reason, *, done: Done | None = None) -> None:
+    """Do a part of a stage.
+
+    Args:
+        done: where the budget has ended, what is done of the stage already; nobody is asked for the rest.
+    """
     name, config = stage.NAME, runner.configs[stage.NAME]
-    runner.listen(StageStarted(name, (InPart(stopped),)))
-    runner.store.forget_partial(name)
+    runner.listen(StageStarted(name, (reason,)))
     journal = RunJournal(runner.store.path(stage.JOURNAL)) if stage.JOURNAL else None
     runner.services.book(name, runner.store.ledger)
     watch = Watch(stage, stage.statistics(config))
     try:
         readers = {read: partial(run.records, read) for read in stage.READS}
-        records = stage.run(Work(readers, journal, partial(runner.progress, name)), config, runner.services)
-        runner.store.write_partial(stage.artifacts(), watch.until_stopped(records))
+        hear = partial(runner.progress, name)
+        work = Work(readers, journal, hear, spent=done is not None, done=done.qids if done else ())
+        records = stage.run(work, config, runner.services)
+        every = done.beside(records) if done else records
+        runner.store.write_partial(stage.artifacts(), watch.until_stopped(every))
     finally:
         runner.services.book(name, runner.store.ledger)
         if journal is not None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from raggs.artifacts import JournalRecord, Record, artifact_file
 from raggs.atomic import disk
-from raggs.errors import DataError, RaggsError
+from raggs.errors import BudgetError, DataError, RaggsError
 from raggs.execution.base import Execution
 from raggs.judges.exactness import is_exact
 from raggs.manifests.journal import RunJournal
@@ -42,6 +42,10 @@ class RunWorld(Services, Protocol):
 
     def arrive(self) -> None:
         """Let calls on their way arrive, after which all that was paid for is booked."""
+        ...
+
+    def pay_no_more(self, why: BudgetError) -> None:
+        """From now on make no call: what was not paid for before raises `why`."""
         ...
 
     def check(self, stages: Collection[str]) -> None:
@@ -142,11 +146,11 @@ class Runner:
                 if not ran or stage.ASKS:
                     manifest = self._expecting(manifest)
                 if stage.ASKS and lock is None:  # what is done of it where it stops is read by these settings
-                    manifest = self._configured(manifest, name)
+                    manifest = self.configured(manifest, name)
                     self.store.save(manifest)
                 ran[name] = reasons
                 manifest = self._execute(stage, reasons, manifest)
-            if (now_true := self.closing(self._configured(manifest, selection.stages[-1]))) != manifest:
+            if (now_true := self.closing(self.configured(manifest, selection.stages[-1]))) != manifest:
                 manifest = now_true
                 self.store.save(manifest)
         return RunResult(self.store, manifest, ran, time.perf_counter() - began)
@@ -175,6 +179,12 @@ class Runner:
         """Tell how far a stage is, and what was spent."""
         spent = self.services.spent()
         self.listen(Progress(stage, done, total, spent.usd, spent.calls, spent.cached, calls, expected))
+
+    def configured(self, manifest: RunManifest, done: str) -> RunManifest:
+        """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
+        later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
+        kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
+        return manifest.model_copy(update={"config": {**self.config, **kept}, "config_file": self.config_file})
 
     # --- one stage ---
 
@@ -241,7 +251,7 @@ class Runner:
         stages = {
             name: entry for name in self.pipeline.order if (entry := {**manifest.stages, lock.stage: lock}.get(name))
         }
-        updated = self._configured(manifest.model_copy(update={"stages": stages}), lock.stage)
+        updated = self.configured(manifest.model_copy(update={"stages": stages}), lock.stage)
         self.store.save(updated)
         self.standing.mended(lock.stage)
         self.store.finish(lock.stage)
@@ -274,12 +284,6 @@ class Runner:
         )
         self.store.save(fresh)
         return fresh
-
-    def _configured(self, manifest: RunManifest, done: str) -> RunManifest:
-        """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
-        later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
-        kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
-        return manifest.model_copy(update={"config": {**self.config, **kept}, "config_file": self.config_file})
 
     def _expecting(self, manifest: RunManifest) -> RunManifest:
         """The manifest with what this run is expected to cost; written with the next lock."""

@@ -7,7 +7,7 @@ stage. It states which artifacts it reads (`READS`) and what else of the world i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, TypeVar
@@ -118,6 +118,9 @@ class Work:
         readers: by artifact name, a function that opens a stream of its records, sorted by qid.
         journal: of a stage with `JOURNAL`.
         progress: is told how far the stage is.
+        spent: the money has ended: whoever is asked for more than is paid for raises `BudgetError`, and the stage makes
+            of each query what can be made without.
+        done: ids of queries that need not be worked on, since their records are there.
     """
 
     def __init__(
@@ -125,10 +128,15 @@ class Work:
         readers: Mapping[str, Callable[[], Iterator[Record]]],
         journal: Journal | None = None,
         progress: Told = nobody,
+        *,
+        spent: bool = False,
+        done: Collection[str] = (),
     ) -> None:
         self._readers = readers
         self._journal = journal
         self.progress = progress
+        self.spent = spent
+        self.done = done
 
     @property
     def journal(self) -> Journal:
@@ -176,6 +184,10 @@ class StageOf(ABC, Generic[C, V]):
     def asked(self, services: V) -> str | None:
         """Who is asked, as records name it; None where nobody is."""
         return None
+
+    def cut_short(self, record: Record) -> bool:
+        """Whether a record says that its query would have been worked on further, had the money not ended."""
+        return False
 
     def failed(self, record: Record) -> bool:
         """Whether a record stands for work that could not be done; such a stage runs again next time."""

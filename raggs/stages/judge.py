@@ -5,6 +5,9 @@ places): such a one is judged for itself, and is nobody's duplicate from here on
 without a grade and with the reason: a failure never becomes a number. A passage beyond the end of the walk leaves a
 record that says so: it is not judged, which is neither a failure nor a low grade. So does one on which the judge
 abstains.
+
+Where the money has ended, a query of which a grade is missing is left out as a whole: what nobody graded would count as
+if it were irrelevant.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from pydantic import Field, model_validator
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import JudgeRecord, MergeRecord, Record
+from raggs.errors import BudgetError
 from raggs.health import PEOPLE, Canaries, source_of
 from raggs.judges.base import Judgment
 from raggs.judges.consensus import lower_median
@@ -136,7 +140,12 @@ class JudgeStage(Stage[JudgeConfig]):
         total = len(services.queries)
 
         async def grade(item: tuple[str, list[MergeRecord]]) -> list[JudgeRecord]:
-            return await self.pool(item[1], config, services)
+            try:
+                return await self.pool(item[1], config, services)
+            except BudgetError:
+                if not work.spent:
+                    raise
+                return []
 
         def calls(item: tuple[str, list[MergeRecord]]) -> int:
             """How many a query asks for at once; a walk comes down to a few."""
@@ -144,7 +153,7 @@ class JudgeStage(Stage[JudgeConfig]):
 
         # All that fills a batch is asked at once, so that the queries go on batch by batch, side by side.
         window = config.batch.max_requests if config.mode == "batch" else None
-        pools = work.by_query("merge", MergeRecord)
+        pools = (item for item in work.by_query("merge", MergeRecord) if item[0] not in work.done)
         for done, records in enumerate(run_ordered(services, pools, grade, size=calls, window=window), start=1):
             yield from records
             work.progress(done, total)

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.believed import JudgeProfile
+from raggs.errors import BudgetError
 from raggs.judges.base import Judge, KnownOrder
 from raggs.stages.base import Journal
 from raggs.stages.pilot import profile_entry
-from raggs.stages.replay import Answers, Batch, known_entries
+from raggs.stages.replay import Answers, Batch
 
 
 class JudgedBatches:
@@ -62,6 +63,17 @@ class JudgedBatches:
         self.used.append(entry)
         return entry
 
+    async def paid(self, batch: Batch) -> JournalRecord | None:
+        """The batch's entry, where the money has ended; None where it would cost something."""
+        try:
+            return await self.answer(batch)
+        except BudgetError:
+            return self.noted(batch)
+
+    def noted(self, batch: Batch) -> JournalRecord | None:
+        """The batch's entry in the journal, be it a failure."""
+        return self._known.get(batch)
+
     async def _ask(self, batch: Batch) -> JournalRecord:
         ordering = await self._judge.order(self._query, [self._passages[doc_id] for doc_id in batch.shown])
         order = None if ordering.order is None else tuple(batch.shown[place] for place in ordering.order)
@@ -69,3 +81,19 @@ class JudgedBatches:
         entry = self._blank.model_copy(update={**batch._asdict(), **said})
         self._journal.append(entry)
         return entry
+
+
+def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
+    """The entries of orders that were there before anything was asked: the first round. `blank`: what they share."""
+    return [
+        blank.model_copy(
+            update={
+                "slot": slot,
+                "shown": tuple(doc_id for group in order.groups for doc_id in group),
+                "groups": order.groups,
+                "sharpness": order.sharpness,
+                "by": order.by,
+            }
+        )
+        for slot, order in enumerate(orders)
+    ]

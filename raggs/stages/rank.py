@@ -4,6 +4,8 @@ Orders that people gave come first. The ranker chooses rounds of batches; the ju
 from the answers in the round's order, whatever order they arrived in. Every answer is noted in the journal at once, and
 the ranker's state is a fold over the journal (`raggs.stages.replay`): to resume is to replay, and to ask for what is
 missing.
+
+Where the money has ended, each ranking ends with the answers that there are, and says so.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from raggs.artifacts import (
     Record,
 )
 from raggs.believed import JudgeProfile
+from raggs.errors import BudgetError
 from raggs.ranking import Pilot
 from raggs.settings import Causes
 from raggs.stages.base import Services, Stage, Work
@@ -31,7 +34,7 @@ from raggs.stages.pilot import learned, overhead, pilot_questions
 from raggs.stages.rankcalls import CountedCalls
 from raggs.stages.rankconfig import RankConfig, engine_version
 from raggs.stages.rankhealth import RankStatistics
-from raggs.stages.replay import Batch, Course, KeptPool, kept_pool, rank_records
+from raggs.stages.replay import SPENT, Batch, Course, KeptPool, kept_pool, rank_records
 
 
 class Rank(Stage[RankConfig]):
@@ -54,6 +57,9 @@ class Rank(Stage[RankConfig]):
             **services.causes("hygiene"),
         }
 
+    def cut_short(self, record: Record) -> bool:
+        return isinstance(record, RankingRecord) and record.stop_reason == SPENT
+
     def statistics(self, config: RankConfig) -> RankStatistics:
         return RankStatistics()
 
@@ -66,7 +72,8 @@ class Rank(Stage[RankConfig]):
             rankings.learn_the_judge()
         # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
         # more, for where the money ends, those that are begun are left undone.
-        ranked = run_ordered(services, _pools(work), rankings.rank, size=lambda _item: config.parallel)
+        pools = (item for item in _pools(work) if item[0].qid not in work.done)
+        ranked = run_ordered(services, pools, rankings.rank, size=lambda _item: config.parallel)
         for done, records in enumerate(ranked, start=1):
             yield from records
             rankings.calls.given_out(done)
@@ -86,6 +93,7 @@ class _Rankings:
         self._pilots: frozenset[str] = frozenset()
         self._profile: JudgeProfile | None = None
         self._piloted: dict[str, tuple[Course, JudgedBatches]] = {}
+        self._unlearned = False  # the money ended before the judge was known: no ranking is begun
 
     def learn_the_judge(self) -> None:
         """Ask the pilot's questions for their first lists; what they teach is in their journals before it is used.
@@ -95,7 +103,13 @@ class _Rankings:
         self._pilots = pilot_questions(self._services.queries, self._config.seed)
         mine = (item for item in _pools(self._work) if item[0].qid in self._pilots)
         asked = [item for item in mine if (course := self._config.course(item[0])) and len(course.ids) > 1]
-        found = list(run_ordered(self._services, asked, self._first_lists, size=lambda _item: self._config.parallel))
+        lists = run_ordered(self._services, asked, self._first_lists, size=lambda _item: self._config.parallel)
+        try:
+            found = list(lists)
+        except BudgetError:
+            if not self._work.spent:
+                raise
+            found, self._unlearned = [], True
         if found:
             told = {judged.overhead for _, judged in self._piloted.values()}
             price = told.pop() if len(told) == 1 else None
@@ -143,8 +157,19 @@ class _Rankings:
         return judged
 
     async def _answered(self, course: Course, judged: JudgedBatches, batches: Sequence[Batch]) -> None:
-        course.learn(await asyncio.gather(*map(judged.answer, batches)))
-        self.calls.made(len(batches))
+        entries = await self._entries(judged, batches)
+        if len(entries) < len(batches):
+            course.cut(batches, entries)
+        else:
+            course.learn(entries)
+        self.calls.made(len(entries))
+
+    async def _entries(self, judged: JudgedBatches, batches: Sequence[Batch]) -> list[JournalRecord]:
+        """The answers to a round: all of them, or where the money has ended those that are paid for."""
+        if not self._work.spent:
+            return await asyncio.gather(*map(judged.answer, batches))
+        found = map(judged.noted, batches) if self._unlearned else await asyncio.gather(*map(judged.paid, batches))
+        return [entry for entry in found if entry is not None]
 
 
 async def _next_round(course: Course, turn: asyncio.Lock) -> tuple[Batch, ...]:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 
 from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
 from raggs.believed import JudgeProfile
-from raggs.judges.base import KnownOrder
 from raggs.ranking import Lock, Pilot, Profile, Ranker, Ranking
 from raggs.stages.floor import Parted, filled
 
 MUTE = "nobody ordered them"
+SPENT = "the budget ended"
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Answers:
 class Course:
     """A ranking on its way: each round's batches, then the answers to all of them, until there are no more.
 
-    It ends where nobody spoke on any batch of a round.
+    It ends where nobody spoke on any batch of a round, or where somebody is not paid to.
 
     Args:
         ranker: a fresh one.
@@ -115,7 +115,7 @@ class Course:
         self.asked = 0
         self.ids = tuple(doc_id for doc_id, _ in sorted(pool.ordered, key=lambda item: -item[1]))
         self.informed = ranker.INFORMED
-        self._silent, self._mute = 0, False
+        self._silent, self._end = 0, ""
         self._pool, self._top = pool, top
         self._ranker = ranker
         self._parallel = parallel
@@ -152,7 +152,7 @@ class Course:
 
     def next_round(self) -> tuple[Batch, ...]:
         """The next batches; none at the end. All of the last ones must have been learnt."""
-        if self._mute:
+        if self._end:
             return ()
         return self._numbered(self._ranker.next_batches(self._parallel))
 
@@ -164,12 +164,25 @@ class Course:
     def learn(self, entries: Sequence[JournalRecord]) -> None:
         """Take in the answers to a whole round, in the order of its batches, in whatever order they were given."""
         for entry in entries:
-            if entry.order is None:
-                self._ranker.skip(entry.shown)
-            else:
-                self._ranker.observe(entry.order)
+            self._take(entry.shown, entry.order)
         silent = sum(entry.silent is not None for entry in entries)
-        self._silent, self._mute = self._silent + silent, 0 < silent == len(entries)
+        self._silent, self._end = self._silent + silent, MUTE if 0 < silent == len(entries) else ""
+
+    def cut(self, batches: Sequence[Batch], entries: Sequence[JournalRecord]) -> None:
+        """Take in those answers to a round that there are, and end: nobody is paid for the others."""
+        orders = {entry.slot: entry.order for entry in entries}
+        for batch in batches:
+            self._take(batch.shown, orders.get(batch.slot))
+        unpaid = len(batches) - len(entries)
+        self.asked -= unpaid
+        self._silent += unpaid + sum(entry.silent is not None for entry in entries)
+        self._end = SPENT
+
+    def _take(self, shown: Sequence[str], order: Sequence[str] | None) -> None:
+        if order is None:
+            self._ranker.skip(shown)
+        else:
+            self._ranker.observe(order)
 
     @property
     def told_by_length(self) -> Mapping[int, float]:
@@ -181,26 +194,10 @@ class Course:
         found = self._ranker.ranking()
         if self._silent:
             found = replace(found, skipped=found.skipped - self._silent)
-        if self._mute:
+        if self._end:
             order = found.order if any(found.exposures) else self.ids
-            found = replace(found, stop_reason=MUTE, order=order)
+            found = replace(found, stop_reason=self._end, order=order)
         return filled(found, self._pool, self._top)
-
-
-def known_entries(blank: JournalRecord, orders: Iterable[KnownOrder]) -> list[JournalRecord]:
-    """The entries of orders that were there before anything was asked: the first round. `blank`: what they share."""
-    return [
-        blank.model_copy(
-            update={
-                "slot": slot,
-                "shown": tuple(doc_id for group in order.groups for doc_id in group),
-                "groups": order.groups,
-                "sharpness": order.sharpness,
-                "by": order.by,
-            }
-        )
-        for slot, order in enumerate(orders)
-    ]
 
 
 @dataclass(frozen=True)
@@ -211,12 +208,13 @@ class Replay:
     problem: str | None = None
 
 
-def replay(course: Course | None, answers: Answers) -> Replay:
+def replay(course: Course | None, answers: Answers, *, spent: bool = False) -> Replay:
     """Follow a course by the journal alone.
 
     Args:
         course: at its start; None for an empty pool, which nobody ranks.
         answers: all that the journal holds.
+        spent: the money ended before the ranking did: it ends with the first round that lacks an answer.
     """
     if course is None:
         return Replay(None, f"{len(answers)} entries for an empty pool" if answers else None)
@@ -226,6 +224,9 @@ def replay(course: Course | None, answers: Answers) -> Replay:
         return Replay(None, f"round 0 holds an order that cannot be taken in: {error}")
     for batches in rounds(course, answers.believed):
         entries = [entry for batch in batches if (entry := answers.get(batch))]
+        if len(entries) < len(batches) and spent:
+            course.cut(batches, entries)
+            break
         if len(entries) < len(batches):
             return Replay(None, next(filter(None, map(answers.fault, batches))))
         course.learn(entries)

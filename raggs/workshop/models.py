@@ -15,6 +15,7 @@ from raggs.adapter import AdapterConfig
 from raggs.artifacts import Query
 from raggs.askers.base import Asker, AskerContext
 from raggs.embedders.base import Embedder, EmbedderConfig, EmbedderContext
+from raggs.errors import BudgetError
 from raggs.indexes.places import Places
 from raggs.judges.base import Judge, JudgeContext
 from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
@@ -118,6 +119,10 @@ class Models:
         """Let calls on their way arrive, after which all that was paid for is booked."""
         if "llm" in self.__dict__:
             self.loop.run(self.llm.arrive())
+
+    def pay_no_more(self, why: BudgetError) -> None:
+        """From now on ask no language model: what was not paid for before raises `why`."""
+        self.llm.pay_no_more(why)
 
     def close(self) -> None:
         """Close what is open; it is not used again."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from raggs.errors import BudgetError
 from raggs.llm import BudgetSettings
-from raggs.llm.budget import Budget, BudgetSpent
+from raggs.llm.budget import Budget, BudgetSpent, Cap
 from raggs.spending import Spending
 
 
@@ -127,3 +127,29 @@ def test_an_invocation_has_caps_of_its_own(cap):
     with pytest.raises(BudgetSpent, match="the budget is used up") as caught:
         asyncio.run(Budget(BudgetSettings(**{cap: 0})).reserve(0.1))
     assert (caught.value.cap.setting, caught.value.cap.per_invocation) == (cap, True)
+
+
+def test_a_closed_budget_lets_nothing_through_that_would_still_fit():
+    book, why = budget(max_usd=1), BudgetError("it has ended")
+    book.check_open()
+    book.close(why)
+    for ask in (book.check_open, lambda: asyncio.run(book.reserve(0.0))):
+        with pytest.raises(BudgetError) as caught:
+            ask()
+        assert caught.value is why
+
+
+@pytest.mark.parametrize(
+    ("setting", "limit", "now", "binds"),
+    [
+        ("max_usd", 5.0, {"max_usd": 5.0}, True),
+        ("max_usd", 5.0, {"max_usd": 4.0}, True),
+        ("max_usd", 5.0, {"max_usd": 5.01}, False),
+        ("max_usd", 5.0, {"max_usd": None}, False),
+        ("max_calls", 70, {"max_calls": 70}, True),
+        ("max_calls", 70, {"max_calls": 71, "max_usd": 1.0}, False),
+        ("max_usd_per_invocation", 5.0, {"max_usd_per_invocation": 5.0}, False),
+    ],
+)
+def test_a_cap_that_was_reached_binds_until_it_is_raised(setting, limit, now, binds):
+    assert Cap(setting, limit, limit).binds(BudgetSettings.model_validate(now)) is binds

@@ -10,7 +10,7 @@ from support.worlds import make_world
 from raggs.artifacts import JournalRecord, PruneRecord
 from raggs.jsonl import dump_line
 from raggs.stages.rankconfig import RankConfig
-from raggs.stages.replay import Answers, Batch, KeptPool, Replay, kept_pool, rank_records, replay
+from raggs.stages.replay import SPENT, Answers, Batch, KeptPool, Replay, kept_pool, rank_records, replay
 
 WORLD = make_world(5, 12)
 POOL = KeptPool("q1", tuple(WORLD.ids), tuple(int(grade) for grade in WORLD.grades.values()), {WORLD.ids[0]: ("twin",)})
@@ -133,3 +133,21 @@ def test_lines_of_journals_from_before_keep_their_bytes():
     record = JournalRecord.model_validate_json(line)
     assert dump_line(record) == line
     assert b"groups" in dump_line(told(0, ("a",), ("b",)))
+
+
+def test_a_round_of_which_not_all_is_paid_for_ends_the_ranking_with_what_there_is(played):
+    entries, _ = played
+    course = CONFIG.course(POOL)
+    course.next_round()
+    course.learn(entries[:3])
+    batches = course.next_round()
+    answered = entry(batches[1], batches[1].shown[::-1])
+    course.cut(batches, [answered, entries[5]])  # the third failed
+    found = course.ranking()
+    assert (found.calls, found.skipped, found.stop_reason, course.asked) == (4, 1, SPENT, 5)
+    assert not course.next_round()
+    there = Answers([*entries[:3], answered, entries[5]])
+    assert replay(CONFIG.course(POOL), there, spent=True) == Replay(found)
+    nothing = replay(CONFIG.course(POOL), Answers([]), spent=True).ranking
+    assert nothing is not None and nothing.calls == 0
+    assert nothing.order == CONFIG.course(POOL).ids, "by grade and fused rank"

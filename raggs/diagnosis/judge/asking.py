@@ -18,7 +18,8 @@ from raggs.diagnosis.judge.models import Asking, Row
 from raggs.diagnosis.judge.pools import Pool
 from raggs.llm.overheard import Overheard
 from raggs.seeds import generator
-from raggs.stages.replay import Batch, Course, KeptPool, known_entries
+from raggs.stages.judgedbatches import known_entries
+from raggs.stages.replay import Batch, Course, KeptPool
 from raggs.workshop import LLM, Judge, Ordering, judge_prompts
 
 
