@@ -37,7 +37,7 @@ sys.path.insert(0, str(FOLDER))  # its files import each other as siblings, as a
 try:
     ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
-    projection = importlib.import_module("projection")
+    projection, grouping = map(importlib.import_module, ("projection", "grouping"))
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
 finally:
     sys.path.remove(str(FOLDER))
@@ -294,3 +294,16 @@ def test_eight_systems_search_and_three_of_them_fuse():
     assert all(run.qids == ("q000", "q001") for run in found.values())
     best = {name: texts[int(run.docs.text(0))] for name, run in found.items()}
     assert set(best.values()) == {texts[0]}
+
+
+def test_grades_leak_only_where_the_judge_does_and_price_follows_the_prompts():
+    query = worlds.synthetic_queries(1, seed=1)[0]
+    alone, together = grouping.Way(1), grouping.Way(5)
+    for judge in [grouping.Judge(leak=leak) for leak in (0.0, 0.3, -0.3)]:
+        bench = grouping.Bench.of(query, judge, 1)
+        one, five = (grouping.graded(bench, judge, way) for way in (alone, together))
+        assert (one == five).all() == (judge.leak == 0)
+        assert (five.std() < one.std()) == (judge.leak > 0), "assimilation draws grades together, contrast apart"
+    assert grouping.price(together, 100) < grouping.price(alone, 100)
+    assert [grouping.pays(together, need) for need in (1.0, 3.0)] == ["any", "none"]
+    assert re.fullmatch(r"below [\d,]+", grouping.pays(together, 1.1))

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 from support.fault_plan import GRADES
+from support.forks import shared
 from support.llm_server import LLMServer
 from support.paying import KEY, MODEL
-from support.project import Project, make_project
+from support.project import Project, environment, make_project
 from typer.testing import CliRunner
 
 from raggs.cli.app import app
@@ -96,9 +97,7 @@ def test_grades_are_those_of_each_alone_at_a_fifth_of_the_calls_which_the_dry_ru
     assert [line["calls"] for line in estimated(project, "--force")] == [0], "what is paid is not counted again"
 
 
-def test_answers_that_do_not_fit_leave_every_grade_and_a_killed_run_pays_nothing_twice(
-    server: LLMServer, tmp_path: Path
-) -> None:
+def test_answers_that_do_not_fit_leave_every_grade(server: LLMServer, tmp_path: Path) -> None:
     calm = grouped(tmp_path / "calm", server, judge={"samples": 2})
     call("run", "--config", calm.config, "--quiet")
     turns = cycle((*GRADES, "truncated", "prose", "empty", None, "context", None))
@@ -108,16 +107,24 @@ def test_answers_that_do_not_fit_leave_every_grade_and_a_killed_run_pays_nothing
     assert "grade" in {form(body) for body in server.requests}, "some were asked one by one"
     assert rows(stormy) == rows(calm)
 
-    server.fault_for, server.paid_twice = None, []
-    poor = grouped(tmp_path / "poor", server, judge={"samples": 2}, budget={"max_calls": 7})
-    before = server.count
-    call("run", "--config", poor.config, "--quiet", code=7)
-    assert server.count - before == 7
-    poor.change(budget={"max_calls": 5000})
-    call("run", "--config", poor.config, "--quiet")
-    assert poor.artifacts() == calm.artifacts()
-    assert poor.manifest()["stages"]["judge"]["cost"]["cached"] == 7
-    call("audit", poor.run)
+
+def test_a_run_that_is_killed_and_one_out_of_money_go_on_to_the_same_bytes_and_pay_nothing_twice(
+    server: LLMServer, tmp_path: Path
+) -> None:
+    calm = grouped(tmp_path / "calm", server, judge={"samples": 2})
+    call("run", "--config", calm.config, "--quiet")
+    needed = server.count
+    killed = grouped(tmp_path / "killed", server, judge={"samples": 2}, llm={"concurrency": 1})
+    moment = {"at": "call", "of": "raggs.llm.cache:AnswerCache.put", "number": 6}
+    died = shared().start("run", "--config", killed.config, "--quiet", die=moment, env=environment()).wait()
+    assert died is not None and died.code == -9
+    killed.change(budget={"max_calls": 10})
+    call("run", "--config", killed.config, "--quiet", code=7)
+    killed.change(budget={"max_calls": 5000})
+    call("run", "--config", killed.config, "--quiet")
+    assert killed.artifacts() == calm.artifacts()
+    assert server.count - 2 * needed <= 1, "at most the answer that was on its way"
+    call("audit", killed.run)
 
 
 def test_batches_hold_groups_and_give_the_same_bytes(server: LLMServer, tmp_path: Path) -> None:
