@@ -41,10 +41,20 @@ class ShowRequest:
 
 @dataclass(frozen=True)
 class Shown:
-    """A question, and how many ranks of its order count (0: nothing is ranked)."""
+    """A question, and how many ranks of its order count (0: nothing is ranked).
+
+    `by_grade`: whether nobody is to be asked for an order, so that grades say what comes first.
+    """
 
     question: QuestionView
     top: int
+    by_grade: bool = False
+
+    @property
+    def pool(self) -> tuple[PassageView, ...]:
+        """The passages by fused rank, of labels by grade; where grades are all there is, by grade, then fused rank."""
+        found = sorted(self.question.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0)))
+        return tuple(sorted(found, key=lambda each: -(each.grade or 0)) if self.by_grade else found)
 
     @property
     def json(self) -> str:
@@ -99,7 +109,7 @@ def show(request: ShowRequest, qid: str, system: str | None = None) -> Shown:
         found = replace(found, systems=tuple(each for each in found.systems if each.system == system))
         if not found.systems:
             raise NotFoundError(f"there is no system {system!r}", remedy=did_you_mean(system, known))
-    return Shown(found, questions.top)
+    return Shown(found, questions.top, golden.by_grade)
 
 
 def lines(request: ShowRequest) -> Iterator[Line]:

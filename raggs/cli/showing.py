@@ -121,7 +121,7 @@ def _one(golden: Path, shown: Shown, wanted: _Wanted) -> None:
     console, found = open_console(), shown.question
     for line in _asked(found, console):
         say(line)
-    listed = found.order or found.passages
+    listed = found.order or (shown.pool if shown.by_grade else found.passages)
     if wanted.system is None:
         _order(console, shown, wanted)
         _systems(console, shown)
@@ -161,7 +161,7 @@ def _order(console: Console, shown: Shown, wanted: _Wanted) -> None:
     by = ("by",) if len({said_by(passage) for passage in found.passages}) > 1 else ()
     if not found.order:
         rows = table("#", "grade", *by, "passage")
-        for passage in sorted(found.passages, key=lambda each: (each.pooled or 0, -(each.grade or 0)))[: wanted.rows]:
+        for passage in shown.pool[: wanted.rows]:
             cells = [said_by(passage)] if by else []
             rows.add_row(str(passage.pooled or ""), _grade(passage), *cells, _named(passage))
         console.print(rows)

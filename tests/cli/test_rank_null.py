@@ -55,7 +55,9 @@ def test_commands_work_or_name_the_remedy(graded: Project, tmp_path: Path) -> No
     run = graded.run
     call("eval", "-g", run, "-r", run)
     assert "rank is null" in call("eval", "-g", run, "-r", run, "-m", "ndcg[utility]", code=5)
-    assert "conf." not in call("show", run, "q01")
+    rows = [line.split() for line in call("show", run, "q01", "--all").splitlines()]
+    grades = [int(row[1]) for row in rows if len(row) > 2 and row[0].isdigit() and row[1].isdigit()]
+    assert len(grades) > 5 and grades == sorted(grades, reverse=True)
     for asked in (("--query", "q01"), ("rank",)):
         assert "leaves rank out (rank: null)" in call("why", run, *asked, code=2)
     assert "leaves rank out" in call("run", "--config", graded.config, "--to", "rank", code=2)
