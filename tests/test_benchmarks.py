@@ -38,6 +38,7 @@ try:
     ranking, depth = load("ranking"), load("depth")
     methods, tables, worlds = map(importlib.import_module, ("ranking_methods", "ranking_tables", "ranking_worlds"))
     projection, grouping = map(importlib.import_module, ("projection", "grouping"))
+    partial, economy = map(importlib.import_module, ("partial", "economy"))
     throughput, scale, parts = map(importlib.import_module, ("throughput", "scale", "parts"))
 finally:
     sys.path.remove(str(FOLDER))
@@ -140,6 +141,26 @@ def test_confidence_counts_locks_and_inversions_against_the_truth():
     wrong = sum(utility[a] < utility[b] for place, a in enumerate(head) for b in head[place + 1 :])
     assert found["actual"] == wrong > 0
     assert found["wrong"] == sum(utility[lock.winner] < utility[lock.loser] for lock in snapshot.ranking.locks)
+
+
+def test_the_first_of_a_list_say_nothing_of_how_the_others_stand():
+    world = worlds.make_world(worlds.synthetic_queries(1, seed=3)[0], 1)
+    whole, first = np.arange(5)[None], np.array([[0, 1, 4, 2, 3]])
+
+    def told(order, asked):
+        options = {"top": 10, "batch_size": 5, "max_calls": 9, "echo": 0.0, "favour": False}
+        ranker = partial.FirstRanker(world.ids, world.grades.tolist(), **options).only(asked)
+        (shown,) = ranker.next_batches(1)
+        ranker.observe([sorted(shown)[at] for at in order[0]])
+        found = ranker.ranking()
+        return dict(zip(found.order, found.scores, strict=True)), ranker.posterior.covariance
+
+    for asked, order in ((2, first), (4, whole)):
+        (scores, doubt), (others, other) = told(order, asked), told(whole, asked if asked < 4 else 5)
+        assert scores == pytest.approx(others) and doubt == pytest.approx(other)
+    assert told(first, 5)[0] != pytest.approx(told(whole, 5)[0])
+    cheap, dear = (partial.Way(20, count, priced=True).calls for count in (3, 5))
+    assert 10 < dear < cheap < 11
 
 
 def test_tables_replace_only_their_region():
