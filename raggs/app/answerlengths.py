@@ -14,8 +14,9 @@ from raggs.jsonl import read_torn
 from raggs.llm.ledger import REMEDY, LedgerLine
 from raggs.llm.prices import HIDDEN, reasons
 from raggs.manifests.store import RunStore
+from raggs.stages.purse import ORDERED
 
-ANSWER = {"rewrite": 40, "grade": 60, "order": 40, "ask": 200}  # tokens of an answer
+ANSWER = {"rewrite": 40, "grade": 60, "order": ORDERED, "ask": 200}  # tokens of an answer
 LEARNED = 8  # answers from which on the ledger knows better; fewer can only lengthen what is assumed
 
 

@@ -24,6 +24,7 @@ from raggs.pipeline.standing import Standing
 from raggs.prompts import FALLBACK
 from raggs.stages.canaries import planned
 from raggs.stages.companies import planned_calls
+from raggs.stages.purse import most_orders
 from raggs.stages.rankconfig import RankConfig
 from raggs.workshop import Task
 
@@ -226,13 +227,16 @@ def _by_batches(share: float, line: Estimate) -> Estimate:
 
 def _rank(known: _Known, config: RankConfig, tokens: int) -> Iterator[Estimate]:
     services, found = known.services, known.rehearsed
-    each = tokens + _prompt_tokens(services, "order")
+    calls, each = len(services.queries) * config.max_calls, tokens + _prompt_tokens(services, "order")
+    lines = _bounds(known, "rank", calls, each, "order", exact=False)
+    most = most_orders(config.budget, calls, sum(line.usd or 0.0 for line in lines))
     if found is None or found.beyond is None:
-        yield from _bounds(known, "rank", len(services.queries) * config.max_calls, each, "order", exact=False)
+        yield from _bounds(known, "rank", most, each, "order", exact=False)
         return
+    beyond = max(0, most - found.journal) if config.budget else found.beyond
     for model in services.judge.calls("order"):
         asked = found.llm.asked(model, "order")
-        asks = asked.missing + found.beyond, asked.tokens + found.beyond * each
+        asks = asked.missing + beyond, asked.tokens + beyond * each
         yield _line(known, "rank", "order", model, asks, asked.known + found.journal, not asks[0])
 
 

@@ -83,6 +83,9 @@ class _Rankings:
             course.inform(known_entries(blank, known))
         if config.batch_size == "auto" and answers.believed is None:  # what the pilot will teach is not known yet
             return config.max_calls
+        if config.budget is not None:  # whose turn it is next hangs on all; what is left of the budget bounds it
+            self.found.journal += sum(entry.asked and not entry.failed for entry in answers)
+            return 0
         if course is None:
             return 0
         for batches in rounds(course, answers.believed):
@@ -132,7 +135,7 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
             before = found.llm.missing
             graded = await JUDGE.pool(pool, config.judge, grading)
             if found.llm.missing > before:
-                beyond += config.rank.max_calls if config.rank else 0
+                beyond += config.rank.max_calls if config.rank and not config.rank.budget else 0
             else:
                 beyond += await rankings.follow(_pruned(qid, graded, services), pool)
         await found.llm.close()

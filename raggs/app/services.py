@@ -20,10 +20,12 @@ from raggs.errors import BudgetError, DataError
 from raggs.hashing import hash_value
 from raggs.indexes.passages import PassageStore
 from raggs.llm.credentials import require_keys
+from raggs.llm.prices import HIDDEN, estimate_tokens, reasons
 from raggs.pipeline.events import Listener, Notice, silent
 from raggs.prompts import load_prompt
 from raggs.spending import Spending
 from raggs.stages import GOLDEN
+from raggs.stages.purse import ORDERED, known_prices
 from raggs.text import HYGIENE
 from raggs.workshop import (
     LLM,
@@ -116,7 +118,18 @@ class RunServices(ConfiguredParts):
                 return {**found, "llm": self.config.llm.causes_for(self.judge.models)} if self.judge.models else found
             case "orders":
                 return self.judge.told
+            case "prices":
+                return self._prices()
         raise ValueError(f"no part {part!r}")
+
+    def _prices(self) -> dict[str, object]:
+        """What an order costs by each model of the judge (see `raggs.stages.purse.OrderPrices`)."""
+        found: dict[str, object] = {}
+        for model in self.judge.calls("order"):
+            price, hidden = self.llm.price(model), HIDDEN * reasons(model, self.config.llm.parameters_of(model))
+            charged = None if price is None else {"price": price.model_dump(mode="json"), "answer": ORDERED + hidden}
+            found[model] = charged
+        return {"prompt": estimate_tokens(self.prompts["order"].text()), "models": found}
 
     @property
     def llm(self) -> LLM:
@@ -159,8 +172,12 @@ class RunServices(ConfiguredParts):
         Raises:
             DataError: a question lacks what the judge needs, or refers to a passage that does not exist; or people's
                 words, to which the gate holds the judge, are damaged.
+            ConfigError: a budget of the rank stage is in USD, and nobody is paid or a price is not known.
             RaggsError: a retriever's server is down, or has not what the retriever needs.
         """
+        rank = self.config.rank
+        if "rank" in stages and rank is not None and rank.budget is not None and rank.budget.usd:
+            known_prices(self._prices())
         if any(GOLDEN.stage(name).ASKS == "judge" for name in stages):
             self.judge.check(self.queries.values())
             if self.config.judge.gate.kappa is not None:

@@ -16,13 +16,15 @@ from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
 from raggs.manifests.regrade import regraded
+from raggs.manifests.together import TORN, mixed, ranked_together
 from raggs.questions.filter import FilterConfig, rederived
 from raggs.questions.verify import verified
 from raggs.stages import merge, prune
 from raggs.stages.base import Work
 from raggs.stages.judge import JudgeConfig
 from raggs.stages.rankconfig import RankConfig
-from raggs.stages.replay import Answers, kept_pool, rank_records, replay
+from raggs.stages.rankrecords import rank_records
+from raggs.stages.replay import Answers, kept_pool, replay
 
 Params = Mapping[str, object]  # a stage's parameters as the manifest has them
 Problem = Callable[[str], None]  # takes what is wrong with the journal, as a sentence
@@ -74,8 +76,15 @@ def _pruned(work: Work, params: Params, _problem: Problem) -> Iterator[Record]:
     return prune.STAGE.run(work, parameters(prune.PruneConfig, "prune", params), _ReplayServices(work))
 
 
-def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
-    config, believed = parameters(RankConfig, "rank", params), set[JudgeProfile | None]()
+def _ranked(work: Work, params: Params, problem: Problem, prices: object = None) -> Iterator[Record]:
+    config = parameters(RankConfig, "rank", params)
+    if config.budget is not None:
+        return ranked_together(work, config, config.budget, prices, problem)
+    return _ranked_alone(work, config, problem)
+
+
+def _ranked_alone(work: Work, config: RankConfig, problem: Problem) -> Iterator[Record]:
+    believed = set[JudgeProfile | None]()
     journal = work.by_query("rank.journal", JournalRecord)
     qid, entries = next(journal, ("", []))
     for name, records in work.by_query("prune", PruneRecord):
@@ -85,16 +94,15 @@ def _ranked(work: Work, params: Params, problem: Problem) -> Iterator[Record]:
             qid, entries = next(journal, ("", []))
         answers = Answers(mine)
         found = replay(config.course(pool), answers)
-        mixed = len({entry.state for entry in mine}) > 1
         if mine:
             believed.add(answers.profile)
-        if wrong := "entries of more than one state" if mixed else found.problem:
+        if wrong := mixed(mine) or found.problem:
             problem(f"query {name}: {wrong}")
         yield from rank_records(pool, found.ranking)
     if qid:
         problem(f"query {qid} is not in prune.jsonl")
     if len(believed) > 1:
-        problem("not all queries are ranked by the same word on the judge")
+        problem(TORN)
 
 
 def _verified(work: Work, _params: Params, _problem: Problem) -> Iterator[Record]:
@@ -127,4 +135,6 @@ def derived(run: OpenedRun, lock: StageLock, problem: Problem) -> Iterator[Recor
     Raises:
         RaggsError: an artifact or the lock's parameters cannot be read.
     """
+    if lock.stage == "rank":  # what a call costs may decide whose turn it was
+        return _ranked(work_of(run), lock.params, problem, lock.components.get("prices"))
     return DERIVATIONS[lock.stage](work_of(run), lock.params, problem)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain, combinations, product
 
-from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord
+from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord, RankingRecord
 from raggs.believed import JudgeProfile
 from raggs.errors import AuditError, NotFoundError
 from raggs.judges.exactness import is_exact
@@ -37,6 +37,7 @@ class Explanation:
         lengths: how many lists of each length the judge was asked for.
         profile: what a few questions taught of the judge, where the length of lists is open.
         told_by_length: what a list of each length told for its price, as the engine expected it (see `Ranker`).
+        shares: calls of each question of the run, where all share a budget.
         exact: whether the judge answers by rule, so that pairs in doubt are ties.
     """
 
@@ -51,6 +52,7 @@ class Explanation:
     lengths: Mapping[int, int] = field(default_factory=dict)
     profile: JudgeProfile | None = None
     told_by_length: Mapping[int, float] = field(default_factory=dict)
+    shares: tuple[int, ...] = ()
 
     def record(self, doc_id: str) -> tuple[int, int]:
         """Pairs won and lost by a passage over all batches."""
@@ -81,7 +83,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", lock.params)
     with fitting(f"query {qid}"):
         answers = Answers(entries)
-        found = replay(course := config.course(pool), answers)
+        found = replay(course := config.course(pool), answers, shared=config.budget is not None)
     if found.problem:
         raise AuditError(
             f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
@@ -95,9 +97,13 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
     told = Counter(entry.by for entry in entries if entry.groups)
     lengths = Counter(len(entry.shown) for entry in entries if entry.asked)
     by_length = {} if course is None else course.told_by_length
-    return Explanation(
-        qid, config, found.ranking, grades, wins, failed, exact, told, lengths, answers.profile, by_length
-    )
+    shares = _shares(run) if config.budget is not None else ()
+    judged = (found.ranking, grades, wins, failed, exact, told, lengths)
+    return Explanation(qid, config, *judged, answers.profile, by_length, shares)
+
+
+def _shares(run: OpenedRun) -> tuple[int, ...]:
+    return tuple(record.calls + record.skipped for record in run.typed("rank.queries", RankingRecord))
 
 
 def _wins(entry: JournalRecord) -> Iterator[tuple[str, str]]:

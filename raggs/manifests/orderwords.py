@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from raggs.manifests.pilotwords import care_words, price_words
+from raggs.manifests.shares import share_words
 from raggs.manifests.words import BY_RULE, judge_words
 from raggs.text import plural
 
@@ -26,6 +27,7 @@ STOPS = {
     "stable": "the top stayed the same for long enough",
     "everything is settled": "each place of the top is locked",
     "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
+    "the set's budget was spent": "all questions together used up rank.budget; a higher one would make it surer",
     "nobody ordered them": "passages of which nobody has said an order stand by grade and by fused rank",
     "fewer than two reach the floor": "passages below rank.floor stand by grade and by fused rank",
     "nothing to judge": "a pool of one needs no judge",
@@ -62,6 +64,8 @@ def _ending(found: Explanation) -> Iterator[str]:
         f"{plural(ranking.calls, 'judged batch')}, {found.failed} failed, of at most {most}; "
         f"stopped: {ranking.stop_reason}"
     )
+    if found.shares:
+        yield f"  {share_words(ranking.calls + ranking.skipped, found.shares)}"
     if found.profile:
         lists = ", ".join(f"{count:,} of {length}" for length, count in sorted(found.lengths.items(), reverse=True))
         yield f"lists, each as long as told most for its price: {lists}"

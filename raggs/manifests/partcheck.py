@@ -22,7 +22,8 @@ from raggs.manifests.findings import Finding
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import fitting, parameters
 from raggs.stages.rankconfig import RankConfig
-from raggs.stages.replay import Answers, kept_pool, rank_records, replay
+from raggs.stages.rankrecords import rank_records
+from raggs.stages.replay import Answers, kept_pool, replay
 
 RANK = "rank"
 WRONG = "cannot be derived again"
@@ -104,7 +105,8 @@ def _ranked(run: OpenedRun) -> Iterator[Finding]:
             continue
         states, spent = journal.get(qid, {"": []}).values(), qid in part.short
         lists = [*states, []] if spent else states
-        rankings = (replay(config.course(pool), Answers(each), spent=spent).ranking for each in lists)
+        shared = config.budget is not None  # then whose turn it was is only known of all rankings together
+        rankings = (replay(config.course(pool), Answers(each), spent=spent, shared=shared).ranking for each in lists)
         made = ([each for each in rank_records(pool, ranking) if isinstance(each, RankRecord)] for ranking in rankings)
         if records not in made:
             yield Finding(file, None, f"query {qid}: its order is not what the journal leads to")

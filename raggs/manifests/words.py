@@ -26,6 +26,7 @@ from raggs.health import (
 from raggs.judges.exactness import is_exact
 from raggs.manifests.cascadewords import cascade_words
 from raggs.manifests.companywords import company_words
+from raggs.manifests.shares import spread_words
 from raggs.stages.statistics import DEEPER, QUESTIONS
 from raggs.text import plural
 
@@ -53,6 +54,7 @@ def lock_lines(lock: StageLock) -> Iterator[Line]:
         yield line
     if lock.stage == "rank" and isinstance(floor := lock.params.get("floor"), int) and floor > MIN_GRADE:
         yield Line(f"order: passages below grade {floor} are not ordered (rank.floor): by grade and fused rank")
+    yield from map(Line, spread_words(lock.counts))
     yield from health_lines(lock.health, exact=is_exact(lock.components.get("judge")))
 
 

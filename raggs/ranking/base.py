@@ -214,6 +214,15 @@ class Ranker(ABC):
         was chosen; empty where none was. Only their ratios say something."""
         return {}
 
+    @property
+    def doubt(self) -> float:
+        """Wrongly ordered pairs that are expected inside the top, by all answers folded so far."""
+        return self.ranking().expected_inversions
+
+    def price(self, batches: Sequence[Sequence[str]]) -> float:
+        """Of some batches, in calls, as `max_calls` counts them."""
+        return float(len(batches))
+
     @abstractmethod
     def ranking(self) -> Ranking:
         """The ranking by all answers folded so far; may be asked at any time."""

@@ -240,24 +240,26 @@ class BayesRanker(RoundRanker):
             self.echo = echoes.estimate(judged, self._posterior)
 
     def _settled(self) -> str | None:
-        head = np.array(self._order[: self.top])
-        if confidence.expected_inversions(self._above(head), self.top) < self.inversions:
+        if self.doubt < self.inversions:
             return "few inversions expected"
         if self.stability and self._stable >= self.stability:
             return "stable"
         return "everything is settled" if self._all_locked() else None
 
+    @property
+    def doubt(self) -> float:
+        """See `Ranker.doubt`."""
+        return confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
+
     def _all_locked(self) -> bool:
-        reach, line = self._pairs.graph.reach, self._order
-        head = line[: self.top]
+        reach, line, head = self._pairs.graph.reach, self._order, self._order[: self.top]
         chained = all(reach[above, below] for above, below in itertools.pairwise(head))
         return chained and bool(reach[head[-1], line[self.top :]].all())
 
     def _above(self, order: Ints) -> Floats:
         """P[k, l]: the joint probability that the k-th of `order` stands above the l-th."""
-        posterior = self._posterior
-        gaps = standard_gaps(posterior.mean[order], posterior.covariance[np.ix_(order, order)])
-        return confidence.normal_cdf(gaps)
+        mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
+        return confidence.normal_cdf(standard_gaps(mean, covariance))
 
     @one_blas_thread
     def ranking(self) -> Ranking:

@@ -113,6 +113,10 @@ class RoundRanker(Ranker):
         """Of a batch, in calls."""
         return 1.0
 
+    def price(self, batches: Sequence[Sequence[str]]) -> float:
+        """See `Ranker.price`."""
+        return sum(self._price(len(batch)) for batch in batches)
+
     def _affordable(self) -> int:
         """How many more batches may be asked, at most."""
         return int((self.max_calls - self.spent + ROUNDING) / self._price(2))

@@ -6,7 +6,7 @@ news. What was not looked at is "unknown", never good.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from shlex import quote
 from typing import Literal
 
@@ -184,10 +184,17 @@ def _inversions(facts: Facts, lock: StageLock | None) -> Iterator[Check]:
     doubt, calls = wrong > WRONG, lock.params.get("max_calls")
     step = None
     if doubt and facts.run is not None and isinstance(calls, int):
-        command = f"{facts.run.command} --set rank.max_calls={2 * calls}"
+        command = f"{facts.run.command} --set {_twice(lock.params.get('budget'), calls)}"
         step = Step(why="have the judge order more, for a surer order", command=command)
     threshold = f"up to {WRONG:.0%} of the pairs fine; a coin: 50%"
     yield Check(name="Order", state="doubt" if doubt else "good", said=said, threshold=threshold, step=step)
+
+
+def _twice(budget: object, calls: int) -> str:
+    """The setting that allows twice the calls."""
+    shared = budget if isinstance(budget, Mapping) else {}
+    of_all = next(((name, value) for name, value in shared.items() if value is not None), None)
+    return f"rank.max_calls={2 * calls}" if of_all is None else f"rank.budget.{of_all[0]}={2 * of_all[1]:g}"
 
 
 def _people(facts: Facts) -> Check:

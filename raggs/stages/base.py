@@ -103,6 +103,8 @@ class Services(PassageServices, Looped, Protocol):
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge".
 
+        "prices": what an order costs by each model of the judge (see `raggs.stages.purse.OrderPrices`).
+
         "orders": of people, which are known before the judge is asked for any; None where there are none.
 
         "hygiene": that passages are read otherwise than their server has them; empty where a store's hash says so.

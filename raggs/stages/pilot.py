@@ -18,12 +18,18 @@ from raggs.ranking import Pilot
 from raggs.seeds import derive_seed
 
 QUESTIONS = 12
+LISTS = 12  # calls of five that the lists of a question cost
 ANSWERED = 5  # tokens of an answer for each passage of the list: a label with its marks has three, as sent ones count
 
 
-def pilot_questions(qids: Iterable[str], seed: int) -> frozenset[str]:
-    """Those that are asked first."""
-    return frozenset(sorted(qids, key=lambda qid: derive_seed(seed, "pilot", qid))[:QUESTIONS])
+def pilot_questions(qids: Iterable[str], seed: int, most: int = QUESTIONS) -> frozenset[str]:
+    """Those that are asked first, at most so many."""
+    return frozenset(sorted(qids, key=lambda qid: derive_seed(seed, "pilot", qid))[:most])
+
+
+def affordable(calls: float) -> int:
+    """How many questions may be asked first where all share a budget of so many calls: half of it buys their lists."""
+    return min(QUESTIONS, int(calls / 2 / LISTS))
 
 
 def overhead(asked: Sequence[tuple[Query, Mapping[str, Passage]]], price: OrderPrice = TYPICAL) -> float:

@@ -30,11 +30,14 @@ from raggs.settings import Causes
 from raggs.stages.base import Services, Stage, Work
 from raggs.stages.judgedbatches import JudgedBatches
 from raggs.stages.ordered import run_ordered
-from raggs.stages.pilot import learned, overhead, pilot_questions
+from raggs.stages.pilot import QUESTIONS, affordable, learned, overhead, pilot_questions
+from raggs.stages.purse import Purse, SetBudget
 from raggs.stages.rankcalls import CountedCalls
 from raggs.stages.rankconfig import RankConfig, engine_version
 from raggs.stages.rankhealth import RankStatistics
-from raggs.stages.replay import SPENT, Batch, Course, KeptPool, kept_pool, rank_records
+from raggs.stages.rankrecords import rank_records
+from raggs.stages.replay import SPENT, Batch, Course, KeptPool, kept_pool
+from raggs.stages.waves import Begun, in_waves
 
 
 class Rank(Stage[RankConfig]):
@@ -55,25 +58,21 @@ class Rank(Stage[RankConfig]):
             "engine": engine_version(config.engine),
             "judge": services.causes("judge", "order"),
             **services.causes("hygiene"),
+            **({"prices": services.causes("prices")} if config.budget and config.budget.usd else {}),
         }
 
     def cut_short(self, record: Record) -> bool:
         return isinstance(record, RankingRecord) and record.stop_reason == SPENT
 
     def statistics(self, config: RankConfig) -> RankStatistics:
-        return RankStatistics()
+        return RankStatistics(config.budget is not None)
 
     def by_query(self, config: RankConfig) -> bool:
-        return config.batch_size != "auto"  # else all rankings hang on what the pilot taught
+        return config.batch_size != "auto" and config.budget is None  # else all rankings hang on each other
 
     def run(self, work: Work, config: RankConfig, services: Services) -> Iterator[Record]:
         rankings = _Rankings(work, config, services)
-        if config.batch_size == "auto":
-            rankings.learn_the_judge()
-        # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
-        # more, for where the money ends, those that are begun are left undone.
-        pools = (item for item in _pools(work) if item[0].qid not in work.done)
-        ranked = run_ordered(services, pools, rankings.rank, size=lambda _item: config.parallel)
+        ranked = rankings.each() if config.budget is None else rankings.together(config.budget)
         for done, records in enumerate(ranked, start=1):
             yield from records
             rankings.calls.given_out(done)
@@ -95,15 +94,43 @@ class _Rankings:
         self._piloted: dict[str, tuple[Course, JudgedBatches]] = {}
         self._unlearned = False  # the money ended before the judge was known: no ranking is begun
 
-    def learn_the_judge(self) -> None:
-        """Ask the pilot's questions for their first lists; what they teach is in their journals before it is used.
+    def each(self) -> Iterator[list[Record]]:
+        """The records of each query, which has calls of its own."""
+        self._learn_the_judge()
+        # Rounds of a query follow each other, so some queries at a time keep every slot of the concurrency filled; not
+        # more, for where the money ends, those that are begun are left undone.
+        pools = (item for item in _pools(self._work) if item[0].qid not in self._work.done)
+        yield from run_ordered(self._services, pools, self._rank, size=self._width)
 
-        Prices may change between two runs, and are no cause: the overhead that was reckoned with once stays.
+    def together(self, budget: SetBudget) -> Iterator[list[Record]]:
+        """The same where all queries share a budget."""
+        work, config, services = self._work, self._config, self._services
+        prices = services.causes("prices") if budget.usd else None
+        texts = ((services.queries[pool.qid], passages) for pool, passages in _pools(work))
+        purse = Purse(budget, config.list_length, prices, texts)
+        self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls, purse.calls)
+        self._learn_the_judge(affordable(purse.calls))
+        begun = {item[0].qid: item for item in _pools(work)}
+        ready = list(run_ordered(services, begun.values(), self._ready, size=self._width))
+        in_waves([each for each in ready if each is not None], purse, services, self._answered)
+        yield from (self._ended(each) for qid, each in zip(begun, ready, strict=True) if qid not in work.done)
+
+    def _width(self, _item: Item) -> int:
+        """How many calls a query asks for at once."""
+        return self._config.parallel
+
+    def _learn_the_judge(self, most: int = QUESTIONS) -> None:
+        """Where the length of lists is open, ask the pilot's questions for their first ones.
+
+        What they teach is in their journals before it is used. Prices may change between two runs, and are no cause:
+        the overhead that was reckoned with once stays.
         """
-        self._pilots = pilot_questions(self._services.queries, self._config.seed)
+        if self._config.batch_size != "auto":
+            return
+        self._pilots = pilot_questions(self._services.queries, self._config.seed, most)
         mine = (item for item in _pools(self._work) if item[0].qid in self._pilots)
         asked = [item for item in mine if (course := self._config.course(item[0])) and len(course.ids) > 1]
-        lists = run_ordered(self._services, asked, self._first_lists, size=lambda _item: self._config.parallel)
+        lists = run_ordered(self._services, asked, self._first_lists, size=self._width)
         try:
             found = list(lists)
         except BudgetError:
@@ -120,23 +147,32 @@ class _Rankings:
             for course, judged in self._piloted.values():
                 judged.believed(course.upcoming, self._profile)
 
-    async def rank(self, item: Item) -> list[Record]:
+    async def _rank(self, item: Item) -> list[Record]:
         """One query's records."""
+        if (begun := await self._ready(item)) is not None:
+            while batches := await _next_round(begun.course, self._turn):
+                await self._answered(begun.course, begun.judged, batches)
+        return self._ended(begun)
+
+    async def _ready(self, item: Item) -> Begun | None:
+        """A ranking before its first round, but for the pilot's; None for an empty pool."""
         pool, passages = item
-        course = self._config.course(pool)
-        if course is None:
-            self.calls.query_done(0)
-            return []
-        judged = await self._begun(course, pool, passages)
+        if (course := self._config.course(pool)) is None:
+            return None
+        judged, paid = await self._begun(course, pool, passages), tuple[Batch, ...]()
         if self._profile is not None:
             if pool.qid in self._pilots:
-                await self._answered(course, judged, course.pilot_round())
+                await self._answered(course, judged, paid := course.pilot_round())
             course.believe(judged.believed(course.upcoming, self._profile))
-        while batches := await _next_round(course, self._turn):
-            await self._answered(course, judged, batches)
-        self.calls.query_done(course.asked)
-        self._work.journal.settle(pool.qid, judged.used)
-        return list(rank_records(pool, course.ranking()))
+        return Begun(pool, course, judged, paid)
+
+    def _ended(self, begun: Begun | None) -> list[Record]:
+        if begun is None:
+            self.calls.query_done(0)
+            return []
+        self.calls.query_done(begun.course.asked)
+        self._work.journal.settle(begun.pool.qid, begun.judged.used)
+        return list(rank_records(begun.pool, begun.course.ranking()))
 
     async def _first_lists(self, item: Item) -> Pilot:
         pool, passages = item
@@ -156,13 +192,16 @@ class _Rankings:
         course.inform(judged.told(known) if course.informed else ())
         return judged
 
-    async def _answered(self, course: Course, judged: JudgedBatches, batches: Sequence[Batch]) -> None:
+    async def _answered(self, course: Course, judged: JudgedBatches, batches: Sequence[Batch]) -> list[Batch]:
+        """Teach a course the answers to a round; the batches that nobody is paid to answer."""
         entries = await self._entries(judged, batches)
         if len(entries) < len(batches):
             course.cut(batches, entries)
         else:
             course.learn(entries)
         self.calls.made(len(entries))
+        there = {entry.slot for entry in entries}
+        return [batch for batch in batches if batch.slot not in there]
 
     async def _entries(self, judged: JudgedBatches, batches: Sequence[Batch]) -> list[JournalRecord]:
         """The answers to a round: all of them, or where the money has ended those that are paid for."""

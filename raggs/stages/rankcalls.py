@@ -6,18 +6,27 @@ from raggs.stages.base import Told
 
 
 class CountedCalls:
-    """How many calls are made and how many are expected: at most, until queries that are done teach their mean."""
+    """How many calls are made and how many are expected: at most, until queries that are done teach their mean.
 
-    def __init__(self, tell: Told, total: int, most: int) -> None:
+    Args:
+        tell: hears of it.
+        total: queries.
+        most: calls of one query.
+        shared: calls of all queries together, where these have one budget.
+    """
+
+    def __init__(self, tell: Told, total: int, most: int, shared: float | None = None) -> None:
         self._tell = tell
         self._total = total
-        self._most = most
+        self._most, self._shared = most, shared
         self._made = self._given = 0
         self._queries = self._theirs = 0  # queries that are done, and their calls
 
     @property
     def expected(self) -> int:
         """Over all queries."""
+        if self._shared is not None and self._queries < self._total:
+            return max(self._made, round(min(self._shared, self._total * self._most)))
         mean = self._theirs / self._queries if self._queries else self._most
         return max(self._made, round(self._theirs + (self._total - self._queries) * mean))
 

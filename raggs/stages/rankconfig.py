@@ -15,7 +15,10 @@ from raggs.ranking import Ranker, engine_options, make_ranker
 from raggs.seeds import derive_seed
 from raggs.settings import Later, PromptName, Settings, causes_of
 from raggs.stages.floor import parted
+from raggs.stages.purse import SetBudget
 from raggs.stages.replay import Course, KeptPool
+
+MOST_SHARED = 240  # calls of one question where all share a budget: some three times what it gets on average
 
 
 class RankConfig(Settings):
@@ -31,7 +34,15 @@ class RankConfig(Settings):
         " price, by what a dozen questions teach of the judge",
     )
     max_calls: int = Field(
-        80, ge=0, description='judge calls a query may use; with batch_size "auto", what so many lists of five cost'
+        80,
+        ge=0,
+        description='judge calls a query may use; with batch_size "auto", what so many lists of five cost; '
+        f"{MOST_SHARED} where a budget is named and this is not",
+    )
+    budget: Later[SetBudget | None] = Field(
+        None,
+        description="what all questions together may use, each next round where it removes most expected wrong pairs; "
+        "null: each question may use max_calls",
     )
     parallel: int = Field(4, ge=1, description="batches of a query that are judged at once")
     floor: Later[int] = Field(
@@ -40,6 +51,13 @@ class RankConfig(Settings):
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0, description="of all random numbers of this stage")
     options: Mapping[str, int | float] = Field(default_factory=dict, description="of the engine, by name")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_room_to_those_that_need_it(cls, values: object) -> object:
+        if isinstance(values, Mapping) and values.get("budget") is not None and "max_calls" not in values:
+            return {**values, "max_calls": MOST_SHARED}
+        return values
 
     @model_validator(mode="after")
     def _options_fit(self) -> RankConfig:
@@ -91,7 +109,10 @@ class RankConfig(Settings):
             judge: all that can change its answers, as it states them.
             known: orders that are there before anything is asked.
         """
-        parts = [pool.qid, pool.ids, pool.grades, causes_of(self), engine_version(self.engine), judge]
+        mine = {
+            name: value for name, value in causes_of(self).items() if name != "budget"
+        }  # ends a course, changes none
+        parts = [pool.qid, pool.ids, pool.grades, mine, engine_version(self.engine), judge]
         parts += [[order.groups, order.sharpness, order.by] for order in known]
         return hash_value(parts)[:16]
 

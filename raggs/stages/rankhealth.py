@@ -17,12 +17,15 @@ that, and are no errors.
 from __future__ import annotations
 
 import math
+from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from raggs.artifacts import JournalRecord, RankingRecord, Record
 from raggs.health import ECHO, RankHealth, Rate, grade_apart, rounded
+from raggs.stages.replay import SHARED, SPENT
+from raggs.stages.shares import spread
 from raggs.stages.statistics import Statistics, rate_of
 
 Judged = tuple[Sequence[str], Sequence[str] | None]  # a batch as shown, and best first; None where the judge failed
@@ -51,9 +54,14 @@ class _Mean:
 
 
 class RankStatistics(Statistics):
-    """The batches that the judge ordered, and what the engine found out about it; memory does not grow with queries."""
+    """The batches that the judge ordered, and what the engine found out about it; eight bytes stay of a query.
 
-    def __init__(self) -> None:
+    Args:
+        shared: whether the queries share a budget.
+    """
+
+    def __init__(self, shared: bool = False) -> None:
+        self._shared, self._shares, self._ended = shared, array("q"), 0
         self._qid = ""
         self._batches: list[Judged] = []
         self._asked = self._ordered = self._first = 0
@@ -65,6 +73,8 @@ class RankStatistics(Statistics):
     def see(self, record: Record) -> None:
         """Take notice of a query's ranking, or of one judged batch."""
         if isinstance(record, RankingRecord):
+            self._shares.append(record.calls + record.skipped)
+            self._ended += record.stop_reason not in (SHARED, SPENT)
             self._sharpness.add(record.sharpness)
             self._echo.add(record.echo)
             self._position_bias.add(record.position_bias)
@@ -75,6 +85,10 @@ class RankStatistics(Statistics):
                 self._qid = record.qid
             if record.asked and record.silent is None:
                 self._batches.append((record.shown, record.order))
+
+    def counts(self) -> Mapping[str, int]:
+        """How the budget of all queries was spread."""
+        return spread(self._shares, self._ended) if self._shared else {}
 
     def health(self) -> RankHealth:
         """Over the queries so far."""

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
+from raggs.artifacts import JournalRecord, PruneRecord
 from raggs.believed import JudgeProfile
-from raggs.ranking import Lock, Pilot, Profile, Ranker, Ranking
+from raggs.ranking import Pilot, Profile, Ranker, Ranking
+from raggs.ranking.allocation import promise
 from raggs.stages.floor import Parted, filled
 
 MUTE = "nobody ordered them"
 SPENT = "the budget ended"
+SHARED = "the set's budget was spent"
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,9 @@ class Answers:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def __iter__(self) -> Iterator[JournalRecord]:
+        return iter(self._entries.values())
+
     @property
     def known(self) -> list[JournalRecord]:
         """The orders that were there before anything was asked."""
@@ -85,6 +90,12 @@ class Answers:
         """The batch's entry; None where there is none, or one of other passages."""
         entry = self._entries.get(batch[:2])
         return entry if entry is not None and entry.shown == batch.shown else None
+
+    def to(self, batches: Iterable[Batch]) -> tuple[list[JournalRecord], str | None]:
+        """The entries of a round's batches, and what is wrong with the first that is no answer to its batch."""
+        found = [(self.get(batch), batch) for batch in batches]
+        wrong = next((self.fault(batch) for entry, batch in found if entry is None), None)
+        return [entry for entry, _ in found if entry is not None], wrong
 
     def fault(self, batch: Batch) -> str | None:
         """What is wrong with the batch's entry, as a clause; None where nothing is."""
@@ -106,16 +117,17 @@ class Course:
         top: how many leading positions matter.
 
     Attributes:
-        asked: batches so far.
+        asked, spent: batches so far, and what they cost in calls, as `rank.max_calls` counts them.
         ids: the passages that are ordered, by grade and fused rank: the order where nobody ever says anything of them.
         informed: whether the engine takes in orders that were there before.
     """
 
     def __init__(self, ranker: Ranker, parallel: int, pool: Parted, top: int) -> None:
-        self.asked = 0
+        self.asked, self.spent = 0, 0.0
         self.ids = tuple(doc_id for doc_id, _ in sorted(pool.ordered, key=lambda item: -item[1]))
         self.informed = ranker.INFORMED
         self._silent, self._end = 0, ""
+        self._drawn: tuple[Batch, ...] | None = None
         self._pool, self._top = pool, top
         self._ranker = ranker
         self._parallel = parallel
@@ -138,7 +150,7 @@ class Course:
 
     def pilot_round(self) -> tuple[Batch, ...]:
         """Lists of several lengths, from which is learned how the judge orders them; no round where there are none."""
-        return self._numbered(lists) if (lists := self._ranker.pilot_batches()) else ()
+        return self._given_out(self._numbered(lists)) if (lists := self._ranker.pilot_batches()) else ()
 
     def pilot(self) -> Pilot:
         """What the answers so far say of the judge."""
@@ -152,13 +164,35 @@ class Course:
 
     def next_round(self) -> tuple[Batch, ...]:
         """The next batches; none at the end. All of the last ones must have been learnt."""
-        if self._end:
-            return ()
-        return self._numbered(self._ranker.next_batches(self._parallel))
+        found, self._drawn = self.draw(), None
+        return self._given_out(found)
+
+    def draw(self) -> tuple[Batch, ...]:
+        """The next batches, which are not given out yet; none at the end."""
+        if self._drawn is None:
+            self._drawn = () if self._end else self._numbered(self._ranker.next_batches(self._parallel))
+        return self._drawn
+
+    @property
+    def promise(self) -> float:
+        """What a call of what is drawn is expected to remove; comparable between pools."""
+        return promise(self._ranker.doubt, self.spent, len(self.ids), self._top)
+
+    def price(self, batches: Sequence[Batch]) -> float:
+        """What batches cost, in calls, as `rank.max_calls` counts them."""
+        return self._ranker.price([batch.shown for batch in batches])
+
+    def leave(self) -> None:
+        """Nothing more is asked here, since all questions together have no more to spend."""
+        self._end = SHARED
+
+    def _given_out(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
+        self.asked += len(batches)
+        self.spent += self.price(batches)
+        return batches
 
     def _numbered(self, lists: Sequence[Sequence[str]]) -> tuple[Batch, ...]:
         self._round += 1
-        self.asked += len(lists)
         return tuple(Batch(self._round, slot, tuple(shown)) for slot, shown in enumerate(lists))
 
     def learn(self, entries: Sequence[JournalRecord]) -> None:
@@ -208,13 +242,14 @@ class Replay:
     problem: str | None = None
 
 
-def replay(course: Course | None, answers: Answers, *, spent: bool = False) -> Replay:
+def replay(course: Course | None, answers: Answers, *, spent: bool = False, shared: bool = False) -> Replay:
     """Follow a course by the journal alone.
 
     Args:
         course: at its start; None for an empty pool, which nobody ranks.
         answers: all that the journal holds.
         spent: the money ended before the ranking did: it ends with the first round that lacks an answer.
+        shared: all questions share one budget, so that a ranking may end before any of its rounds.
     """
     if course is None:
         return Replay(None, f"{len(answers)} entries for an empty pool" if answers else None)
@@ -222,16 +257,25 @@ def replay(course: Course | None, answers: Answers, *, spent: bool = False) -> R
         course.inform(answers.known)
     except (ValueError, TypeError) as error:
         return Replay(None, f"round 0 holds an order that cannot be taken in: {error}")
+    left = len(answers) - len(answers.known) - (answers.believed is not None)
     for batches in rounds(course, answers.believed):
-        entries = [entry for batch in batches if (entry := answers.get(batch))]
-        if len(entries) < len(batches) and spent:
+        if shared and not spent and not left:
+            course.leave()
+            break
+        entries, wrong = answers.to(batches)
+        left -= len(entries)
+        if wrong and spent:
             course.cut(batches, entries)
             break
-        if len(entries) < len(batches):
-            return Replay(None, next(filter(None, map(answers.fault, batches))))
+        if wrong:
+            return Replay(None, wrong)
         course.learn(entries)
-    extra = len(answers) - len(answers.known) - (answers.believed is not None) - course.asked
-    return Replay(course.ranking(), f"{extra} entries beyond the end" if extra else None)
+    return Replay(course.ranking(), beyond(left))
+
+
+def beyond(left: int) -> str | None:
+    """What is wrong where so many entries are left at the end of a course."""
+    return f"{left} entries beyond the end" if left else None
 
 
 def rounds(course: Course, told: JournalRecord | None) -> Iterator[tuple[Batch, ...]]:
@@ -242,56 +286,3 @@ def rounds(course: Course, told: JournalRecord | None) -> Iterator[tuple[Batch, 
         course.believe(told)
     while batches := course.next_round():
         yield batches
-
-
-def rank_records(pool: KeptPool, ranking: Ranking | None) -> Iterator[Record]:
-    """A ranking as records: one of the query, and one of each passage, best first; none for an empty pool."""
-    if ranking is not None:
-        yield RankingRecord(
-            qid=pool.qid,
-            calls=ranking.calls,
-            skipped=ranking.skipped,
-            stop_reason=ranking.stop_reason or "",
-            expected_inversions=ranking.expected_inversions,
-            sharpness=ranking.sharpness,
-            echo=ranking.echo,
-            position_bias=ranking.position_bias,
-        )
-        yield from _places(pool, ranking)
-
-
-def _places(pool: KeptPool, ranking: Ranking) -> Iterator[RankRecord]:
-    """Near-duplicates follow their representative and share its numbers."""
-    grades = dict(zip(pool.ids, pool.grades, strict=True))
-    below, above = _neighbours(ranking.locks)
-    rank, ordered = 0, len(ranking.order) - ranking.unordered
-    for position, doc_id in enumerate(ranking.order):
-        for member in (doc_id, *pool.followers.get(doc_id, ())):
-            rank += 1
-            yield RankRecord(
-                qid=pool.qid,
-                rank=rank,
-                doc_id=member,
-                grade=grades[doc_id],
-                score=ranking.scores[position],
-                sigma=ranking.sigma[position],
-                confidence=ranking.position_confidence[position],
-                rank_low=ranking.rank_low[position],
-                rank_high=ranking.rank_high[position],
-                membership=ranking.membership[position],
-                exposures=ranking.exposures[position],
-                locks_out=tuple(sorted(below.get(doc_id, ()))),
-                locks_in=tuple(sorted(above.get(doc_id, ()))),
-                duplicate_of=None if member == doc_id else doc_id,
-                unordered=position >= ordered,
-            )
-
-
-def _neighbours(locks: Iterable[Lock]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Who is locked below each passage, and who above it."""
-    below: dict[str, list[str]] = {}
-    above: dict[str, list[str]] = {}
-    for lock in locks:
-        below.setdefault(lock.winner, []).append(lock.loser)
-        above.setdefault(lock.loser, []).append(lock.winner)
-    return below, above

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +11,8 @@ import pytest
 from support.forging import edit_file
 from support.llm_server import LLMServer
 from support.paying import KEY, MODEL, paying
-from support.project import Project, environment, files_copied, make_project, raggs
+from support.project import Project, files_copied, make_project, raggs
+from support.stopping import stop_at
 
 from raggs.artifacts import JournalRecord, Passage, Query
 from raggs.judges.orderprice import TYPICAL, order_price
@@ -137,23 +135,6 @@ def test_a_kill_in_the_pilot_or_after_changes_no_byte_and_pays_nothing_twice(
         assert killed.artifacts()["rank.journal"] == calm.artifacts()["rank.journal"]
         assert killed.artifacts()["rank"] == calm.artifacts()["rank"]
         assert server.count - start <= 2 * wanted + 2, "paid again is what was on its way at most"
-
-
-def stop_at(server: LLMServer, project: Project, number: int) -> None:
-    """Run until the server has been asked so often, then kill -9."""
-    command = [sys.executable, "-m", "raggs", "run", "--config", str(project.config), "-q", "--yes"]
-
-    def kill(asked: int, _body: dict[str, Any]) -> str | None:
-        if asked + 1 >= number:
-            process.send_signal(signal.SIGKILL)
-        return None
-
-    server.fault_for = kill
-    process = subprocess.Popen(command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        assert process.wait(60) == -9
-    finally:
-        server.fault_for = None
 
 
 def test_an_order_costs_what_its_judge_charges() -> None:

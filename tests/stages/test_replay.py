@@ -10,7 +10,8 @@ from support.worlds import make_world
 from raggs.artifacts import JournalRecord, PruneRecord
 from raggs.jsonl import dump_line
 from raggs.stages.rankconfig import RankConfig
-from raggs.stages.replay import SPENT, Answers, Batch, KeptPool, Replay, kept_pool, rank_records, replay
+from raggs.stages.rankrecords import rank_records
+from raggs.stages.replay import SPENT, Answers, Batch, KeptPool, Replay, kept_pool, replay
 
 WORLD = make_world(5, 12)
 POOL = KeptPool("q1", tuple(WORLD.ids), tuple(int(grade) for grade in WORLD.grades.values()), {WORLD.ids[0]: ("twin",)})
