@@ -73,6 +73,13 @@ class Panel(Frozen):
     warnings: tuple[str, ...]
 
 
+class Share(Frozen):
+    """A share that a sample tells, with an interval at 95 %."""
+
+    share: float | None = Field(description="null where nothing was drawn")
+    interval: tuple[float, float]
+
+
 class CascadeGrade(Frozen):
     """What became of one grade of a cascade's cheap judge."""
 
@@ -92,6 +99,9 @@ class Cascade(Frozen):
     lost: int = Field(ge=0, description="passages without a cheap grade, or on which the good judge failed")
     overruled: Rate = Field(description="grades that the good judge changed, of those asked")
     missed: Rate = Field(description="of those asked by chance, the good judge's grades from `ask_from` on")
+    unseen: Share = Field(
+        description="of all that the good judge would give such a grade, those it was not asked about"
+    )
     ask_from: int | None = Field(description="cheap grades from here up are asked of the good judge")
     grades: Mapping[str, CascadeGrade] = Field(description="by the cheap judge's grade")
     warnings: tuple[str, ...]

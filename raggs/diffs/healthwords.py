@@ -27,6 +27,7 @@ WORDS: Mapping[str, str] = {
     "judge.samples.kappa": "kappa of the judge with itself",
     "judge.cascade.by_rule": "passages asked of the good judge by their cheap grade",
     "judge.cascade.by_chance": "passages asked of the good judge at random",
+    "judge.cascade.unseen.share": "high grades that the good judge would give and was not asked about: share",
     "judge.cascade.lost": "passages on which a judge of the cascade failed",
     "judge.cascade.ask_from": "cheap grade from which on the good judge is asked",
     "judge.people.kappa": "kappa with people",

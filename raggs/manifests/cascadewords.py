@@ -28,10 +28,10 @@ def cascade_words(found: Cascade | None) -> Iterator[tuple[str, bool]]:
     if agree := ", ".join(_agreement(grade, each) for grade, each in found.grades.items() if each.agree is not None):
         yield f"cascade: by cheap grade, it agrees on {agree}", False
     if found.ask_from is not None and found.missed.total:
-        low, high = found.missed.interval
+        low, high = found.unseen.interval
         yield (
-            f"cascade: of those asked at random, which the cheap judge kept, it gave {found.missed.count:,} of "
-            f"{found.missed.total:,} a {found.ask_from} or more (95 %: {low:.0%} to {high:.0%})",
+            f"cascade: of {found.missed.total:,} asked at random, it gave {found.missed.count:,} a {found.ask_from} "
+            f"or more: of all that are such, it never saw {found.unseen.share:.0%} (95 %: {low:.0%} to {high:.0%})",
             False,
         )
     elif not found.by_chance and asked.count < asked.total:

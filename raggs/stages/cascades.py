@@ -12,16 +12,15 @@ from collections.abc import Iterator, Sequence
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord
-from raggs.health import Cascade, CascadeGrade, rounded
+from raggs.health import Cascade, CascadeGrade, Rate, Share, rounded
 from raggs.judges.cascade import CascadeConfig
 from raggs.judges.consensus import lower_median
 from raggs.judges.panel import PanelConfig
 from raggs.stages.statistics import rate_of
-from raggs.text import plural
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
-MISSED = 0.05  # of what the cheap judge keeps, the share that the good one would have been asked about
-APART = 0.3  # of one grade that it keeps, the share on which the good one gives another
+UNSEEN = 0.1  # of what the good judge finds useful, the share that the cheap one keeps from it
+FAR, APART = 0.05, 2  # of what the cheap judge keeps, the share on which both are so many grades apart
 
 
 def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
@@ -74,10 +73,23 @@ class CascadeStatistics:
             lost=self._lost,
             overruled=rate_of(sum(count for (cheap, good), count in both.items() if cheap != good), both.total()),
             missed=rate_of(missed, drawn),
+            unseen=self._unseen(rate_of(missed, drawn)),
             grades={str(grade): self._grade(grade) for grade in GRADES if self._given(grade)},
             ask_from=self._config.ask_from,
-            warnings=tuple(self._warnings(missed)),
+            warnings=tuple(self._warnings(rate_of(missed, drawn))),
         )
+
+    def _unseen(self, missed: Rate) -> Share:
+        """Of all that the good judge finds useful what it never saw, by the rate among what nobody need have asked."""
+        both = self._by_rule + self._by_chance
+        seen = sum(count for (_, good), count in both.items() if good >= self._least)
+
+        def share(rate: float) -> float:
+            unseen = rate * self._left.total()
+            return round(unseen / (unseen + seen), 4) if unseen else 0.0
+
+        low, high = map(share, missed.interval)
+        return Share(share=None if missed.rate is None else share(missed.rate), interval=(low, high))
 
     @property
     def _least(self) -> int:
@@ -106,16 +118,15 @@ class CascadeStatistics:
             interval=(round(low, 4), round(high, 4)),
         )
 
-    def _warnings(self, missed: int) -> Iterator[str]:
-        rate, least = rate_of(missed, self._by_chance.total()), self._config.ask_from
-        if least is not None and rate.interval[0] > MISSED:
+    def _warnings(self, missed: Rate) -> Iterator[str]:
+        least, (low, high) = self._config.ask_from, self._unseen(missed).interval
+        if least is not None and low > UNSEEN:
             yield (
-                f"of {plural(rate.total, 'passage')} asked at random, which the cheap judge kept, the good one gives "
-                f"{rate.rate:.0%} a {least} or more; lower ask_from, or take a better cheap judge"
+                f"{low:.0%} to {high:.0%} of what the good judge would grade {least} or more was kept from it "
+                f"({missed.count:,} of {missed.total:,} asked at random were such); lower ask_from, "
+                "or take a better cheap judge"
             )
-        for grade in GRADES:
-            drawn = self._row(self._by_chance, grade)
-            apart = rate_of(sum(drawn) - drawn[grade - MIN_GRADE], sum(drawn))
-            if apart.interval[0] > APART:
-                told = f"the cheap judge's {grade}s that were asked at random"
-                yield f"the good judge grades {apart.rate:.0%} of {told} otherwise"
+        apart = sum(count for (cheap, good), count in self._by_chance.items() if abs(cheap - good) >= APART)
+        far = rate_of(apart, self._by_chance.total())
+        if far.interval[0] > FAR:
+            yield f"of what was asked at random, {far.rate:.0%} lies {APART} grades or more from the cheap grade"

@@ -170,3 +170,14 @@ def test_prices_of_both_are_looked_at_first(tmp_path: Path) -> None:
 def test_it_reads_one_by_one(tmp_path: Path) -> None:
     project = make_project(tmp_path, judge={"judge": CASCADE, "group": 3})
     assert "a cascade reads passages one by one" in call("validate", "--config", project.config, code=5)
+
+
+def test_behind_people_and_with_samples_the_audit_finds_nothing(tmp_path: Path) -> None:
+    noisy = {"type": "qrels", "path": "qrels.txt", "grade_noise": 0.3}
+    inner = {"type": "cascade", "judges": [noisy, {"type": "qrels", "path": "qrels.txt"}], "samples": 2, "audit": 0.2}
+    people = {"type": "panel", "rule": "first", "judges": [{"type": "human"}, inner]}
+    project = make_project(tmp_path, queries=3, judge={"judge": people, "samples": 2}, rank={"max_calls": 2})
+    assert "cascade: by cheap grade, it agrees on" in call("run", "--config", project.config)
+    assert set(rows(project)[0]["votes"]) >= {"qrels qrels.txt", "qrels qrels.txt #sample 2"}
+    assert {row["judge"] for row in rows(project)} == {"qrels qrels.txt", "qrels qrels.txt #2"}
+    call("audit", project.run)

@@ -18,6 +18,7 @@ from raggs.health import (
     RankHealth,
     Rate,
     Samples,
+    Share,
     Shift,
 )
 from raggs.jsontypes import leaves
@@ -40,6 +41,7 @@ JUDGE = JudgeHealth(
         lost=1,
         overruled=RATE,
         missed=RATE,
+        unseen=Share(share=0.1, interval=(0.05, 0.2)),
         ask_from=3,
         grades={
             "2": CascadeGrade(

@@ -177,6 +177,21 @@ def test_passages_that_are_graded_together_travel_together(tmp_path: Path, clust
     assert told(spread) == told(local)
 
 
+def test_a_cascade_asks_the_same_on_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
+    judge = {"judge": {**PANEL, "type": "cascade", "ask_from": 4, "audit": 0.3, "order": "cheap"}, "samples": 2}
+    with LLMServer() as server:
+        local = make_project(tmp_path / "local", queries=3, **{**asking(server), "judge": judge})
+        spread = make_project(
+            tmp_path / "spread", queries=3, execution=on(cluster), **{**asking(server), "judge": judge}
+        )
+        run(local.config)
+        run(spread.config)
+    assert spread.artifacts() == local.artifacts()
+    assert told(spread) == told(local)
+    assert booked(spread) == booked(local)
+    assert told(local)["judge"][2]["cascade"]["asked"]["count"] > 0
+
+
 def test_the_budget_is_one_for_all_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
     with LLMServer() as server:
         project = make_project(tmp_path, queries=6, execution=on(cluster), budget={"max_calls": 7}, **asking(server))

@@ -124,6 +124,15 @@ def test_each_member_of_a_panel_has_a_batch_with_all_samples(b, project):
         assert told["stage"]["judge"]["usd"] == pytest.approx(cost["usd"])
 
 
+def test_a_cascade_sends_the_good_judge_one_batch_after_that_of_the_cheap_one(b, project):
+    with LLMServer() as server:
+        own = same_at_half_the_price(b, project, server, {"judge": {**PANEL, "type": "cascade", "audit": 0.2}})
+        cheap, good = map(len, server.batches.submitted)
+        records = [json.loads(line) for line in (own.run / "judge.jsonl").read_text().splitlines()]
+        leaders = [row for row in records if row["duplicate_of"] is None]
+        assert cheap == len(leaders) > good == sum(row["judge"] == "litellm openai/second" for row in leaders) > 0
+
+
 def test_a_walk_takes_one_batch_a_step_over_all_queries(b, project):
     with LLMServer(truth=lambda query, passage: (len(query) + len(passage)) % 4 + 1) as server:
         own = same_at_half_the_price(b, project, server, {"stop_after": 4})

@@ -58,14 +58,15 @@ def test_failures_are_no_grades_and_no_agreement() -> None:
 
 
 def test_it_warns_where_the_cheap_judge_keeps_what_the_good_one_would_have_wanted() -> None:
-    missing = found(([2], 4, 12), ([2], 2, 48), ([2], None, 900))
-    assert (missing.missed.count, missing.missed.total) == (12, 60)
-    assert any("20% a 3 or more" in warning for warning in missing.warnings)
-    harmless = found(([2], 1, 40), ([2], 2, 20), ([1], 1, 60), ([1], None, 900))
-    assert [warning.split(" otherwise")[0] for warning in harmless.warnings] == [
-        "the good judge grades 67% of the cheap judge's 2s that were asked at random"
-    ]
-    assert found(([2], 4, 2), ([2], 2, 10), ([2], None, 90)).warnings == (), "too few to say so"
+    missing = found(([4], 4, 100), ([2], 3, 12), ([2], 2, 48), ([2], None, 900))
+    assert (missing.missed.count, missing.missed.total, missing.unseen.share) == (12, 60, round(180 / 292, 4))
+    low, high = (900 * bound / (900 * bound + 112) for bound in missing.missed.interval)
+    assert missing.unseen.interval == (pytest.approx(low, abs=1e-3), pytest.approx(high, abs=1e-3))
+    assert [warning.split(" of what")[0] for warning in missing.warnings] == [f"{low:.0%} to {high:.0%}"]
+    far = found(([4], 4, 5000), ([1], 3, 12), ([1], 1, 48), ([1], None, 900))
+    assert far.warnings == ("of what was asked at random, 20% lies 2 grades or more from the cheap grade",)
+    assert found(([4], 4, 50), ([2], 1, 30), ([2], 2, 30), ([1], None, 900)).warnings == (), "1 and 2 are near"
+    assert found(([4], 4, 50), ([2], 4, 1), ([2], 2, 10), ([2], None, 90)).warnings == (), "too few to say so"
     assert found(([5], 1, 50)).warnings == (), "where the good judge decides anyway, nothing is lost"
 
 
@@ -76,4 +77,5 @@ def test_lines_say_how_many_why_and_how_far_both_agree() -> None:
     )
     assert told[1] == "cascade: it gave another grade to 2 of them (11%)"
     assert told[2].startswith("cascade: by cheap grade, it agrees on 100% of the 1s (72% to 100%), 75% of the 4s")
-    assert told[3].endswith("it gave 0 of 10 a 3 or more (95 %: 0% to 28%)")
+    assert told[3].startswith("cascade: of 10 asked at random, it gave 0 a 3 or more: of all that are such, it never")
+    assert told[3].endswith("saw 0% (95 %: 0% to 81%)")

@@ -1,0 +1,412 @@
+"""What a cascade of two judges buys: its grades beside those of the cheap and of the good judge alone, and their price.
+
+    python benchmarks/cascade.py --data FOLDER --out benchmarks/results/cascade.md    two minutes
+    python benchmarks/cascade.py --quick                                              made-up queries, seconds
+
+Pools are those of `ranking.py` (ranking_worlds.py): 40 passages around human grades; those that nobody labelled lie at
+0.6, where a grade of 1 is easy. A judge sees a passage's grade with an ambiguity that all judges share (SD 0.25), an
+error of its own that it repeats whenever it is asked, one that is new each time, and what makes its kind: an optimist
+lifts what is of little use; a misled judge takes some useless passages for good ones, and some good ones for useless.
+The good judge errs little. The first table says what comes of it.
+
+The product's own rule decides whether the good judge is asked. A grade of the good judge costs 0.17 cents (1,000 tokens
+in at 1.1 USD, 60 out at 10 USD, a million); the cheap one a fifth or a fifteenth. nDCG@10 is of six simulated systems
+by the judge's grades, less that by the human ones: the mean of the absolute error by question. A false 5 is a 5 for
+what is a 3 or less; a miss is a 1 or 2 for what is a 4 or more; both in 100 questions. +- is the standard error over
+queries, each the mean of its worlds; differences are paired.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from types import MappingProxyType
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
+
+import numpy as np
+from ranking_methods import engine
+from ranking_worlds import (
+    LEAST,
+    MOST,
+    POOL,
+    Floats,
+    Ints,
+    Judge,
+    Query,
+    World,
+    load_queries,
+    make_judge,
+    make_world,
+    measures,
+    ndcg,
+    synthetic_queries,
+)
+
+from raggs.agreement import count_pairs
+from raggs.artifacts import JudgeRecord
+from raggs.health import Cascade
+from raggs.judges.cascade import CascadeConfig
+from raggs.seeds import generator
+from raggs.stages.cascades import CascadeStatistics
+
+TOP, SYSTEMS, UNSEEN, SHARED = 10, 6, 0.6, 0.25
+GOOD_USD = 0.0017
+RATIOS = (5, 15)
+SET = 50  # questions of a golden set, for what the random share tells
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a judge errs: SD of the error that it repeats and of the new one, optimism, share that misleads it."""
+
+    own: float
+    new: float
+    lifts: float = 0.0
+    misled: float = 0.0
+
+
+GOOD = Kind(0.25, 0.1, misled=0.002)
+KINDS: Mapping[str, Kind] = MappingProxyType(
+    {
+        "careful": Kind(0.35, 0.2),
+        "next door": Kind(0.6, 0.3),
+        "wavering": Kind(0.35, 0.6),
+        "optimist": Kind(0.45, 0.3, lifts=0.7),
+        "misled": Kind(0.45, 0.3, misled=0.05),
+    }
+)
+
+
+class Voice:
+    """A judge of one world: the same each time but for what is new."""
+
+    def __init__(self, kind: Kind, world: World, seed: int, name: str) -> None:
+        rng = generator(seed, "voice", world.qid, name)
+        shared = generator(seed, "shared", world.qid).normal(0, SHARED, world.human.size)
+        self._kind, self._rng = kind, generator(seed, "voice", world.qid, name, "new")
+        base = np.where(world.human > LEAST, world.human, UNSEEN)
+        lift = kind.lifts * (MOST - world.human) / (MOST - LEAST)
+        wrong = rng.random(world.human.size) < kind.misled
+        jump = np.where(wrong, np.where(world.human <= 2, rng.uniform(2, 4, wrong.size), -2.0), 0.0)
+        self.sees: Floats = base + lift + jump + shared + rng.normal(0, kind.own, world.human.size)
+
+    def grades(self) -> Ints:
+        """One sample of the grade of each passage."""
+        seen = self.sees + self._rng.normal(0, self._kind.new, self.sees.size)
+        return np.clip(np.rint(seen), LEAST, MOST).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """Grades of a pool, and how many of each judge were paid for them."""
+
+    grades: Ints
+    cheap: int
+    good: int
+
+
+Way = Callable[["Bench"], Graded]
+
+
+class Bench:
+    """All answers to one world, the same for every way of using them."""
+
+    def __init__(self, world: World, kind: Kind, seed: int) -> None:
+        cheap, self.good = Voice(kind, world, seed, "cheap"), Voice(GOOD, world, seed, "good").grades()
+        self.samples = [cheap.grades() for _ in range(3)]
+        self.others = [Voice(kind, world, seed, f"other {number}").grades() for number in range(2)]
+        self.drawn = generator(seed, "drawn", world.qid).random(world.human.size)
+        self.size = world.human.size
+
+
+def median(given: Sequence[Ints]) -> Ints:
+    """The lower median of each passage's grades."""
+    return np.sort(np.array(given), axis=0)[(len(given) - 1) // 2]
+
+
+def config(samples: int, ask_from: int | None, audit: float) -> CascadeConfig:
+    members = [{"type": "nuggets"}, {"type": "reference"}]
+    return CascadeConfig.model_validate({"judges": members, "samples": samples, "ask_from": ask_from, "audit": audit})
+
+
+def cascade(samples: int, ask_from: int | None, audit: float, *, others: int = 0) -> Way:
+    """The product's rule, over samples of one cheap judge, or one of it and one each of others."""
+    rule = config(samples, ask_from, audit)
+
+    def grade(bench: Bench) -> Graded:
+        given = [*bench.samples[:samples], *bench.others[:others]]
+        ruled = np.array([rule.asks_good(column) for column in np.array(given).T.tolist()])
+        asked = ruled | (bench.drawn < audit)
+        return Graded(np.where(asked, bench.good, median(given)), len(given) * bench.size, int(asked.sum()))
+
+    return grade
+
+
+def ways() -> dict[str, Way]:
+    found: dict[str, Way] = {
+        "cheap alone": lambda bench: Graded(bench.samples[0], bench.size, 0),
+        "cheap, 3 samples": lambda bench: Graded(median(bench.samples), 3 * bench.size, 0),
+        "panel of 3 cheap": lambda bench: Graded(median([bench.samples[0], *bench.others]), 3 * bench.size, 0),
+        "good alone": lambda bench: Graded(bench.good, 0, bench.size),
+    }
+    for samples in (1, 2, 3):
+        for ask_from in (2, 3, 4, None):
+            if samples > 1 or ask_from:
+                name = f"cascade, {samples} x cheap, {'differing alone' if ask_from is None else f'from {ask_from}'}"
+                found[name] = cascade(samples, ask_from, 0.05)
+    for audit in (0.0, 0.1, 0.2):
+        found[f"cascade, 1 x cheap, from 3, audit {audit:g}"] = cascade(1, 3, audit)
+    for ask_from in (3, 4):
+        found[f"cascade, two cheap ones, from {ask_from}"] = cascade(1, ask_from, 0.05, others=1)
+    return found
+
+
+Row = dict[str, float]
+
+
+def scored(world: World, found: Graded, systems: Sequence[Ints]) -> Row:
+    truth, grades = world.human.astype(np.int64), found.grades
+    errors = [ndcg(grades[order] - LEAST, TOP) - ndcg(world.human[order] - LEAST, TOP) for order in systems]
+    return {
+        "exact": float((grades == truth).mean()),
+        "ndcg": float(np.abs(errors).mean()),
+        "false": 100.0 * int(((grades == MOST) & (truth <= 3)).sum()),
+        "missed": 100.0 * int(((grades <= 2) & (truth >= 4)).sum()),
+        "asked": found.good / truth.size,
+        **{f"usd{ratio}": GOOD_USD * (found.good + found.cheap / ratio) for ratio in RATIOS},
+    }
+
+
+def orders_of(world: World, seed: int) -> list[Ints]:
+    rng = generator(seed, "systems", world.qid)
+    return [
+        np.argsort(-(world.human + spread * rng.normal(size=world.human.size)))
+        for spread in np.linspace(0.4, 1.4, SYSTEMS)
+    ]
+
+
+@dataclass(frozen=True)
+class Played:
+    """By query, the mean of each figure over its worlds, and the pairs of true and given grades."""
+
+    rows: Mapping[str, Floats]
+    pairs: Sequence[Mapping[tuple[float | None, float | None], int]]
+
+    def told(self, figure: str) -> tuple[float, float]:
+        return mean(self.rows[figure])
+
+    def kappa(self) -> float:
+        total: dict[tuple[float | None, float | None], int] = {}
+        for pairs in self.pairs:
+            for pair, count in pairs.items():
+                total[pair] = total.get(pair, 0) + count
+        return count_pairs(total).kappa("quadratic")
+
+
+def mean(values: Floats) -> tuple[float, float]:
+    return float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+
+
+def play(queries: Sequence[Query], kind: Kind, seeds: int) -> dict[str, Played]:
+    every = ways()
+    rows: dict[str, list[Row]] = {name: [] for name in every}
+    pairs: dict[str, list[dict[tuple[float | None, float | None], int]]] = {name: [] for name in every}
+    for query in queries:
+        mine: dict[str, list[Row]] = {name: [] for name in every}
+        table: dict[str, dict[tuple[float | None, float | None], int]] = {name: {} for name in every}
+        for seed in range(seeds):
+            world = make_world(query, seed)
+            bench, systems = Bench(world, kind, seed), orders_of(world, seed)
+            for name, way in every.items():
+                found = way(bench)
+                mine[name].append(scored(world, found, systems))
+                for pair in zip(world.human.tolist(), found.grades.tolist(), strict=True):
+                    table[name][pair] = table[name].get(pair, 0) + 1
+        for name in every:
+            rows[name].append({key: float(np.mean([row[key] for row in mine[name]])) for key in mine[name][0]})
+            pairs[name].append(table[name])
+    return {
+        name: Played({key: np.array([row[key] for row in rows[name]]) for key in rows[name][0]}, pairs[name])
+        for name in every
+    }
+
+
+# --- tables ---------------------------------------------------------------------------------------------------
+
+HEAD = (
+    "| way | asked of the good one | cents a question, 1:5 | 1:15 | exact | kappa | nDCG@10 error | less good alone's "
+    "| false 5s | misses |\n|---|---|---|---|---|---|---|---|---|---|"
+)
+
+
+def table(found: Mapping[str, Played]) -> Iterator[str]:
+    yield HEAD
+    good = found["good alone"].rows["ndcg"]
+    for name, played in found.items():
+        exact, error, less = played.told("exact"), played.told("ndcg"), mean(played.rows["ndcg"] - good)
+        false, missed = (f"{value:.0f} ±{spread:.0f}" for value, spread in map(played.told, ("false", "missed")))
+        apart = "" if name == "good alone" else f"{less[0]:+.4f} ±{less[1]:.4f}"
+        yield (
+            f"| {name} | {played.told('asked')[0]:.0%} | {100 * played.told('usd5')[0]:.2f} "
+            f"| {100 * played.told('usd15')[0]:.2f} | {exact[0]:.3f} ±{exact[1]:.3f} | {played.kappa():.3f} "
+            f"| {error[0]:.4f} ±{error[1]:.4f} | {apart} | {false} | {missed} |"
+        )
+
+
+def pooled(parts: Sequence[Mapping[str, Played]]) -> dict[str, Played]:
+    """The mean over kinds of judges, by query."""
+    return {
+        name: Played(
+            {key: np.mean([part[name].rows[key] for part in parts], axis=0) for key in parts[0][name].rows},
+            [pairs for part in parts for pairs in part[name].pairs],
+        )
+        for name in parts[0]
+    }
+
+
+def confused(queries: Sequence[Query], seeds: int) -> Iterator[str]:
+    """How often each judge is right, by the true grade."""
+    yield "| judge | " + " | ".join(f"right on a {grade}" for grade in range(1, 6)) + " | agrees with itself |"
+    yield "|---" * 7 + "|"
+    for name, kind in {"the good one": GOOD, **KINDS}.items():
+        right, count, same = np.zeros(6), np.zeros(6), list[float]()
+        for query in queries:
+            for seed in range(seeds):
+                world = make_world(query, seed)
+                voice = Voice(kind, world, seed, "cheap")
+                once, again = voice.grades(), voice.grades()
+                truth = world.human.astype(int)
+                np.add.at(count, truth, 1)
+                np.add.at(right, truth, once == truth)
+                same.append(float((once == again).mean()))
+        yield (
+            f"| {name} | " + " | ".join(f"{right[g] / count[g]:.0%}" for g in range(1, 6)) + f" | {np.mean(same):.0%} |"
+        )
+
+
+def told_by_chance(queries: Sequence[Query], seeds: int) -> Iterator[str]:
+    """What the random share tells of a set of 50 questions: how wide, and how often it warns."""
+    yield (
+        "| cheap judge | from | audit | asked at random | good ones unseen, in truth | as told, 95 % "
+        "| interval holds it | warned |"
+    )
+    yield "|---" * 8 + "|"
+    for (name, kind), least in product(KINDS.items(), (2, 3)):
+        for audit in (0.02, 0.05, 0.1):
+            runs = [one_set(queries, kind, (least, audit), seed) for seed in range(seeds)]
+            low, high = (np.mean([run.health.unseen.interval[end] for run in runs]) for end in (0, 1))
+            holds = np.mean(
+                [run.health.unseen.interval[0] <= run.unseen <= run.health.unseen.interval[1] for run in runs]
+            )
+            yield (
+                f"| {name} | {least} | {audit:g} | {np.mean([run.health.by_chance for run in runs]):.0f} "
+                f"| {np.mean([run.unseen for run in runs]):.1%} | {low:.1%} to {high:.1%} | {holds:.0%} "
+                f"| {np.mean([bool(run.health.warnings) for run in runs]):.0%} |"
+            )
+
+
+@dataclass(frozen=True)
+class OneSet:
+    """What a set's records tell, and the share of the good judge's high grades that it never gave."""
+
+    health: Cascade
+    unseen: float
+
+
+def one_set(queries: Sequence[Query], kind: Kind, setting: tuple[int, float], seed: int) -> OneSet:
+    """A set of questions drawn from these, each in a world of its own."""
+    (least, audit), rng = setting, generator(seed, "sets")
+    rule, seen, unseen = config(1, least, audit), 0, 0
+    statistics = CascadeStatistics(rule)
+    for number, at in enumerate(rng.integers(len(queries), size=SET)):
+        bench = Bench(make_world(queries[at], 1000 * seed + number), kind, 1000 * seed + number)
+        for cheap, good, drawn in zip(bench.samples[0].tolist(), bench.good.tolist(), bench.drawn, strict=True):
+            asked = rule.asks_good([cheap]) or drawn < audit
+            seen, unseen = seen + (asked and good >= least), unseen + (not asked and good >= least)
+            votes = {"cheap": (cheap,), "good": (good,)} if asked else {"cheap": (cheap,)}
+            record = JudgeRecord.model_construct(qid="q", doc_id="d", grades=(good if asked else cheap,), votes=votes)
+            statistics.see(record)
+    health = statistics.health()
+    assert health is not None
+    return OneSet(health, unseen / (seen + unseen))
+
+
+ORDERS = {"the good one": (GOOD, 5.0), "the cheap one": (KINDS["next door"], 2.0)}
+CALLS = (8, 16, 40, 80)
+
+
+def ordered(queries: Sequence[Query], seeds: int) -> Iterator[str]:
+    """Who orders: both start from the cascade's grades; each sees its own error in every batch."""
+    yield "| orders | calls of five | of the good one's price, 1:5 | 1:15 | tau20 | ov10 |\n|---|---|---|---|---|---|"
+    grade = cascade(1, 3, 0.05)
+    for name, (kind, beta) in ORDERS.items():
+        found: dict[int, list[list[dict[str, float]]]] = {calls: [] for calls in CALLS}
+        for query in queries:
+            mine: dict[int, list[dict[str, float]]] = {calls: [] for calls in CALLS}
+            for seed in range(seeds):
+                world = make_world(query, seed)
+                given = grade(Bench(world, KINDS["next door"], seed)).grades.astype(float)
+                error = Voice(kind, world, seed, f"orders {name}").sees - np.where(
+                    world.human > LEAST, world.human, UNSEEN
+                )
+                asked = replace(world, grades=given)
+                ask = make_judge(Judge(beta), replace(world, utility=world.utility + error), seed, name)
+                for shot in engine("bayes", inversions=0.0)(asked, ask, CALLS, generator(seed, name, world.qid)):
+                    if shot.budget in mine:
+                        mine[shot.budget].append(measures(world, shot.order))
+            for calls in CALLS:
+                found[calls].append(mine[calls])
+        for calls in CALLS:
+            tau20, ov10 = (
+                mean(np.array([np.mean([each[key] for each in worlds]) for worlds in found[calls]]))
+                for key in ("tau20", "ov10")
+            )
+            price = [calls if name == "the good one" else calls / ratio for ratio in RATIOS]
+            yield (
+                f"| {name} | {calls} | {price[0]:.1f} | {price[1]:.1f} "
+                f"| {tau20[0]:.3f} ±{tau20[1]:.3f} | {ov10[0]:.3f} ±{ov10[1]:.3f} |"
+            )
+
+
+def page(queries: Sequence[Query], seeds: int, order_seeds: int) -> Iterator[str]:
+    halves = {"even": [q for q in queries if q.number % 2 == 0], "odd": [q for q in queries if q.number % 2]}
+    counted = ", ".join(f"{len(part)} {name}" for name, part in halves.items())
+    yield f"`python benchmarks/cascade.py`: {counted} queries, pools of {POOL}, {seeds} worlds of each.\n"
+    yield "## How the judges err\n"
+    yield from confused(halves["odd"], min(seeds, 2))
+    for name, part in halves.items():
+        played = {kind: play(part, KINDS[kind], seeds) for kind in KINDS}
+        yield f"\n## Mean over the five cheap judges, {name} half\n"
+        yield from table(pooled(list(played.values())))
+        if name == "odd":
+            for kind, found in played.items():
+                yield f"\n### Cheap judge: {kind}\n"
+                yield from table(found)
+    yield "\n## What the random share tells\n"
+    yield from told_by_chance(queries, 5 * seeds)
+    yield "\n## Who orders\n"
+    yield from ordered(halves["odd"], order_seeds)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, help="a folder with corpus.jsonl, queries.jsonl, qrels.trec")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    queries = load_queries(options.data) if options.data else synthetic_queries(12 if options.quick else 60, 0)
+    text = "\n".join(page(queries, *((1, 1) if options.quick else (4, 2)))) + "\n"
+    if options.out:
+        options.out.write_text(text)
+    else:
+        sys.stdout.write(text)
+
+
+if __name__ == "__main__":
+    main()
