@@ -203,7 +203,8 @@ def settings_apart(one: OpenedRun, other: OpenedRun) -> dict[str, tuple[str, str
 def _causes(lock: StageLock) -> dict[str, object]:
     config, judge = lock.components.get("config"), lock.components.get("judge")
     settings = {name: value for name, value in (config.items() if isinstance(config, Mapping) else ()) if name != STAGE}
-    return {**settings, "judge": judge, "prompt": Path(str(lock.params.get("prompt"))).name}
+    together = {"group_prompt": Path(str(lock.params.get("group_prompt"))).name} if "group" in settings else {}
+    return {**settings, **together, "judge": judge, "prompt": Path(str(lock.params.get("prompt"))).name}
 
 
 def _told(value: object) -> str:

@@ -8,7 +8,7 @@ shown together. Where no such grades can be had, each of these passages is asked
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Literal
 
@@ -24,7 +24,7 @@ from raggs.llm import ChatRequest, Parameters
 from raggs.prompts import FALLBACK
 from raggs.prompts.labels import labelled, labels_for, order_schema, schema_by_label
 from raggs.settings import Causes
-from raggs.text import one_line
+from raggs.text import one_line, plural
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 GRADE_TOKENS = 120  # a sentence and a number
@@ -52,6 +52,7 @@ class LiteLLMJudge(Judge):
         super().__init__(config, context)
         self._llm = context.llm
         self._languages: dict[str, str] = {}
+        self._groups = self._parted = 0
         self._prompts = {"grade": context.grade_prompt, "order": context.order_prompt}
 
     @property
@@ -92,6 +93,12 @@ class LiteLLMJudge(Judge):
         if query.qid not in self._languages:
             self._languages[query.qid] = query.language or detect_language(query.text, FALLBACK)
         return self._languages[query.qid]
+
+    def remarks(self) -> Iterator[str]:
+        """How many groups of passages had no answer that could be used."""
+        if self._parted:
+            told = f"{self._parted:,} of {plural(self._groups, 'group')} of passages"
+            yield f"{told} had no answer that could be used, so that their passages were asked about one by one"
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         messages = self._prompts["grade"].render(
@@ -139,9 +146,11 @@ class LiteLLMJudge(Judge):
                 parameters=self.config.parameters,
             )
         )
+        self._groups += 1
         if reply.value is not None:
             return [Judgment(grade, reason) for grade, reason in reply.value]
         if reply.unusable or reply.rejected:
+            self._parted += 1
             return await super().grades(query, passages, sample=sample)
         return [Judgment(None, error=reply.error, raw=reply.raw)] * len(passages)
 

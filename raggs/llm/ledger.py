@@ -48,7 +48,9 @@ class LedgerLine(BaseModel):
     stage: str
     qid: str = Field(description="empty where a call serves several queries")
     model: str
-    task: str = Field(description="grade, order, rewrite, embed, rerank, relevance; batch: an answer nobody waited for")
+    task: str = Field(
+        description="grade, grades, order, rewrite, embed, rerank, relevance; batch: nobody waited for it"
+    )
     outcome: Outcome = Field(description="unusable: paid, but not of the form asked for; failed: without an answer")
     attempts: int = Field(0, ge=0, description="requests sent, retries included")
     cached: int = Field(0, ge=0, description="answers that cost nothing")

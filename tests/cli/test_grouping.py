@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from support.fault_plan import GRADES
 from support.forks import shared
+from support.hostile import hostile, obeys
 from support.llm_server import LLMServer
 from support.paying import KEY, MODEL
 from support.project import Project, environment, make_project
@@ -195,3 +196,25 @@ def test_ones_own_prompt_for_several_is_sent_and_is_a_cause(server: LLMServer, t
         ("grade@1", False),
         ("ours", True),
     ], "the report shows both that were sent"
+
+
+def test_orders_in_passages_move_no_grade_of_theirs_or_of_their_neighbours(server: LLMServer, tmp_path: Path) -> None:
+    server.truth, server.obeys = lambda query, passage: 2, obeys
+    project = grouped(tmp_path, server)
+    corpus = project.folder / "corpus.jsonl"
+    lines = [json.loads(line) for line in corpus.read_text().splitlines()]
+    for number, line in enumerate(lines):
+        line["text"] += f" {hostile(number, line['title'])}"
+    corpus.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    call("run", "--config", project.config, "--quiet", "--to", "judge")
+    assert {form(body) for body in server.requests} == {"grades"}
+    assert {row["grade"] for row in rows(project)} == {2}
+
+
+def test_two_runs_tell_what_grouping_changes_and_saves(server: LLMServer, tmp_path: Path) -> None:
+    project = grouped(tmp_path, server, judge={"group": 1})
+    call("run", "--config", project.config, "--quiet", "--to", "judge")
+    call("run", "--config", project.config, "--quiet", "--to", "judge", "--run-id", "b", "--set", "judge.group=5")
+    out = call("judge", "compare", project.run, project.run.parent / "b")
+    assert "they differ in group (– / 5)" in out
+    assert "take the cheaper" in out

@@ -291,6 +291,7 @@ def test_an_answer_that_does_not_fit_is_asked_again_and_then_each_passage_by_its
             judge, llm = together_for(server, max_repairs=2)
             assert [each.grade for each in run(llm, judge.grades(QUERY, PASSAGES))] == wanted
             assert forms(server) == asked
+            assert [remark[:15] for remark in judge.remarks()] == ["1 of 1 group of"] * ("grade" in asked)
 
 
 def test_one_passage_that_no_answer_can_be_had_on_costs_the_others_nothing():
