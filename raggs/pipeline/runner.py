@@ -184,7 +184,8 @@ class Runner:
         """The manifest with the configuration of now, but that of the stages after `done` is the one they ran with."""
         later = self.pipeline.order[self.pipeline.order.index(done) + 1 :]
         kept = {name: manifest.config[name] for name in later if name in manifest.stages and name in manifest.config}
-        return manifest.model_copy(update={"config": {**self.config, **kept}, "config_file": self.config_file})
+        now = {"config": {**self.config, **kept}, "config_file": self.config_file, "stages": self.kept(manifest)}
+        return manifest.model_copy(update=now)
 
     # --- one stage ---
 
