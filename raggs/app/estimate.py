@@ -14,6 +14,7 @@ from functools import cached_property, partial
 
 from raggs.app.answerlengths import Answers, learned
 from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
+from raggs.app.room import require_room
 from raggs.app.sentfor import bounded
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
@@ -75,11 +76,16 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
 
     Args:
         looks: leave out what the cache and the journal hold; takes a while where they hold much.
+
+    Raises:
+        ConfigError: lists that are to be ordered do not fit into what the judge's model reads.
     """
     known = _Known(services, standing, looks)
     passage = _mean_tokens(services)
     total = sum(estimate_tokens(query.text) for query in services.queries.values())
     question = max(1, total // len(services.queries))
+    if services.config.rank is not None:
+        require_room(services, services.config.rank, question, passage)
     yield from _embeddings(known, question, passage)
     yield from _rewrites(known, question)
     yield from _searches(services, question, passage)

@@ -110,6 +110,17 @@ def longest_answer(model: str) -> int:
     return found if isinstance(found, int) and found > 0 else 0
 
 
+def longest_prompt(model: str) -> int:
+    """Tokens of the longest prompt that `model` reads, by the list; 0 where it says nothing."""
+    found = _entry(model).get("max_input_tokens")
+    return int(found) if isinstance(found, int | float) and found > 0 else 0
+
+
+def likely_tokens(estimated: int) -> int:
+    """What so many tokens of `estimate_tokens` are likely to be."""
+    return round(estimated * BYTES_PER_TOKEN / LIKELY_BYTES)
+
+
 def vector_size(model: str) -> int | None:
     """Length of an embedding model's vectors, by the list; None where it says nothing."""
     size = _entry(model).get("output_vector_size")
@@ -142,7 +153,7 @@ def remembered_tokens(model: str, beginning: str) -> int:
     Steps of 128 tokens from 1,024 on, or what the list says: OpenAI's rule (guide "Prompt caching"), on which others
     differ little. Counted by what texts are likely to hold, which is less than `estimate_tokens` allows for.
     """
-    likely = round(estimate_tokens(beginning) * BYTES_PER_TOKEN / LIKELY_BYTES)
+    likely = likely_tokens(estimate_tokens(beginning))
     least = _entry(model).get("prompt_cache_min_tokens")
     if likely < (least if isinstance(least, int | float) else LEAST_REMEMBERED):
         return 0

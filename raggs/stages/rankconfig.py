@@ -19,6 +19,7 @@ from raggs.stages.purse import SetBudget
 from raggs.stages.replay import Course, KeptPool
 
 MOST_SHARED = 240  # calls of one question where all share a budget: some three times what it gets on average
+LONGEST = 20  # passages that a judge orders at a time, at most
 
 
 class RankConfig(Settings):
@@ -28,7 +29,7 @@ class RankConfig(Settings):
         "bayes", description="how batches are chosen and answers become an order"
     )
     top: int = Field(20, ge=1, description="the part of the order that must be stable")
-    batch_size: Annotated[int, Field(ge=2, le=20)] | Literal["auto"] = Field(
+    batch_size: Annotated[int, Field(ge=2, le=LONGEST)] | Literal["auto"] = Field(
         5,
         description='passages the judge orders at a time; "auto": each time as many (5 to 20) as tell most for their'
         " price, by what a dozen questions teach of the judge",

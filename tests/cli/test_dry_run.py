@@ -204,3 +204,22 @@ def test_what_a_provider_is_likely_to_remember_is_told_and_not_taken_off(server:
     assert 0.5 * longer["usd"] < longer["discount_usd"] < longer["usd"]
     assert longer["usd"] > shipped["judge"]["usd"], "an upper bound all the same"
     assert told in " ".join(call("run", "--config", project.config, "--dry-run").split())
+
+
+def test_lists_that_the_judges_model_cannot_read_are_refused_before_anything_is_paid(
+    server: LLMServer, tmp_path: Path
+) -> None:
+    project = paid(tmp_path, server, "openai/gpt-4")  # reads 8,192 tokens
+    rows = [{"_id": f"p{at}", "text": f"The amber {at} " * 150} for at in range(24)]
+    (project.folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    call("run", "--config", project.config, "--dry-run")
+    for size in ("20", "auto"):
+        result = CliRunner().invoke(
+            app, ["run", "-c", str(project.config), "--set", f"rank.batch_size={size}", "--yes"]
+        )
+        assert result.exit_code == 5 and server.count == 0
+        told = " ".join(result.stderr.split())
+        assert "lists of 20 passages of about" in told and "the 8,192 tokens that openai/gpt-4 reads" in told
+    fitting = re.search(r"set rank.batch_size to (\d+) or less", told)
+    assert fitting is not None
+    call("run", "--config", project.config, "--dry-run", "--set", f"rank.batch_size={fitting[1]}")

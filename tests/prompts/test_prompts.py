@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from raggs.errors import ConfigError, NotFoundError
+from raggs.judges.litellm import check_grade, check_order
+from raggs.llm.prices import remembered_tokens
 from raggs.prompts import FOLDER, PLACEHOLDERS, Prompt, Template, known_prompts, load_prompt
+from raggs.reviewing.rubric import rubric_of
 
 SHIPPED = [(f"{task}@1", task) for task in ("grade", "grades", "order", "rewrite", "rerank", "relevance", "split")]
+LONGER = [("grade@2", "grade"), ("order@2", "order")]
+SHIPPED += LONGER
 GRADE = "A note.\n\n# system\n\nBe fair.\n\n# user\n\n{{query}} against {{ passage }}\n"
 
 
@@ -52,6 +60,28 @@ def test_the_rubric_has_all_five_grades_and_is_the_same_for_one_passage_and_for_
     )
     assert [line[2] for line in alone] == list("54321")
     assert alone == together
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+@pytest.mark.parametrize(("name", "task"), LONGER)
+def test_the_longer_prompts_say_the_same_with_examples_and_are_long_enough_to_be_remembered(name, task, language):
+    short, longer = (load_prompt(each, task).templates[language] for each in (f"{task}@1", name))
+    assert longer.user == short.user
+    assert [line for line in short.system.splitlines() if line not in longer.system.splitlines()] == []
+    assert remembered_tokens("openai/gpt-5-mini", longer.system) == 1024, "not many more: each is paid for"
+    assert rubric_of(load_prompt("grade@2", "grade")) == rubric_of(load_prompt("grade@1", "grade"))
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_examples_answer_in_the_form_that_is_asked_for(language):
+    grades = load_prompt("grade@2", "grade").templates[language].system
+    orders = load_prompt("order@2", "order").templates[language].system
+    head, *examples = re.findall(r"\{[^{}]*\}", grades)[::-1]
+    assert len(examples) >= 14 and all(check_grade(json.loads(" ".join(each.split()))) for each in (head, *examples))
+    shown = [re.findall(r"^([A-Z]) ?: ", part, re.MULTILINE) for part in orders.split("Question")]
+    told = [json.loads(each) for each in re.findall(r'\{"order".*?\}', orders)]
+    given = [labels for labels in shown if labels]
+    assert len(given) == 4 and all(map(check_order, told[:4], given))
 
 
 def test_every_shipped_file_belongs_to_a_known_prompt():
@@ -127,7 +157,7 @@ def test_other_headings_belong_to_the_text(tmp_path):
 @pytest.mark.parametrize(
     ("name", "task", "hint"),
     [
-        ("grade@2", "grade", "did you mean 'grade@1'? known for this task: grade@1"),
+        ("grade@3", "grade", "did you mean 'grade@1'? known for this task: grade@1, grade@2"),
         ("grad@1", "grade", "did you mean 'grade@1'?"),
         ("grade@1", "order", "known for this task: order@1"),
         ("*", "grade", "known for this task: grade@1"),
