@@ -65,6 +65,10 @@ class ConfiguredParts(ABC):
         """The event loop of the work."""
         return self.workshop.loop
 
+    def affords(self) -> float:
+        """How many more calls the budget is likely to pay for."""
+        return self.workshop.affords()
+
     @property
     def concurrency(self) -> int:
         """Calls that may be on their way at once."""

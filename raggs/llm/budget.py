@@ -77,6 +77,7 @@ class Budget:
         self._calls = 0
         self._in_flight: Counter[str] = Counter()  # by model
         self._ended: Counter[str] = Counter()
+        self._usd: dict[str, float] = {}  # spent, by model
         self._answered: set[str] = set()
         self._waiting: list[asyncio.Event] = []
         self._closed: BudgetError | None = None
@@ -93,6 +94,18 @@ class Budget:
         """
         if self._closed is not None:
             raise self._closed
+
+    def affords(self) -> float:
+        """How many more calls there are money and calls for, all of them of the model that is the dearest so far.
+
+        None, where the money is limited and nobody knows yet what a call costs.
+        """
+        calls = min(cap.limit - cap.spent for cap in self._calls_made())
+        money = self._left()
+        if money == float("inf"):
+            return calls
+        dearest = max((self._usd[model] / self._ended[model] for model in self._usd if model), default=None)
+        return 0.0 if dearest is None else min(calls, money / max(dearest, ROUNDING))
 
     async def reserve(self, cost: float | Callable[[], float], most: float = 0.0, model: str = "") -> float:
         """Set one call and its money aside; `settle` must follow.
@@ -138,6 +151,7 @@ class Budget:
             self._answered.add(model)
         self._reserved = max(0.0, self._reserved - reserved)
         self._spent += spent
+        self._usd[model] = self._usd.get(model, 0.0) + spent
         waiting, self._waiting = self._waiting, []
         for change in waiting:
             change.set()
@@ -169,11 +183,15 @@ class Budget:
             Cap("max_usd_per_invocation", _limit(self._settings.max_usd_per_invocation), self._spent),
         )
 
+    def _calls_made(self) -> tuple[Cap, Cap]:
+        return (
+            Cap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls),
+            Cap("max_calls_per_invocation", _limit(self._settings.max_calls_per_invocation), self._calls),
+        )
+
     def _count_call(self) -> None:
         self.check_open()
-        of_run = Cap("max_calls", _limit(self._settings.max_calls), self._earlier().calls + self._calls)
-        of_this = Cap("max_calls_per_invocation", _limit(self._settings.max_calls_per_invocation), self._calls)
-        for cap in (of_run, of_this):
+        for cap in self._calls_made():
             if cap.spent >= cap.limit:
                 raise BudgetSpent(cap, f"{cap.spent:,} of {plural(int(cap.limit), 'call')} made")
 

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from raggs.errors import BudgetError, ConfigError
+from raggs.errors import ConfigError
 from raggs.llm.keys import Keys, keys_of
 from raggs.llm.ledger import Account, CallLedger
 from raggs.llm.messages import ChatRequest, EmbedRequest, Reply, RerankRequest, Scored
@@ -29,6 +29,7 @@ from raggs.text import plural
 if TYPE_CHECKING:
     from raggs.arrays import Vectors
     from raggs.llm.batch.caller import BatchCaller
+    from raggs.llm.budget import Budget
     from raggs.llm.cache import AnswerCache
     from raggs.llm.caller import Caller
     from raggs.llm.claims import Claims
@@ -160,17 +161,17 @@ class LLM:
         Raises:
             ConfigError: its provider has no Batch API of OpenAI's form.
         """
-        if self._batch is None:
-            return
-        if provider_of(model) != "openai" and address_of(model, self.settings.base_of(model)) is None:
+        known = provider_of(model) == "openai" or address_of(model, self.settings.base_of(model)) is not None
+        if self._batch is not None and not known:
             raise ConfigError(
                 f"judge.mode: batch needs a Batch API of OpenAI's form, which {provider_of(model)} is not known for",
                 remedy="use an openai/ model, or llm.api_base for a server of that form, or judge.mode: direct",
             )
 
-    def pay_no_more(self, why: BudgetError) -> None:
-        """From now on make no call: what was not paid for before raises `why`."""
-        self._caller.budget.close(why)
+    @property
+    def budget(self) -> Budget:
+        """What the calls of this invocation have spent and promised."""
+        return self._caller.budget
 
     async def arrive(self) -> None:
         """Wait a little for calls on their way, whose answers are paid for, so that they are booked."""

@@ -100,6 +100,10 @@ class Services(PassageServices, Looped, Protocol):
     @property
     def judge(self) -> Judge: ...
 
+    def affords(self) -> float:
+        """How many more calls the budget is likely to pay for; 0 where money is limited and no price is known yet."""
+        ...
+
     def causes(self, part: str, task: Task | None = None) -> Any:
         """What of a part can change a result: "queries", "corpus", "embedder", "rewriter", "retrievers" or "judge".
 

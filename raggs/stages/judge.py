@@ -31,6 +31,7 @@ from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.cascades import CascadeStatistics, cascade_of
 from raggs.stages.companies import ask_plan, make_plan
+from raggs.stages.frugal import Walks
 from raggs.stages.grouping import ahead, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
 from raggs.stages.ordered import run_ordered
@@ -147,16 +148,20 @@ class JudgeStage(Stage[JudgeConfig]):
                     raise
                 return []
 
-        def calls(item: tuple[str, list[MergeRecord]]) -> int:
-            """How many a query asks for at once; a walk comes down to a few."""
-            return -(-min(len(item[1]), config.stop_after or len(item[1])) // config.group) * config.samples
-
         # All that fills a batch is asked at once, so that the queries go on batch by batch, side by side.
-        window = config.batch.max_requests if config.mode == "batch" else None
+        batched = config.mode == "batch"
+        window, walks = config.batch.max_requests if batched else None, self._walks(config, services)
         pools = (item for item in work.by_query("merge", MergeRecord) if item[0] not in work.done)
-        for done, records in enumerate(run_ordered(services, pools, grade, size=calls, window=window), start=1):
+        holds = (lambda _: False) if batched else walks.tight
+        every = run_ordered(services, pools, grade, size=walks.at_once, window=window, holds=holds)
+        for done, records in enumerate(every, start=1):
             yield from records
             work.progress(done, total)
+
+    @staticmethod
+    def _walks(config: JudgeConfig, services: Services) -> Walks:
+        members = len(services.judge.models)
+        return Walks(config.stop_after, config.group, config.samples, members, services.affords)
 
     def failed(self, record: Record) -> bool:
         return isinstance(record, JudgeRecord) and record.failed

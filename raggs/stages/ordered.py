@@ -31,6 +31,7 @@ def run_ordered(
     *,
     size: Callable[[S], int] = lambda _item: 1,
     window: int | None = None,
+    holds: Callable[[int], bool] = lambda _unfinished: False,
 ) -> Iterator[T]:
     """Work on many items at once and give the results in the items' order.
 
@@ -42,8 +43,9 @@ def run_ordered(
         window: items are begun until they ask for so many calls together (default: four times the allowed
             concurrency); and at most `HELD` windows of items are done and not yet given out. Both keep memory flat
             however long the stream is.
+        holds: whether no item is to begin while so many are unfinished; not asked about the only one.
     """
-    queue = _Queue(iter(items), work, size, window or WINDOW * services.concurrency)
+    queue = _Queue(iter(items), work, size, window or WINDOW * services.concurrency, holds)
     try:
         while True:
             try:
@@ -60,13 +62,20 @@ class _Queue(Generic[S, T]):
     """Items that are begun and not yet given out, in their order."""
 
     def __init__(
-        self, source: Iterator[S], work: Callable[[S], Awaitable[T]], size: Callable[[S], int], window: int
+        self,
+        source: Iterator[S],
+        work: Callable[[S], Awaitable[T]],
+        size: Callable[[S], int],
+        window: int,
+        holds: Callable[[int], bool],
     ) -> None:
         self.begun: deque[asyncio.Future[T]] = deque()
         self._source = source
         self._work = work
         self._size = size
         self._window = window
+        self._holds = holds
+        self._unfinished = 0
         self._running = 0  # calls that the unfinished items ask for
         self._room = asyncio.Event()
 
@@ -87,6 +96,8 @@ class _Queue(Generic[S, T]):
 
     def _fill(self) -> None:
         while self._running < self._window and len(self.begun) < HELD * self._window:
+            if self._unfinished and self._holds(self._unfinished):
+                return
             try:
                 item = next(self._source)
             except StopIteration:
@@ -94,11 +105,13 @@ class _Queue(Generic[S, T]):
             size = max(1, self._size(item))
             task = asyncio.ensure_future(self._work(item))
             self._running += size
+            self._unfinished += 1
             task.add_done_callback(partial(self._done, size))
             self.begun.append(task)
 
     def _done(self, size: int, task: asyncio.Future[T]) -> None:
         self._running -= size
+        self._unfinished -= 1
         self._room.set()
 
 

@@ -120,9 +120,13 @@ class Models:
         if "llm" in self.__dict__:
             self.loop.run(self.llm.arrive())
 
+    def affords(self) -> float:
+        """How many more calls the budget is likely to pay for; inf where nobody asks a language model."""
+        return self.llm.budget.affords() if "llm" in self.__dict__ else float("inf")
+
     def pay_no_more(self, why: BudgetError) -> None:
         """From now on ask no language model: what was not paid for before raises `why`."""
-        self.llm.pay_no_more(why)
+        self.llm.budget.close(why)
 
     def close(self) -> None:
         """Close what is open; it is not used again."""

@@ -153,3 +153,18 @@ def test_a_closed_budget_lets_nothing_through_that_would_still_fit():
 )
 def test_a_cap_that_was_reached_binds_until_it_is_raised(setting, limit, now, binds):
     assert Cap(setting, limit, limit).binds(BudgetSettings.model_validate(now)) is binds
+
+
+def test_what_a_budget_affords_is_told_by_the_dearest_model():
+    async def main():
+        book = budget(max_usd=1.0, max_calls=50)
+        assert book.affords() == 0, "nobody knows what a call costs"
+        for model, usd in (("cheap", 0.01), ("dear", 0.1), ("dear", 0.3)):
+            book.settle(await book.reserve(usd, model=model), usd, model)
+        assert book.affords() == pytest.approx((1.0 - 0.41) / 0.2)
+        await book.reserve(0.19, model="dear")
+        assert book.affords() == pytest.approx(0.4 / 0.2), "what is promised is not there"
+
+    asyncio.run(main())
+    assert budget(max_calls=7).affords() == 7
+    assert budget().affords() == float("inf")

@@ -114,3 +114,13 @@ def test_a_budget_that_ends_leaves_a_usable_set(
     assert server.count - before == grades + orders, "something was paid for twice"
     assert project.artifacts() == whole.artifacts() and not parts(project)
     call("audit", project.run)
+
+
+def test_walks_that_the_money_ends_leave_one_query_in_the_middle(server: LLMServer, tmp_path: Path) -> None:
+    """With 16 calls at once, and walks of three, as many as five would go on side by side."""
+    project = asking(tmp_path, server, budget={"max_calls": 45})
+    project.change(judge={"stop_after": 3}, llm={"concurrency": 16})
+    told = ended(project, "--to", "judge")
+    lines = [json.loads(line) for line in (project.run / "llm.ledger.jsonl").read_text().splitlines()]
+    paid = {line["qid"] for line in lines if line["usd"]}
+    assert len(paid) > 1 and len(paid & set(told["lacks"]["judge"]["left"])) <= 1

@@ -150,3 +150,19 @@ def test_calls_are_expected_at_most_until_queries_teach_their_mean() -> None:
     calls.given_out(1)
     calls.made(100)
     assert told == [(0, 10, 4, 800), (0, 10, 8, 800), (1, 10, 8, 80), (1, 10, 108, 108)]
+
+
+def test_no_item_begins_beside_others_where_it_is_held(services: Any) -> None:
+    running, most = 0, 0
+
+    async def work(item: int) -> int:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+        return item
+
+    assert list(run_ordered(services, range(9), work, holds=lambda unfinished: unfinished >= 2)) == list(range(9))
+    assert most == 2
+    assert list(run_ordered(services, range(9), work, holds=lambda _: True)) == list(range(9)), "the only one is free"

@@ -72,6 +72,7 @@ def judged(pools: Sequence[list[MergeRecord]], **config: Any) -> tuple[list[Judg
         services: Any = SimpleNamespace(
             loop=loop,
             concurrency=8,
+            affords=lambda: float("inf"),
             judge=who,
             queries={record.qid: query(record.qid) for record in records},
         )
