@@ -5,7 +5,7 @@ what was heard so far; the grades count as some calls that were heard already (`
 planned drop of the variances, and costs nothing (benchmarks/results/setbudget.md).
 
 Each ranking is asked once before any is asked again. After that comes wave after wave: the best offers that can still
-be paid, a tenth of the rankings at a time, so that many judgments run side by side. A wave is chosen by what all
+be paid, a tenth of the rankings at a time (of few rankings up to a quarter). A wave is chosen by what all
 earlier ones taught, and by nothing else: not by the time that an answer took.
 
 Pure: offers in, offers out.
@@ -18,7 +18,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 SHARE = 0.1  # of all rankings that are asked in a wave
-LEAST = 16  # rankings in a wave, where there are so many
+SLOTS = 16  # rankings in a wave, so that many judgments run side by side; but of few rankings a quarter
+QUARTER = 0.25
 GRADED = 0.25  # calls of five that the grade of a passage is worth
 SMALL = 1.5  # power of the size of a top that its wrong pairs are divided by
 ROUNDING = 1e-9
@@ -65,7 +66,7 @@ def next_wave(offers: Iterable[Offer], left: float, rankings: int) -> tuple[Offe
     """
     line = sorted(offers, key=lambda offer: (offer.asked, -offer.gain / offer.price, offer.name))
     first = sum(not offer.asked for offer in line)
-    room, taken = first or max(LEAST, math.ceil(SHARE * rankings)), list[Offer]()
+    room, taken = first or wave_size(rankings), list[Offer]()
     for offer in line:
         if len(taken) == room:
             break
@@ -73,3 +74,8 @@ def next_wave(offers: Iterable[Offer], left: float, rankings: int) -> tuple[Offe
             taken.append(offer)
             left -= offer.price
     return tuple(taken)
+
+
+def wave_size(rankings: int) -> int:
+    """How many are asked in a wave."""
+    return math.ceil(max(SHARE * rankings, min(SLOTS, QUARTER * rankings)))

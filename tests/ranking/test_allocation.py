@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raggs.ranking.allocation import LEAST, Offer, next_wave, promise
+from raggs.ranking.allocation import Offer, next_wave, promise, wave_size
 
 GAINS, PRICES = st.floats(0, 9), st.floats(0.01, 9)
 OFFERS = st.dictionaries(st.text(min_size=1, max_size=3), st.tuples(GAINS, PRICES, st.booleans()), max_size=40).map(
@@ -26,9 +26,9 @@ def test_a_wave_can_be_paid_and_leaves_out_nothing_better_that_could(offers, lef
     assert next_wave(shuffled, left, len(offers)) == taken, "the order of the offers says nothing"
     rest = left - sum(offer.price for offer in taken)
     fresh = [offer for offer in offers if not offer.asked]
-    if len(taken) < (len(fresh) or LEAST):
+    if len(taken) < (len(fresh) or wave_size(len(offers))):
         assert all(offer.price > rest for offer in offers if offer not in taken), "all that can be paid is asked"
-    elif not fresh:
+    elif taken and not fresh:
         worst = min(map(worth, taken))
         assert all(worth(offer) <= worst or offer.price > rest for offer in offers if offer not in taken)
 
@@ -38,7 +38,8 @@ def test_each_ranking_is_asked_once_before_any_is_asked_again():
     assert {offer.name for offer in next_wave(offers, 1000, 30)} == {f"q{number}" for number in range(5, 30)}
     again = [offer._replace(asked=True) for offer in offers]
     assert [offer.name for offer in next_wave(again, 1000, 30)[:5]] == [f"q{number}" for number in range(5)]
-    assert len(next_wave(again, 1000, 30)) == LEAST
+    assert len(next_wave(again, 1000, 30)) == 8
+    assert [wave_size(count) for count in (1, 8, 50, 100, 1000)] == [1, 2, 13, 16, 100]
     assert (
         len(next_wave([offer._replace(name=f"{offer.name}-{at}") for offer in again for at in range(10)], 9e9, 300))
         == 30

@@ -15,6 +15,7 @@ from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
 from support.worlds import World, make_world
 
+from raggs.app.audit import audit
 from raggs.artifacts import JournalRecord
 from raggs.errors import ConfigError
 from raggs.settings import causes_of
@@ -102,6 +103,29 @@ def test_neither_kills_nor_concurrency_change_a_byte(
         assert raggs("run", "--config", killed.config, "-q", "--yes").returncode == 0
         assert killed.artifacts() == calm.artifacts()
         assert SHARED_OUT in reasons(calm) and raggs("audit", calm.run).returncode == 0
+
+
+def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with LLMServer() as server:
+        calm, short = (paying(tmp_path / name, server, queries=4) for name in ("calm", "short"))
+        for project in (calm, short):
+            project.change(rank={**SHARED, "budget": {"calls": 34}}, llm={"concurrency": 4})
+        assert raggs("run", "--config", calm.config, "-q", "--to", "judge").returncode == 0
+        grades = server.count
+        assert raggs("run", "--config", calm.config, "-q").returncode == 0
+        whole = server.count
+        capped = ("run", "--config", short.config, "--json", "--max-calls", grades + 20)
+        told = json.loads((first := raggs(*capped)).stdout)
+        assert first.returncode == 7 and server.count == whole + grades + 20
+        assert told["bought"]["ranked"] == 4 and told["bought"]["short"] > 0
+        assert not audit(short.run).findings
+        part = (short.run / "rank.partial.jsonl").read_bytes()
+        assert json.loads(raggs(*capped).stdout) == told and (short.run / "rank.partial.jsonl").read_bytes() == part
+        assert raggs("run", "--config", short.config, "-q").returncode == 0
+        assert short.artifacts() == calm.artifacts() and server.count == 2 * whole, "nothing is paid for twice"
 
 
 def test_a_price_that_means_nothing_is_refused_before_anything_is_paid(tmp_path: Path) -> None:
