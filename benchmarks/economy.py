@@ -36,7 +36,7 @@ from raggs.seeds import generator
 
 TOP = 20
 PILOTS = 12
-READS = (100, 200)
+READS = (100, 200, 400)
 Care = Callable[[int, int], float]  # of the pick, from 0, and the length of the list
 SHOWN = ("tau", "tau20", "ov20", "ov10")
 
@@ -225,6 +225,7 @@ def main() -> int:
     parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
     parser.add_argument("--worlds", type=int, default=4)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="where the table goes, too")
     given = parser.parse_args()
     queries = synthetic_queries(8, 1) if given.quick or given.data is None else load_queries(given.data)
@@ -233,7 +234,7 @@ def main() -> int:
     worlds = range(1, 2 if given.quick else given.worlds + 1)
     lines = ["| " + " | ".join(HEAD) + " |", "|" + "---|" * len(HEAD)]
     print("\n".join(lines), flush=True)
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
+    with ProcessPoolExecutor(given.processes) as pool:
         for kind in given.kinds:
             rows = list(table(kind, list(compared(kind, queries, worlds, pool))))
             print("\n".join(rows), flush=True)

@@ -25,3 +25,5 @@ class JudgeProfile(Frozen):
     left: tuple[float, ...] = Field((), description="what is left of its care at each pick of a list; empty: all")
     strain: float = Field(0.0, ge=0, description="what a long list costs it: (5 / length)^strain of its care is left")
     overhead: float = Field(0.0, ge=0, description="what a call costs beside its passages, in passages")
+    sigma: float = Field(0.5, gt=0, description="how far utilities spread around the grade deserved, in grades")
+    slip: float = Field(0.25, ge=0, le=0.9, description="share of the grades that are one off the deserved one")

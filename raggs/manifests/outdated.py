@@ -14,7 +14,8 @@ def made_by(stage: AnyStage, lock: StageLock) -> dict[str, str]:
     here = {"code": stage.code}
     if "engine" in lock.components:
         engine = str(lock.components["engine"]).partition("/")[0]
-        here["engine"] = engine_version(engine) if engine in ranking.REGISTRY else f"no engine {engine}"
+        known, size = engine in ranking.REGISTRY, lock.params.get("batch_size")
+        here["engine"] = engine_version(engine, size) if known else f"no engine {engine}"
     return here
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
+    from raggs.arrays import Flags, Floats
     from raggs.ranking.likelihood import Judged
-    from raggs.ranking.mixture import Mixture
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,10 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What one question's lists said of the judge: the prior of its utilities, and all answers."""
+    """What one question's lists said of the judge: the pool's grades, which of them were given, and all answers."""
 
-    mixture: Mixture
+    grades: Floats
+    graded: Flags
     judged: Judged
 
 
@@ -100,6 +101,8 @@ class Profile:
         left: what is left of its care at each pick of a list, from 1; empty where it never tires.
         strain: what a long list costs it; 0 where nothing speaks for that.
         overhead: of a call, in passages: what it costs beside those that it shows.
+        sigma: spread of the utilities around the grade that a passage deserves, in grades.
+        slip: chance that a given grade is one off the deserved one.
     """
 
     sharpness: float
@@ -107,6 +110,8 @@ class Profile:
     left: tuple[float, ...] = ()
     strain: float = 0.0
     overhead: float = 0.0
+    sigma: float = 0.5
+    slip: float = 0.25
 
 
 class Ranker(ABC):
@@ -117,7 +122,9 @@ class Ranker(ABC):
 
     VERSION: ClassVar[int]
     INFORMED: ClassVar[bool] = False  # whether it can take in orders that were there before it asks
-    LEARNS: ClassVar[bool] = False  # whether it takes in what other questions teach of the judge, and teaches them
+    # Whether it takes in what other questions teach of the judge, and teaches them; raised as `VERSION` is, where only
+    # rankings with lists of open length would be others.
+    LEARNS: ClassVar[int] = 0
 
     @abstractmethod
     def __init__(

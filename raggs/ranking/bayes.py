@@ -8,7 +8,6 @@ its earlier errors, is estimated on the way. The order is a topological order of
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from raggs.ranking.base import Pilot, Profile, Ranking
 from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
 from raggs.ranking.likelihood import TYPICAL_LENGTH, Judged, JudgedLists, KnownPicks, Manner
-from raggs.ranking.mixture import fit_mixture, sharpen
+from raggs.ranking.mixture import SETTLE, fit_mixture, sharpen
 from raggs.ranking.options import check_options
 from raggs.ranking.posterior import SHARPNESS, Posterior
 from raggs.ranking.rounds import ROUNDING, RoundRanker
@@ -32,7 +31,7 @@ from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
 SIZES = (5, 8, 12, 20)  # of batches, where the best is looked for
-PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5)
+PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
 PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
 FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
@@ -66,7 +65,7 @@ class BayesRanker(RoundRanker):
 
     VERSION: ClassVar[int] = 5
     INFORMED: ClassVar[bool] = True
-    LEARNS: ClassVar[bool] = True
+    LEARNS: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -94,11 +93,10 @@ class BayesRanker(RoundRanker):
         self._biased = favour
         self.echo = 0.0 if echo is None else echo
         self._echo_known = echo is not None
-        head = min(top, FULL_TOP, len(self.ids))
-        self.inversions = inversions * math.comb(head, 2) / math.comb(FULL_TOP, 2)
-        self._mixture = grade_prior(self.prior, self._graded(ids, grades), sigma, slip)
-        prior = self._mixture.normal()
-        self._posterior = Posterior(prior.mean, np.diag(1.0 / prior.precision), FIRST_SHARPNESS, 0.0, prior)
+        self.inversions = inversions * math.comb(min(top, FULL_TOP, len(self.ids)), 2) / math.comb(FULL_TOP, 2)
+        self._given = self._graded(ids, grades)
+        self._mixture = grade_prior(self.prior, self._given, sigma, slip)
+        self._posterior = self._mixture.posterior(FIRST_SHARPNESS)
         self.overhead = overhead
         self._open_size = batch_size is None
         self._sizes = tuple(sorted({min(each, self.size) for each in SIZES})) if self._open_size else (self.size,)
@@ -109,7 +107,7 @@ class BayesRanker(RoundRanker):
         self._places: list[Ints] = []
         self._repeated: set[int] = set()
         self._pairs = SettledPairs(self.ids, LockRule(z=z))
-        self._order = self._pairs.graph.order(prior.mean.tolist())
+        self._order = self._pairs.graph.order(self._posterior.mean.tolist())
         self._stable = 0
 
     def pilot_batches(self) -> tuple[tuple[str, ...], ...]:
@@ -128,7 +126,7 @@ class BayesRanker(RoundRanker):
 
     def pilot(self) -> Pilot:
         """See `Ranker.pilot`."""
-        return Pilot(self._mixture, self._judged())
+        return Pilot(self.prior, self._given, self._judged())
 
     @one_blas_thread
     def believe(self, profile: Profile) -> None:
@@ -137,10 +135,12 @@ class BayesRanker(RoundRanker):
             raise ValueError("a round is open")
         self._manner = self._manner.believing(profile.sharpness, profile.doubt, profile.left, profile.strain)
         self.overhead = profile.overhead
+        self._mixture = grade_prior(self.prior, self._given, profile.sigma, profile.slip)
         nearest = min(SHARPNESS, key=lambda each: abs(math.log(each / profile.sharpness)))
-        self._posterior = replace(self._posterior, sharpness=nearest)
-        if self.calls:
-            self._refit()
+        self._posterior = self._mixture.posterior(nearest)
+        if self.calls or self.informed:
+            for _ in range(SETTLE):
+                self._posterior = fit_mixture(self._mixture, self._judged(), nearest, self._posterior)
             self._settle()
 
     @property
@@ -161,15 +161,20 @@ class BayesRanker(RoundRanker):
     @one_blas_thread
     def _choose(self, count: int, _rng: np.random.Generator) -> list[Ints]:
         planner, batches = self._planner(), list[Ints]()
-        left = self.max_calls - self.spent + ROUNDING
+        left, room = self.max_calls - self.spent + ROUNDING, self._longest(count)
         for slot in range(count):
-            if not (sizes := [size for size in self._sizes if self._price(size) <= left]):
+            if not (sizes := [size for size in self._sizes if self._price(size) <= left and size <= room]):
                 break
             audit = self._audits(self.calls + self.skipped + slot)
             batches.append(self._again(planner) if audit else planner.pick(sizes, self.overhead))
             left -= self._price(batches[-1].size)
+            room -= batches[-1].size if self._open_size else 0
         self._told_for += planner.told
         return batches
+
+    def _longest(self, count: int) -> int:
+        """Passages that a round may show: where the size of batches is open, as many as so many of five."""
+        return max(TYPICAL_LENGTH * count, self.size) if self._open_size else self.size
 
     def _audits(self, asked: int) -> bool:
         """Whether the batch after `asked` others is an audit: spread evenly over the calls."""
@@ -244,17 +249,12 @@ class BayesRanker(RoundRanker):
             return "few inversions expected"
         if self.stability and self._stable >= self.stability:
             return "stable"
-        return "everything is settled" if self._all_locked() else None
+        return "everything is settled" if self._pairs.graph.chains(self._order, self.top) else None
 
     @property
     def doubt(self) -> float:
         """See `Ranker.doubt`."""
         return confidence.expected_inversions(self._above(np.array(self._order[: self.top])), self.top)
-
-    def _all_locked(self) -> bool:
-        reach, line, head = self._pairs.graph.reach, self._order, self._order[: self.top]
-        chained = all(reach[above, below] for above, below in itertools.pairwise(head))
-        return chained and bool(reach[head[-1], line[self.top :]].all())
 
     def _above(self, order: Ints) -> Floats:
         """P[k, l]: the joint probability that the k-th of `order` stands above the l-th."""

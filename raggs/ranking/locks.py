@@ -7,6 +7,7 @@ transitive closure is kept as a boolean matrix, so that asking for a path costs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +80,12 @@ class LockGraph:
         np.add.at(jumps, tails + 1, 1)
         np.add.at(jumps, heads, -1)
         return bool((np.cumsum(jumps)[1 : line.size - 1] > 0).all())
+
+    def chains(self, order: Sequence[int], top: int) -> bool:
+        """Whether the first `top` of an order are locked, each above the next, and the last of them above the rest."""
+        head = order[:top]
+        chained = all(self.reach[above, below] for above, below in pairwise(head))
+        return chained and bool(self.reach[head[-1], order[top:]].all())
 
     def order(self, scores: Sequence[float]) -> list[int]:
         """A topological order: of the items that no lock holds back, always the highest score next, ties by number."""

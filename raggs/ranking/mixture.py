@@ -41,6 +41,11 @@ class Mixture:
         between = (self.shares * (self.centres - mean[:, None]) ** 2).sum(axis=1)
         return Prior(mean, 1.0 / (between + self.variance))
 
+    def posterior(self, sharpness: float) -> Posterior:
+        """Before any answer."""
+        prior = self.normal()
+        return Posterior(prior.mean, np.diag(1.0 / prior.precision), sharpness, 0.0, prior)
+
     def times(self, mean: Floats, variance: Floats) -> tuple[Floats, Floats, Floats]:
         """Log-mass, mean and variance of the mixture times N(mean, variance), item by item."""
         total = (self.variance + variance)[:, None]

@@ -17,25 +17,31 @@ from itertools import pairwise
 import numpy as np
 
 from raggs.ranking.base import Pilot, Profile
+from raggs.ranking.grades import grade_prior
 from raggs.ranking.likelihood import Judged
-from raggs.ranking.mixture import fit_mixture, refine
+from raggs.ranking.mixture import Mixture, fit_mixture, refine
 from raggs.ranking.posterior import SHARPNESS, Posterior
 from raggs.ranking.threads import one_blas_thread
 
 STEPS = (0, 2, 4, 7, 12, 20)  # picks between which care stays as it is
 FALLS = (0.0, 0.25, 0.5, 1.0, 3.0)  # of the logarithm of care from one to the next
 STRAINS = (0.0, 0.3, 0.8)
-NATS = 3.0  # of evidence that a fault must bring
+SIGMAS = (1.0, 0.7, 0.5, 0.35, 0.25)  # narrower utilities make for a sharper judge, and the other way round
+SLIPS = (0.05, 0.15, 0.25, 0.4, 0.6)
+AWAY = 1.0  # nats for each step of these two from the usual
+NATS = 2.0  # of evidence that a fault must bring
 SURE = 0.15  # doubt of the logarithm of the sharpness that is left at least
 ROUNDS = 4  # of looking along each axis
 NEAR = 2  # steps of the sharpness that are looked at on each side
 
-Point = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain
-GRIDS = (SHARPNESS, *[FALLS] * (len(STEPS) - 2), STRAINS)
+Point = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain, sigma, slip
+FAULTS = slice(1, len(STEPS))  # of a point
+STRAIN, SIGMA, SLIP = len(STEPS) - 1, len(STEPS), len(STEPS) + 1
+GRIDS = (SHARPNESS, *[FALLS] * (len(STEPS) - 2), STRAINS, SIGMAS, SLIPS)
 USUAL = SHARPNESS.index(3.0)
 STARTS: tuple[Point, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
-    (USUAL, *[0] * (len(GRIDS) - 1)),
-    (USUAL, 1, 3, 1, 1, 0),
+    (USUAL, 0, 0, 0, 0, 0, 2, 2),
+    (USUAL, 1, 3, 1, 1, 0, 2, 2),
 )
 
 
@@ -45,7 +51,8 @@ def learn(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
     land = _Land(pilots)
     best = max((_climbed(land, start) for start in STARTS), key=land.height)
     sharpness, doubt = land.sharpness(best)
-    return Profile(sharpness, doubt, _left(best), STRAINS[best[-1]], overhead)
+    sigma, slip = SIGMAS[best[SIGMA]], SLIPS[best[SLIP]]
+    return Profile(sharpness, doubt, _left(best), STRAINS[best[STRAIN]], overhead, sigma, slip)
 
 
 def _climbed(land: _Land, best: Point) -> Point:
@@ -67,7 +74,7 @@ def _along(point: Point, axis: int) -> Iterator[Point]:
 
 
 def _across(point: Point) -> Iterator[Point]:
-    """Points that are sharper by a step and have one fault more, and the other way round: these go together."""
+    """Points that are sharper by a step and further along another axis, and the other way round: both go together."""
     yield point
     for axis in range(1, len(GRIDS)):
         for way in (1, -1):
@@ -77,7 +84,7 @@ def _across(point: Point) -> Iterator[Point]:
 
 
 def _left(point: Point) -> tuple[float, ...]:
-    falls = np.cumsum([0.0, *[FALLS[at] for at in point[1:-1]]])
+    falls = np.cumsum([0.0, *[FALLS[at] for at in point[1:STRAIN]]])
     if not falls[-1]:
         return ()
     spans = [last - first for first, last in pairwise(STEPS)]
@@ -88,17 +95,29 @@ class _Land:
     """The joint evidence by point, in nats, less what faults must bring."""
 
     def __init__(self, pilots: Sequence[Pilot]) -> None:
-        self._pilots = [(each, _fair(each.judged)) for each in pilots]
-        self._begun = [_start(each) for each in pilots]
+        self._pilots = pilots
+        self._judged = [_fair(each.judged) for each in pilots]
+        self._mixtures: dict[Point, list[Mixture]] = {}
+        self._begun = [mixture.posterior(SHARPNESS[USUAL]) for mixture in self._priors(STARTS[0])]
         self._known: dict[Point, float] = {}
 
     def height(self, point: Point) -> float:
         if point not in self._known:
-            faults = NATS * sum(at > 0 for at in point[1:])
-            pilots = zip(self._pilots, self._begun, strict=True)
-            self._begun = [_fitted(*pilot, begun, point) for pilot, begun in pilots]
-            self._known[point] = sum(map(_evidence, (pilot for pilot, _ in self._pilots), self._begun)) - faults
+            mixtures = self._priors(point)
+            fits = zip(mixtures, self._judged, self._begun, strict=True)
+            self._begun = [_fitted(*each, point) for each in fits]
+            faults = NATS * sum(at > 0 for at in point[FAULTS])
+            faults += AWAY * sum(abs(at - usual) for at, usual in zip(point[SIGMA:], STARTS[0][SIGMA:], strict=True))
+            self._known[point] = sum(map(_evidence, mixtures, self._begun)) - faults
         return self._known[point]
+
+    def _priors(self, point: Point) -> list[Mixture]:
+        """Of the pilots' utilities."""
+        sigma, slip = SIGMAS[point[SIGMA]], SLIPS[point[SLIP]]
+        if point[SIGMA:] not in self._mixtures:
+            made = [grade_prior(each.grades, each.graded, sigma, slip) for each in self._pilots]
+            self._mixtures[point[SIGMA:]] = made
+        return self._mixtures[point[SIGMA:]]
 
     def sharpness(self, point: Point) -> tuple[float, float]:
         """The best guess and the doubt of its logarithm, all else as it is."""
@@ -116,17 +135,12 @@ def _fair(judged: Judged) -> Judged:
     return replace(judged, manner=replace(judged.manner, favour=np.zeros_like(judged.manner.favour)))
 
 
-def _start(pilot: Pilot) -> Posterior:
-    prior = pilot.mixture.normal()
-    return Posterior(prior.mean, np.diag(1.0 / prior.precision), SHARPNESS[USUAL], 0.0, prior)
-
-
-def _fitted(pilot: Pilot, judged: Judged, begun: Posterior, point: Point) -> Posterior:
+def _fitted(mixture: Mixture, judged: Judged, begun: Posterior, point: Point) -> Posterior:
     """The posterior of a question where the judge is as the point has it; `begun` for another point."""
     sharpness = SHARPNESS[point[0]]
-    manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[-1]], sharpness=sharpness)
-    return fit_mixture(pilot.mixture, replace(judged, manner=manner), sharpness, begun)
+    manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
+    return fit_mixture(mixture, replace(judged, manner=manner), sharpness, begun)
 
 
-def _evidence(pilot: Pilot, found: Posterior) -> float:
-    return found.evidence + refine(pilot.mixture, found)[1]
+def _evidence(mixture: Mixture, found: Posterior) -> float:
+    return found.evidence + refine(mixture, found)[1]

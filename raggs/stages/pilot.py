@@ -18,7 +18,7 @@ from raggs.ranking import Pilot
 from raggs.seeds import derive_seed
 
 QUESTIONS = 12
-LISTS = 12  # calls of five that the lists of a question cost
+LISTS = 24  # calls of five that the lists of a question cost
 ANSWERED = 5  # tokens of an answer for each passage of the list: a label with its marks has three, as sent ones count
 
 
@@ -54,6 +54,8 @@ def learned(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
         left=tuple(round(each, 4) for each in found.left),
         strain=found.strain,
         overhead=found.overhead,
+        sigma=found.sigma,
+        slip=found.slip,
     )
 
 

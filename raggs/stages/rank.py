@@ -55,7 +55,7 @@ class Rank(Stage[RankConfig]):
         return {
             **({} if told is None else {"orders": told}),
             "queries": services.causes("queries"),
-            "engine": engine_version(config.engine),
+            "engine": engine_version(config.engine, config.batch_size),
             "judge": services.causes("judge", "order"),
             **services.causes("hygiene"),
             **({"prices": services.causes("prices")} if config.budget and config.budget.usd else {}),
@@ -87,7 +87,8 @@ class _Rankings:
     def __init__(self, work: Work, config: RankConfig, services: Services) -> None:
         self.calls = CountedCalls(work.progress, len(services.queries), config.max_calls)
         self._work, self._config, self._services = work, config, services
-        self._engine, self._answering = engine_version(config.engine), services.causes("judge", "order")
+        self._engine = engine_version(config.engine, config.batch_size)
+        self._answering = services.causes("judge", "order")
         self._turn = asyncio.Lock()
         self._pilots: frozenset[str] = frozenset()
         self._profile: JudgeProfile | None = None

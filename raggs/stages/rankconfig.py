@@ -110,14 +110,14 @@ class RankConfig(Settings):
             judge: all that can change its answers, as it states them.
             known: orders that are there before anything is asked.
         """
-        mine = {
-            name: value for name, value in causes_of(self).items() if name != "budget"
-        }  # ends a course, changes none
-        parts = [pool.qid, pool.ids, pool.grades, mine, engine_version(self.engine), judge]
+        mine = {name: value for name, value in causes_of(self).items() if name != "budget"}  # ends a course alone
+        version = engine_version(self.engine, self.batch_size)
+        parts = [pool.qid, pool.ids, pool.grades, mine, version, judge]
         parts += [[order.groups, order.sharpness, order.by] for order in known]
         return hash_value(parts)[:16]
 
 
-def engine_version(engine: str) -> str:
-    """The engine and its version, as locks and journals name it."""
-    return ranking.REGISTRY.edition(engine)
+def engine_version(engine: str, batch_size: object) -> str:
+    """The engine and its version, as locks and journals name it; for lists of open length with a version of theirs."""
+    edition = ranking.REGISTRY.edition(engine)
+    return f"{edition} lists/{int(ranking.REGISTRY.load(engine).LEARNS)}" if batch_size == "auto" else edition

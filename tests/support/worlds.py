@@ -42,13 +42,13 @@ class World:
         return order
 
 
-def make_world(seed: int, size: int = 40) -> World:
+def make_world(seed: int, size: int = 40, spread: float = 0.35) -> World:
     """Two thirds of the pool are irrelevant, as in pools of human judgments; a quarter of the grades are off by one."""
     rng = generator(seed, "world")
     true_grades = rng.choice([1, 2, 3, 4, 5], p=[0.67, 0.07, 0.13, 0.07, 0.06], size=size)
     slips = rng.choice([-1, 0, 1], p=[0.125, 0.75, 0.125], size=size)
     names = [f"d{number:03d}" for number in rng.permutation(size)]
-    utility = true_grades + rng.normal(0, 0.35, size)
+    utility = true_grades + rng.normal(0, spread, size)
     grades = np.clip(true_grades + slips, 1, 5)
     return World(dict(zip(names, utility.tolist(), strict=True)), dict(zip(names, grades.tolist(), strict=True)))
 
