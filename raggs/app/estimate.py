@@ -18,6 +18,7 @@ from raggs.app.room import require_room
 from raggs.app.sentfor import bounded
 from raggs.app.services import RunServices
 from raggs.artifacts import MergeRecord
+from raggs.llm.prefixes import written_unasked
 from raggs.llm.prices import estimate_tokens, remembered_tokens
 from raggs.llm.rehearsal import Asked
 from raggs.manifests.models import Estimate
@@ -101,6 +102,8 @@ def _line(
     calls, sent = asks
     length, hidden = known.answers.length(model, task)
     price = known.services.llm.price(model)
+    home = known.services.config.llm.base_of(model) is None
+    written = calls * written_unasked(model, sent // calls, home=home) if calls else 0
     return Estimate(
         stage=stage,
         calls=calls,
@@ -109,7 +112,7 @@ def _line(
         output_tokens=calls * length,
         hidden_tokens=hidden,
         repairs=known.services.config.llm.max_repairs,
-        usd=None if price is None else price.usd(sent, calls * length),
+        usd=None if price is None else price.most_usd(sent, calls * length, written_tokens=written),
         discount_usd=0.0 if price is None else price.discount(calls * _remembered(known.services, model, task)),
         exact=exact,
         who=model,

@@ -6,6 +6,7 @@ grows with a list.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from raggs.llm.prices import LIKELY_BYTES, estimate_tokens, remembered_tokens
@@ -20,10 +21,22 @@ class OrderPrice:
     Attributes:
         instructions: of the prompt and the form of the answer; fewer where the provider remembers them for less.
         dearer: what a token of the answer costs.
+        usd: what a million tokens sent cost; 0 where that is not known.
     """
 
     instructions: float = 250.0
     dearer: float = 4.0
+    usd: float = 0.0
+
+    @classmethod
+    def together(cls, prices: Iterable[OrderPrice]) -> OrderPrice:
+        """Of several that are asked the same, by what each costs; typical where none is known."""
+        known = [price for price in prices if price.usd]
+        if not known:
+            return TYPICAL
+        usd = sum(price.usd for price in known)
+        instructions = sum(price.usd * price.instructions for price in known) / usd
+        return cls(instructions, sum(price.usd * price.dearer for price in known) / usd, usd)
 
 
 TYPICAL = OrderPrice()
@@ -41,4 +54,4 @@ def order_price(model: str, price: Price | None, system: str, rest: str) -> Orde
     sent = estimate_tokens(system) + estimate_tokens(rest)
     remembered = remembered_tokens(model, system) * LIKELY_BYTES / BYTES_PER_TOKEN  # as `estimate_tokens` counts
     spared = price.discount(round(remembered)) / price.input * 1_000_000
-    return OrderPrice(max(0.0, sent - spared), price.output / price.input)
+    return OrderPrice(max(0.0, sent - spared), price.output / price.input, price.input)

@@ -23,6 +23,7 @@ from raggs.artifacts import Passage, Query
 from raggs.fusion.kemeny import consensus_order
 from raggs.judges.base import Calls, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median, quorum, weighted_grade
+from raggs.judges.orderprice import OrderPrice
 from raggs.judges.several import SeveralJudge, reasons
 from raggs.settings import Causes
 
@@ -82,6 +83,12 @@ class PanelJudge(SeveralJudge):
         if self._first:
             members[1:] = [{model: Calls(0, each.most) for model, each in found.items()} for found in members[1:]]
         return Calls.together(members)
+
+    @property
+    def order_price(self) -> OrderPrice:
+        """See `Judge.order_price`: of all members, or of the first one where later ones are seldom asked."""
+        prices = [member.order_price for member in self.members.values()]
+        return prices[0] if self._first else OrderPrice.together(prices)
 
     def causes(self, task: Task) -> Causes:
         return {

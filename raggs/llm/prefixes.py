@@ -37,6 +37,12 @@ def charges_for_writing(model: str) -> bool:
     return price is not None and price.cache_write is not None and price.cache_write > price.input
 
 
+def written_unasked(model: str, tokens: int, *, home: bool) -> int:
+    """Of a prompt of so many tokens, those that its provider writes into its cache, as no mark keeps it from that."""
+    told = home and provider_of(model) == "openai"
+    return tokens if tokens >= SURE_TOKENS and not told and charges_for_writing(model) else 0
+
+
 def most_written(model: str, messages: Sequence[Message], prompt_tokens: int) -> int:
     """Tokens of a prompt that its provider writes into its cache, at most."""
     if provider_of(model) == "anthropic":

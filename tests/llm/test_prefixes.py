@@ -6,7 +6,7 @@ import pytest
 
 from raggs.llm import Price
 from raggs.llm.calls import ChatCall
-from raggs.llm.prefixes import marked
+from raggs.llm.prefixes import marked, written_unasked
 from raggs.llm.prices import list_price, mode_of, remembered_tokens
 
 WRITES = "openai/gpt-5.6"  # charges for writing into its cache
@@ -67,6 +67,13 @@ def test_what_may_be_written_is_set_aside_and_nothing_else() -> None:
     ):
         asked = call(model, system)
         assert asked.most_usd(price, 0) == pytest.approx(dearer * price.usd(asked.prompt_tokens, 0)), model
+
+
+def test_what_no_mark_keeps_a_provider_from_writing_is_estimated() -> None:
+    assert written_unasked("azure/gpt-5.6", 2000, home=True) == 2000
+    assert written_unasked(WRITES, 2000, home=False) == 2000, "whoever stands between may not know the marks"
+    assert written_unasked(WRITES, 2000, home=True) == written_unasked(WRITES, 1000, home=False) == 0
+    assert written_unasked("openai/gpt-5-mini", 2000, home=False) == 0
 
 
 def test_what_is_likely_to_be_remembered_is_less_than_what_was_sent() -> None:

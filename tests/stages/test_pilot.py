@@ -15,7 +15,7 @@ from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
 
 from raggs.artifacts import JournalRecord, Passage, Query
-from raggs.judges.orderprice import TYPICAL, order_price
+from raggs.judges.orderprice import TYPICAL, OrderPrice, order_price
 from raggs.llm import Price
 from raggs.ranking import make_ranker
 from raggs.stages.floor import parted
@@ -148,6 +148,9 @@ def test_an_order_costs_what_its_judge_charges() -> None:
     assert plain.instructions - cached.instructions == pytest.approx(0.9 * 1280 * 1.5), "steps of 128 tokens"
     assert order_price("openai/m", price, rules[:2000], "Which?").instructions > 660, "too short to be remembered"
     assert order_price("openai/m", Price(input=0, output=0), rules, "") == order_price("m", None, rules, "") == TYPICAL
+    cheap, dear = OrderPrice(100, 2, 1.0), OrderPrice(400, 5, 2.0)
+    assert OrderPrice.together([cheap, TYPICAL, dear]) == OrderPrice(300, 4, 3.0), "a panel pays all of its members"
+    assert OrderPrice.together([TYPICAL]) == TYPICAL
     assert overhead(asked) == round((250 + 34) / (304 + 20), 2), "of old"
     assert overhead(asked, plain) == round((plain.instructions + 34) / (304 + 10), 2)
 
