@@ -8,7 +8,8 @@ A judge sees the true grade with an error that it repeats (`own`) and one that i
 a grade, and leaks: before it rounds, a passage is drawn by `leak` of the way towards the mean of what it sees beside it
 (assimilation), or pushed away from it (contrast). Some have less care for each of many: their fresh error grows with
 the group. The canary's shift is what `judge.canaries` would tell of such a judge: the last of a pool's first passages
-among those before it, less the same one among strangers.
+among those before it, less the same one among strangers. What samples tell is the slope that the manifest has of a run
+with three samples of these questions: by how much a grade moves for each grade that its company is better.
 
 nDCG@10 is that of eight systems of known quality, by the judge's grades and by the true ones: the error is the mean of
 their absolute differences for a question. The favour is by how much more the fused rank itself gains by the judge's
@@ -34,8 +35,10 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 import numpy as np
 from ranking_worlds import Floats, Ints, Query, World, load_queries, make_world, synthetic_queries
 
+from raggs.artifacts import JudgeRecord
 from raggs.prompts import load_prompt
 from raggs.seeds import generator
+from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.grouping import groups
 
 SIZES = (1, 3, 5, 10)
@@ -114,18 +117,22 @@ class Bench:
 
 def graded(bench: Bench, judge: Judge, way: Way) -> Ints:
     """The grade of each passage of the pool: the lower median of its samples."""
-    count, found = bench.seen.size, []
-    for sample in range(way.samples):
-        given, noise = np.empty(count), generator(bench.seed, "call", bench.world.qid, sample).normal(0, 1, count)
-        cut = groups(bench.world.qid, 0, count, way.size, sample)
-        if not way.lot:
-            places = np.cumsum([0, *map(len, cut)])
-            cut = [list(range(start, end)) for start, end in pairwise(places)]
-        for group in cut:
-            given[group] = said(bench.seen[group], judge, noise[group])
-        found.append(given)
+    found = [samples(bench, judge, way, number) for number in range(way.samples)]
     ordered = np.sort(np.stack(found), axis=0)
     return ordered[(way.samples - 1) // 2].astype(np.int64)
+
+
+def samples(bench: Bench, judge: Judge, way: Way, sample: int) -> Floats:
+    """The grades of one sample."""
+    count = bench.seen.size
+    given, noise = np.empty(count), generator(bench.seed, "call", bench.world.qid, sample).normal(0, 1, count)
+    cut = groups(bench.world.qid, 0, count, way.size, sample)
+    if not way.lot:
+        places = np.cumsum([0, *map(len, cut)])
+        cut = [list(range(start, end)) for start, end in pairwise(places)]
+    for group in cut:
+        given[group] = said(bench.seen[group], judge, noise[group])
+    return given
 
 
 def said(seen: Floats, judge: Judge, noise: Floats) -> Ints:
@@ -136,6 +143,22 @@ def said(seen: Floats, judge: Judge, noise: Floats) -> Ints:
         beside = (fresh.sum() - fresh) / (size - 1)
         fresh = fresh + judge.leak * (beside - fresh)
     return np.clip(np.rint(fresh), 1, 5).astype(np.int64)
+
+
+def told(benches: Sequence[Bench], judge: Judge, way: Way) -> str:
+    """What three samples of a set of so many questions tell of company, by the stage's own measure."""
+    moves = CompanyMoves(way.samples, None, way.size, 2)
+    for bench in benches:
+        given = [samples(bench, judge, way, number) for number in range(way.samples)]
+        for place, grades in enumerate(zip(*given, strict=True)):
+            found = tuple(int(grade) for grade in grades)
+            moves.see(
+                JudgeRecord(qid=bench.world.qid, rank=place + 1, doc_id=str(place), grade=3, grades=found, judge="x")
+            )
+    shift = moves.shift()
+    if shift is None or shift.grades is None or shift.interval is None:
+        return ""
+    return f"{shift.grades:+.2f} [{shift.interval[0]:+.2f}, {shift.interval[1]:+.2f}]"
 
 
 def canary(benches: Sequence[Bench], judge: Judge, size: int) -> float:
@@ -254,9 +277,9 @@ def quality(queries: Sequence[Query], seeds: Sequence[int]) -> Iterator[str]:
     """The table of what grouping does to grades."""
     yield (
         "| judge | group | exact | kappa | kappa less group 1 | nDCG error | favour of the fused rank |"
-        " questions needed beside group 1 | pays at tokens a passage | canary's shift |"
+        " questions needed beside group 1 | pays at tokens a passage | canary's shift | what samples tell |"
     )
-    yield "|---|---|---|---|---|---|---|---|---|---|"
+    yield "|---" * 11 + "|"
     for name, judge in JUDGES.items():
         benches = [[Bench.of(query, judge, seed) for seed in seeds] for query in queries]
         every = [bench for part in benches for bench in part]
@@ -271,6 +294,7 @@ def quality(queries: Sequence[Query], seeds: Sequence[int]) -> Iterator[str]:
             cells += ["", ""] if found is base else [shown(beside["need"], ".2f"), pays(way, beside["need"][0])]
             plain = way.samples == 1 and way.size > 1 and way.lot
             cells.append(f"{canary(every, judge, way.size):+.2f}" if plain else "")
+            cells.append(told([part[0] for part in benches], judge, way) if way.samples > 1 and way.size > 1 else "")
             yield f"| {name} | {way} | {' | '.join(cells)} |"
 
 

@@ -17,6 +17,7 @@ from raggs.artifacts import Frozen
 PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 FALLEN = "the judge falls below its gate"  # begins the sentence on a gate that does not hold
 LEAK = 0.3  # grades by which company moves a grade that are worth a warning
+SLOPE = 0.1  # the same for each grade by which company is better; good company is better than bad by some three
 ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
 
 
@@ -38,6 +39,14 @@ class Depth(Frozen):
     stopped: int = Field(ge=0, description="queries whose walk ended early")
 
 
+class Shift(Frozen):
+    """By how much the grade of the same passage moves with what it is shown beside."""
+
+    grades: float | None = Field(description="over questions; null where none could be asked")
+    interval: tuple[float, float] | None = Field(description="of 95 %, by Student's t; null below two questions")
+    questions: int = Field(ge=0)
+
+
 class Samples(Frozen):
     """How far the judge agrees with itself when it is asked more than once."""
 
@@ -46,6 +55,12 @@ class Samples(Frozen):
     unanimous: float | None = Field(description="share of these with one and the same grade")
     exact: float | None = Field(description="share of pairs of grades that are equal")
     kappa: float | None = Field(description="of the pairs, with quadratic weights")
+    company: Shift | None = Field(
+        None,
+        exclude_if=not_,
+        description="where several passages are graded together, by how many grades a grade moves for each grade that"
+        " its company is better, told by samples that show it in others",
+    )
 
 
 class Member(Frozen):
@@ -105,14 +120,6 @@ class Cascade(Frozen):
     ask_from: int | None = Field(description="cheap grades from here up are asked of the good judge")
     grades: Mapping[str, CascadeGrade] = Field(description="by the cheap judge's grade")
     warnings: tuple[str, ...]
-
-
-class Shift(Frozen):
-    """By how much the grade of the same passage moves with what it is shown beside."""
-
-    grades: float | None = Field(description="mean over questions; null where none could be asked")
-    interval: tuple[float, float] | None = Field(description="of 95 %, by Student's t; null below two questions")
-    questions: int = Field(ge=0)
 
 
 class Canaries(Frozen):

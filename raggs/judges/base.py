@@ -172,6 +172,11 @@ class Judge(Adapter, ABC):
         """Whether its grades come of reading the passage, so that passages may be made up to try it."""
         return bool(self.models)
 
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - most show one passage, whatever their settings
+        """Whether judges of these settings can show several passages together (see `grades_together`)."""
+        return False
+
     @property
     def grades_together(self) -> bool:
         """Whether `grades` shows passages together, so that a grade may hang on the company in which it was given."""

@@ -63,6 +63,11 @@ class LiteLLMJudge(Judge):
     def models(self) -> tuple[str, ...]:
         return (self.config.model,)
 
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:  # noqa: ARG003 - whatever its settings
+        """See `Judge.groups`."""
+        return True
+
     @property
     def grades_together(self) -> bool:
         return self.context.grades_prompt is not None

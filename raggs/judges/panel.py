@@ -73,6 +73,12 @@ class PanelJudge(SeveralJudge):
     def _first(self) -> bool:
         return self.config.rule == "first"
 
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:
+        """See `Judge.groups`: if any member can."""
+        members = spec.judges if isinstance(spec, PanelConfig) else ()
+        return any(judges.REGISTRY.of(member).groups(member) for member in members)
+
     @property
     def grades_together(self) -> bool:
         return any(member.grades_together for member in self.members.values())

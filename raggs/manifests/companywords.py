@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from raggs.health import LEAK, Shift
+from raggs.health import LEAK, SLOPE, Shift
 from raggs.text import plural
 
 MOVES = {
     "neighbours": "beside good passages rather than bad ones",
     "incited": "beside a passage that asks for a 5 for all",
+    "samples": "for each grade that its company is better, as its samples show",
 }
 REMEDY = "use a smaller judge.group, or judge.samples: 3, each of which shows other companies"
 
 
 def company_words(found: Mapping[str, Shift]) -> Iterator[tuple[str, bool]]:
-    """A sentence for each shift that was measured, and whether it is a warning: beyond `LEAK` and beyond chance."""
+    """A sentence for each shift that was measured, and whether it warns: beyond `LEAK` (or `SLOPE`) and chance."""
     for name, shift in found.items():
         if shift.grades is None or shift.interval is None:
             yield f"company: too few questions to tell what a grade moves {MOVES[name]}", False
@@ -23,5 +24,5 @@ def company_words(found: Mapping[str, Shift]) -> Iterator[tuple[str, bool]]:
         low, high = shift.interval
         measured = f"{shift.grades:+.2f} [{low:+.2f}, {high:+.2f}]"
         yield f"company: a grade moves by {measured} {MOVES[name]} ({plural(shift.questions, 'question')})", False
-        if abs(shift.grades) >= LEAK and (low > 0 or high < 0):
+        if abs(shift.grades) >= (SLOPE if name == "samples" else LEAK) and (low > 0 or high < 0):
             yield f"warning: grades hang on the passages shown beside: {REMEDY}", True

@@ -126,6 +126,8 @@ def _samples(samples: Samples | None) -> Iterator[Line]:
     if samples is not None and samples.passages:
         agree = _agreement(samples)
         yield Line(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
+        if samples.company is not None:
+            yield from (Line(*said) for said in company_words({"samples": samples.company}))
 
 
 def _canaries(found: Canaries) -> Line:

@@ -31,6 +31,7 @@ from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.cascades import CascadeStatistics, cascade_of
 from raggs.stages.companies import ask_plan, make_plan
+from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.frugal import Walks
 from raggs.stages.grouping import ahead, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics
@@ -169,7 +170,9 @@ class JudgeStage(Stage[JudgeConfig]):
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
         cascade = cascade_of(config.judge)
         counted = None if cascade is None else CascadeStatistics(cascade)
-        return JudgeStatistics(config.samples, config.stop_after, counted)
+        grouped = config.group > 1 and config.samples > 1 and judges.REGISTRY.of(config.judge).groups(config.judge)
+        company = CompanyMoves(config.samples, config.stop_after, config.group, LOW) if grouped else None
+        return JudgeStatistics(config.samples, config.stop_after, counted, company)
 
     def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:
         if not config.canaries:

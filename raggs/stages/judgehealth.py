@@ -10,6 +10,7 @@ from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
 from raggs.stages.cascades import CascadeStatistics
+from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
 
@@ -26,10 +27,17 @@ class JudgeStatistics(Statistics):
         samples: grades that are asked of each passage.
         stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
         cascade: takes the votes, where they are those of a cascade and of no panel.
+        company: is told of all passages that were asked about, where several samples show them in other companies.
     """
 
-    def __init__(self, samples: int, stop_after: int | None, cascade: CascadeStatistics | None = None) -> None:
-        self._cascade = cascade
+    def __init__(
+        self,
+        samples: int,
+        stop_after: int | None,
+        cascade: CascadeStatistics | None = None,
+        company: CompanyMoves | None = None,
+    ) -> None:
+        self._cascade, self._company = cascade, company
         self._samples, self._stop_after = samples, stop_after
         self._asked = self._skipped = self._silent = self._replaced = 0
         self._sources: Counter[str] = Counter()
@@ -43,12 +51,14 @@ class JudgeStatistics(Statistics):
         """Take notice of one judged passage; near-duplicates are not."""
         if not isinstance(record, JudgeRecord) or record.duplicate_of is not None:
             return
+        if record.skipped is not None and record.skipped.startswith(BEYOND):
+            self._skipped += 1
+            self._stopped.add(record.qid)
+            return
+        if self._company is not None:
+            self._company.see(record)
         if record.skipped is not None:
-            if record.skipped.startswith(BEYOND):
-                self._skipped += 1
-                self._stopped.add(record.qid)
-            else:
-                self._silent += 1
+            self._silent += 1
             return
         self._asked += 1
         if record.grade is not None:
@@ -105,6 +115,7 @@ class JudgeStatistics(Statistics):
             unanimous=rounded(self._unanimous / self._repeated) if self._repeated else None,
             exact=rounded(found.observed),
             kappa=rounded(found.kappa("quadratic")),
+            company=None if self._company is None else self._company.shift(),
         )
 
     def _panel(self) -> Panel:

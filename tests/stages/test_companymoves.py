@@ -1,0 +1,85 @@
+"""What samples tell of company: nought of a judge that has no eye for it, its slope of one that has, after any walk."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from statistics import fmean
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from support.judging import query
+from support.pooled import pool
+
+from raggs.health import JudgeHealth, Shift
+from raggs.judges.base import Judgment
+from raggs.manifests.words import health_lines
+from raggs.seeds import generator
+from raggs.stages.base import Work
+from raggs.stages.judge import STAGE, JudgeConfig
+
+MODEL = {"type": "litellm", "model": "openai/judge"}
+
+
+class Leaky:
+    """Sees the grade in the text with a new error each time, drawn by `leak` of the way to the mean of the others."""
+
+    name = "leaky"
+
+    def __init__(self, leak: float) -> None:
+        self.leak = leak
+
+    def apart(self, question: Any, one: Any, other: Any) -> bool:
+        return False
+
+    async def grades(self, question: Any, passages: Sequence[Any], *, sample: int = 0) -> Sequence[Judgment]:
+        seen = [
+            float(each.text) + float(generator(1, question.qid, each.doc_id, sample).normal(0, 0.4))
+            for each in passages
+        ]
+        found = []
+        for place, own in enumerate(seen):
+            others = seen[:place] + seen[place + 1 :]
+            moved = own + self.leak * (fmean(others) - own) if others else own
+            found.append(Judgment(min(5, max(1, round(moved)))))
+        return found
+
+
+def measured(leak: float, questions: int = 60, **config: Any) -> tuple[Shift | None, list[str]]:
+    pools = [
+        pool(f"q{number}", [str(int(generator(2, number, place).integers(1, 6))) for place in range(13)], [0] * 13)
+        for number in range(questions)
+    ]
+    records = [record for each in pools for record in each]
+    settings = JudgeConfig(**{"judge": MODEL, "samples": 3, "group": 4, **config})
+    statistics = STAGE.statistics(settings)
+    with asyncio.Runner() as loop:
+        queries = {record.qid: query(record.qid) for record in records}
+        services: Any = SimpleNamespace(loop=loop, concurrency=8, judge=Leaky(leak), queries=queries)
+        for record in STAGE.run(Work({"merge": lambda: iter(records)}), settings, services):
+            statistics.see(record)
+    health = statistics.health()
+    assert isinstance(health, JudgeHealth)
+    lines = [line.text for line in health_lines(health) if "company" in line.text or line.warning]
+    return health.samples.company if health.samples else None, lines
+
+
+@pytest.mark.parametrize("config", [{}, {"stop_after": 4}])
+def test_a_leak_is_measured_and_no_leak_is_none(config: dict[str, Any]) -> None:
+    none, lines = measured(0.0, **config)
+    assert none is not None and none.grades is not None and none.interval is not None
+    assert none.interval[0] <= 0 <= none.interval[1] and abs(none.grades) < 0.05
+    assert none.questions == 60 and len(lines) == 1
+    for leak in (0.4, -0.4):
+        found, lines = measured(leak, **config)
+        assert found is not None and found.grades is not None and found.interval is not None
+        assert abs(found.grades) > 0.1 and found.grades * leak > 0
+        assert found.interval[0] <= found.grades <= found.interval[1]
+        assert "for each grade that its company is better, as its samples show (" in lines[0]
+        assert "hang on the passages shown beside" in lines[1]
+
+
+def test_who_grades_one_by_one_or_once_has_nothing_to_tell() -> None:
+    assert measured(0.2, questions=2, judge={"type": "nuggets"})[0] is None
+    assert STAGE.statistics(JudgeConfig(judge=MODEL, group=4)).health() is None
