@@ -40,7 +40,7 @@ class CascadeConfig(AdapterConfig):
         1, ge=1, description="grades asked of each cheap judge; where they differ, the good one is asked"
     )
     ask_from: int | None = Field(
-        3, ge=2, le=MAX_GRADE, description="cheap grades from here up are asked of the good judge; null: none for that"
+        2, ge=2, le=MAX_GRADE, description="cheap grades from here up are asked of the good judge; null: none for that"
     )
     audit: float = Field(
         0.05,

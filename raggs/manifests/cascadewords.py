@@ -30,8 +30,8 @@ def cascade_words(found: Cascade | None) -> Iterator[tuple[str, bool]]:
     if found.ask_from is not None and found.missed.total:
         low, high = found.unseen.interval
         yield (
-            f"cascade: of {found.missed.total:,} asked at random, it gave {found.missed.count:,} a {found.ask_from} "
-            f"or more: of all that are such, it never saw {found.unseen.share:.0%} (95 %: {low:.0%} to {high:.0%})",
+            f"cascade: {found.missed.count:,} of {found.missed.total:,} asked at random are a {found.ask_from} or more "
+            f"to it: of all such it was not shown {found.unseen.share:.0%} (95 %: {low:.0%} to {high:.0%})",
             False,
         )
     elif not found.by_chance and asked.count < asked.total:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
-from support.llm_server import LLMServer
+from support.llm_server import FENCED, LLMServer
 from support.project import Project, make_project
 from typer.testing import CliRunner
 
@@ -21,12 +22,13 @@ CASCADE: dict[str, Any] = {"type": "cascade", "judges": MODELS, "ask_from": 4, "
 
 
 class TwoModels(LLMServer):
-    """The small model gives an even number of letters a grade too much."""
+    """The small model gives some passages a grade too much."""
 
     def _truthful(self, body: dict[str, Any], fault: str = "") -> dict[str, Any]:
         found = super()._truthful(body, fault)
-        if body["model"] == "small" and "grade" in found and len(str(body["messages"])) % 2 == 0:
-            found["grade"] = min(5, found["grade"] + 1)
+        if body["model"] == "small" and "grade" in found:
+            shown = FENCED.findall(body["messages"][-1]["content"])[-1][-1]
+            found["grade"] = min(5, found["grade"] + crc32(shown.encode()) % 2)
         return found
 
 
@@ -98,6 +100,7 @@ def test_the_big_model_is_asked_where_it_matters_and_every_page_says_so(server: 
     told = f"cascade: the good judge was asked of {len(by_big)} of {len(found)} passages"
     assert told in out
     assert told in call("status", project.run)
+    assert 0 < health["cascade"]["overruled"]["count"] < len(by_big)
     call("audit", project.run)
     cost = json.loads(call("cost", project.run, "--json"))
     assert cost["model"]["openai/small"]["calls"] == len(found)
