@@ -46,7 +46,10 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
     """One query's order: the evidence behind each place, the judge, what remains unsure, and the locks."""
     if as_json:
         wins = [{"winner": winner, "loser": loser, "batches": count} for (winner, loser), count in found.wins.items()]
-        settings = {"engine": found.config.engine, "top": found.config.top, "max_calls": found.config.max_calls}
+        config = found.config
+        settings: dict[str, object] = {"engine": config.engine, "top": config.top, "max_calls": config.max_calls}
+        if config.budget is not None:
+            settings |= {"budget": config.budget.model_dump(), "calls_of_all": found.shares}
         say_json(
             dump_json({"qid": found.qid, **settings, **asdict(found.ranking), "wins": wins, "failed": found.failed})
         )

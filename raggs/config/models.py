@@ -99,8 +99,9 @@ class RunConfig(Settings):
 
     @property
     def ordering(self) -> RankConfig:
-        """How orders are asked for: by the defaults where ranking is left out and one is wanted all the same."""
-        return self.rank or RankConfig()
+        """How one question is ordered by itself: by the defaults where ranking is left out and one is wanted all the
+        same, and with calls of its own where all share a budget."""
+        return (self.rank or RankConfig()).alone
 
     def stage_configs(self) -> dict[str, Settings]:
         """Each stage's configuration by stage, of those that are not left out."""

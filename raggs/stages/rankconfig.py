@@ -18,6 +18,7 @@ from raggs.stages.floor import parted
 from raggs.stages.purse import SetBudget
 from raggs.stages.replay import Course, KeptPool
 
+MOST = 80
 MOST_SHARED = 240  # calls of one question where all share a budget: some three times what it gets on average
 LONGEST = 20  # passages that a judge orders at a time, at most
 
@@ -35,7 +36,7 @@ class RankConfig(Settings):
         " price, by what a dozen questions teach of the judge",
     )
     max_calls: int = Field(
-        80,
+        MOST,
         ge=0,
         description='judge calls a query may use; with batch_size "auto", what so many lists of five cost; '
         f"{MOST_SHARED} where a budget is named and this is not",
@@ -71,6 +72,13 @@ class RankConfig(Settings):
                 raise ValueError(f"engine {self.engine} has no option {unknown[0]!r}; known: {', '.join(known)}")
             self.ranker(("a", "b"), (1, 2), self.seed)  # says what is wrong with a value
         return self
+
+    @property
+    def alone(self) -> RankConfig:
+        """The same for a question that is ordered by itself."""
+        if self.budget is None:
+            return self
+        return self.model_copy(update={"budget": None, "max_calls": min(MOST, self.max_calls)})
 
     @property
     def list_length(self) -> int:
