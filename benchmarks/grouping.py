@@ -155,7 +155,7 @@ def told(benches: Sequence[Bench], judge: Judge, way: Way) -> str:
             moves.see(
                 JudgeRecord(qid=bench.world.qid, rank=place + 1, doc_id=str(place), grade=3, grades=found, judge="x")
             )
-    shift = moves.shift()
+    shift = moves.company()
     if shift is None or shift.grades is None or shift.interval is None:
         return ""
     return f"{shift.grades:+.2f} [{shift.interval[0]:+.2f}, {shift.interval[1]:+.2f}]"

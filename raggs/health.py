@@ -150,6 +150,12 @@ class JudgeHealth(Frozen):
 
     depth: Depth | None = None
     samples: Samples | None = None
+    place: Shift | None = Field(
+        None,
+        exclude_if=not_,
+        description="where several passages are graded together, in places drawn by lot: by how many grades being shown"
+        " first rather than last moves a grade",
+    )
     panel: Panel | None = None
     cascade: Cascade | None = Field(None, exclude_if=not_, description="where a cheap judge stands before a good one")
     canaries: Canaries | None = None

@@ -99,8 +99,8 @@ def _divided(kind: str, groups: list[Group]) -> Section:
 
 
 def _placed(groups: tuple[Group, ...]) -> Section:
-    """Orders; grades are asked one passage a prompt and have no place."""
-    said = ("pairs that people grade differently; a grade has a prompt of its own",)
+    """Orders; grades are asked one passage a prompt, or in places drawn by lot."""
+    said = ("pairs that people grade differently",)
     head, rows = (
         (PLACE, "pairs", "as people", "put above, less people's"),
         [_row(each, ("exact", "bias")) for each in groups],

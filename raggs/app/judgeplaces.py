@@ -1,8 +1,8 @@
 """A judge's orders against people's grades, by the place in the prompt at which a passage stood.
 
-Grades are asked one passage a prompt, so that they have no place; orders are asked for a few passages at once, and the
-journal of the ranking knows how they stood. Two passages of one prompt to which people gave different grades are a case
-for each of the two: whether the judge, and whether people, put it above the other.
+Grades are asked one passage a prompt, or in places drawn by lot, of which the run's health tells; orders are asked for
+a few passages at once, and the journal of the ranking knows how they stood. Two passages of one prompt to which people
+gave different grades are a case for each of the two: whether the judge, and whether people, put it above the other.
 """
 
 from __future__ import annotations

@@ -25,6 +25,8 @@ WORDS: Mapping[str, str] = {
     "judge.samples.unanimous": "passages with one and the same grade, of those with several: share",
     "judge.samples.exact": "pairs of grades of a passage that are equal: share",
     "judge.samples.kappa": "kappa of the judge with itself",
+    "judge.place.grades": "what a grade moves by being shown first in a call",
+    "judge.place.questions": "questions that tell what the place does",
     "judge.samples.company.grades": "what a grade moves for each grade that its company is better",
     "judge.samples.company.questions": "questions that tell what company does",
     "judge.cascade.by_rule": "passages asked of the good judge by their cheap grade",

@@ -10,6 +10,7 @@ from raggs.text import plural
 MOVES = {
     "neighbours": "beside good passages rather than bad ones",
     "incited": "beside a passage that asks for a 5 for all",
+    "place": "by being shown first in a call rather than last",
     "samples": "for each grade that its company is better, as its samples show",
 }
 REMEDY = "use a smaller judge.group, or judge.samples: 3, each of which shows other companies"

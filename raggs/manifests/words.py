@@ -76,6 +76,8 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
     if isinstance(health, JudgeHealth):
         yield from _depth(health.depth)
         yield from _samples(health.samples)
+        if health.place is not None:
+            yield from (Line(*said) for said in company_words({"place": health.place}))
         yield from _panel(health.panel)
         yield from (Line(*said) for said in cascade_words(health.cascade))
         if health.canaries is not None:

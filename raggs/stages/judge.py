@@ -170,7 +170,7 @@ class JudgeStage(Stage[JudgeConfig]):
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
         cascade = cascade_of(config.judge)
         counted = None if cascade is None else CascadeStatistics(cascade)
-        grouped = config.group > 1 and config.samples > 1 and judges.REGISTRY.of(config.judge).groups(config.judge)
+        grouped = config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge)
         company = CompanyMoves(config.samples, config.stop_after, config.group, LOW) if grouped else None
         return JudgeStatistics(config.samples, config.stop_after, counted, company)
 

@@ -27,7 +27,7 @@ class JudgeStatistics(Statistics):
         samples: grades that are asked of each passage.
         stop_after: low grades in a row that end the walk down a pool; None where it never ends early.
         cascade: takes the votes, where they are those of a cascade and of no panel.
-        company: is told of all passages that were asked about, where several samples show them in other companies.
+        company: is told of all passages that were asked about, where several are shown together.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class JudgeStatistics(Statistics):
         found = JudgeHealth(
             depth=None if self._stop_after is None else self._depth(self._stop_after),
             samples=self._self_consistency() if self._samples > 1 else None,
+            place=None if self._company is None else self._company.place(),
             panel=self._panel() if self._votes else None,
             cascade=None if self._cascade is None else self._cascade.health(),
             canaries=self.probed,
@@ -115,7 +116,7 @@ class JudgeStatistics(Statistics):
             unanimous=rounded(self._unanimous / self._repeated) if self._repeated else None,
             exact=rounded(found.observed),
             kappa=rounded(found.kappa("quadratic")),
-            company=None if self._company is None else self._company.shift(),
+            company=None if self._company is None else self._company.company(),
         )
 
     def _panel(self) -> Panel:

@@ -28,6 +28,7 @@ MOVED = Shift(grades=0.2, interval=(0.1, 0.3), questions=12)
 JUDGE = JudgeHealth(
     depth=Depth(stop_after=3, asked=5, saved=2, stopped=1),
     samples=Samples(asked=3, passages=5, unanimous=0.5, exact=0.5, kappa=0.5, company=MOVED),
+    place=MOVED,
     panel=Panel(
         members={"gpt-4.1": Member(mean=3.0, given=4, missing=0)},
         agreement=(PairAgreement(judges=("a", "b"), pairs=4, exact=0.5, kappa=0.2),),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from statistics import fmean
 from types import SimpleNamespace
@@ -26,9 +27,10 @@ class Leaky:
     """Sees the grade in the text with a new error each time, drawn by `leak` of the way to the mean of the others."""
 
     name = "leaky"
+    models = ()
 
-    def __init__(self, leak: float) -> None:
-        self.leak = leak
+    def __init__(self, leak: float, first: float) -> None:
+        self.leak, self.first = leak, first
 
     def apart(self, question: Any, one: Any, other: Any) -> bool:
         return False
@@ -42,11 +44,12 @@ class Leaky:
         for place, own in enumerate(seen):
             others = seen[:place] + seen[place + 1 :]
             moved = own + self.leak * (fmean(others) - own) if others else own
+            moved += self.first * (place == 0)
             found.append(Judgment(min(5, max(1, round(moved)))))
         return found
 
 
-def measured(leak: float, questions: int = 60, **config: Any) -> tuple[Shift | None, list[str]]:
+def health_of(leak: float, questions: int = 60, first: float = 0.0, **config: Any) -> JudgeHealth:
     pools = [
         pool(f"q{number}", [str(int(generator(2, number, place).integers(1, 6))) for place in range(13)], [0] * 13)
         for number in range(questions)
@@ -56,12 +59,23 @@ def measured(leak: float, questions: int = 60, **config: Any) -> tuple[Shift | N
     statistics = STAGE.statistics(settings)
     with asyncio.Runner() as loop:
         queries = {record.qid: query(record.qid) for record in records}
-        services: Any = SimpleNamespace(loop=loop, concurrency=8, judge=Leaky(leak), queries=queries)
+        services: Any = SimpleNamespace(
+            loop=loop, concurrency=8, judge=Leaky(leak, first), queries=queries, affords=lambda: math.inf
+        )
         for record in STAGE.run(Work({"merge": lambda: iter(records)}), settings, services):
             statistics.see(record)
     health = statistics.health()
     assert isinstance(health, JudgeHealth)
-    lines = [line.text for line in health_lines(health) if "company" in line.text or line.warning]
+    return health
+
+
+def measured(leak: float, questions: int = 60, **config: Any) -> tuple[Shift | None, list[str]]:
+    health = health_of(leak, questions, **config)
+    lines = [
+        line.text
+        for line in health_lines(health.model_copy(update={"place": None}))
+        if "company" in line.text or line.warning
+    ]
     return health.samples.company if health.samples else None, lines
 
 
@@ -78,6 +92,16 @@ def test_a_leak_is_measured_and_no_leak_is_none(config: dict[str, Any]) -> None:
         assert found.interval[0] <= found.grades <= found.interval[1]
         assert "for each grade that its company is better, as its samples show (" in lines[0]
         assert "hang on the passages shown beside" in lines[1]
+
+
+def test_what_a_place_in_a_call_does_is_told_without_samples() -> None:
+    fair, favoured = health_of(0.0, samples=1).place, health_of(0.0, first=0.8, samples=1).place
+    assert fair is not None and fair.interval is not None and fair.interval[0] <= 0 <= fair.interval[1]
+    assert favoured is not None and favoured.grades is not None and favoured.interval is not None
+    assert favoured.grades > 0.4 and favoured.interval[0] > fair.interval[1] - 0.3
+    told = [line.text for line in health_lines(JudgeHealth(place=favoured))]
+    assert "by being shown first in a call rather than last (60 questions)" in told[0]
+    assert told[1].startswith("warning: ")
 
 
 def test_who_grades_one_by_one_or_once_has_nothing_to_tell() -> None:
