@@ -182,7 +182,7 @@ class JudgeRecord(Record):
     grade: Grade | None = Field(description="1 (not relevant) to 5 (answers); null: failed, abstained or not asked")
     grades: tuple[Grade | None, ...] = Field((), description="every sample that the grade is the lower median of")
     votes: Mapping[str, tuple[Grade | None, ...]] = Field(
-        default_factory=dict, description="by member of a panel that did not abstain, its grade in each sample"
+        default_factory=dict, description="by member of a panel or a cascade that spoke, its grade in each sample"
     )
     reason: str = Field("", description="the judge's words, where it gave any")
     judge: str = Field(description="who judged: name and model, people by name; empty where nobody spoke")
