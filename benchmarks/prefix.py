@@ -36,11 +36,18 @@ MARKER = ("<!-- begin: tables -->", "<!-- end: tables -->")
 
 @dataclass(frozen=True)
 class Case:
-    """One way to run. `rubric`: tokens of the prompt's own words for grades and orders; None: as shipped."""
+    """One way to run.
+
+    Attributes:
+        rubric: tokens of the prompt's own words for grades and orders; None: as shipped.
+        least, step: tokens from which on the server remembers a beginning, and by which.
+    """
 
     name: str
     rubric: int | None = None
     concurrency: int = 16
+    least: int = 1024
+    step: int = 128
     judge: Mapping[str, object] = field(default_factory=dict)
     rank: Mapping[str, object] = field(default_factory=dict)
 
@@ -75,6 +82,7 @@ HEAD = (
 
 CASES = (
     Case("as shipped: lists of five"),
+    Case("lists of five, before a server that remembers blocks of 16", least=16, step=16),
     Case("lists of open length", rank={"batch_size": "auto"}),
     Case("`grade@2` and `order@2`", judge={"prompt": "grade@2"}, rank={"prompt": "order@2"}),
     Case(
@@ -157,7 +165,7 @@ def measured(case: Case) -> Iterator[Row]:
     from support.llm_prefixes import Prefixes
     from support.llm_server import LLMServer
 
-    prefixes = Prefixes()
+    prefixes = Prefixes(case.least, case.step)
     with tempfile.TemporaryDirectory() as folder, LLMServer(utility, delay_s=LATENCY_S, prefixes=prefixes) as server:
         config, began = project(Path(folder), case, server.url), time.perf_counter()
         raggs("run", "--config", str(config), "--yes", "--quiet")

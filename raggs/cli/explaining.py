@@ -51,13 +51,24 @@ def order(run: OpenedRun, found: Explanation, as_json: bool) -> None:
         if config.budget is not None:
             settings |= {"budget": config.budget.model_dump(), "calls_of_all": found.shares}
         say_json(
-            dump_json({"qid": found.qid, **settings, **asdict(found.ranking), "wins": wins, "failed": found.failed})
+            dump_json(
+                {"qid": found.qid, **settings, **asdict(found.ranking), "wins": wins, "failed": found.failed}
+                | _lists(found)
+            )
         )
         return
     console = open_console()
     _places(console, run, found)
     for line in (PLACES, *order_lines(found)):
         console.print(line, soft_wrap=not console.is_terminal)
+
+
+def _lists(found: Explanation) -> dict[str, object]:
+    """How long the lists were and why, where that was open."""
+    if found.profile is None:
+        return {}
+    profile = found.profile.model_dump(mode="json")
+    return {"profile": profile, "lengths": dict(found.lengths), "told_by_length": dict(found.told_by_length)}
 
 
 def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
