@@ -15,7 +15,7 @@ from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
 from raggs.app.executing import make_execution
 from raggs.app.finished import Finished
-from raggs.app.sentfor import sent_for_words
+from raggs.app.sentfor import sent_for_advice
 from raggs.app.services import RunServices
 from raggs.app.unpooled import telling_unpooled
 from raggs.config.environment import refuse_stored
@@ -71,7 +71,7 @@ class Forecast:
         rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
             yield f"rank is dearer than judge: {DEARER}"
-        yield from (sent_for_words(line) for line in self.running if line.least is not None)
+        yield from sent_for_advice(self.running)
         if any(line.cached for line in self.running):
             yield "cached: answers that are paid for already and cost nothing"
 

@@ -5,6 +5,8 @@ Before the first run only the least and the most are known; after it, the share 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from raggs.health import JudgeHealth
 from raggs.manifests.models import Estimate
 from raggs.manifests.store import RunStore
@@ -31,6 +33,21 @@ def bounded(line: Estimate, each: Calls, store: RunStore) -> Estimate:
         return line
     expected = None if share is None else round(share * line.calls / each.most)
     return line.model_copy(update={"least": round(line.calls * each.least / each.most), "expected": expected})
+
+
+def sent_for_advice(lines: Sequence[Estimate]) -> Iterator[str]:
+    """What there is to say of such lines among others, and where the model alone would cost less."""
+    for line in lines:
+        if line.least is None:
+            continue
+        yield sent_for_words(line)
+        others = [other.usd for other in lines if other.stage == line.stage and other is not line]
+        likely = line.usd_for(line.least if line.expected is None else line.expected)
+        if line.usd is None or likely is None or None in others:
+            continue
+        if (whole := likely + sum(usd or 0.0 for usd in others)) > line.usd:
+            at_least = "at least " if line.expected is None else ""
+            yield f"that does not pay: {line.who} alone would cost ${line.usd:,.4f}, both {at_least}${whole:,.4f}"
 
 
 def sent_for_words(line: Estimate) -> str:
