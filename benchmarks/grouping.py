@@ -33,7 +33,7 @@ from types import MappingProxyType
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy
 
 import numpy as np
-from ranking_worlds import Floats, Ints, Query, World, load_queries, make_world, synthetic_queries
+from ranking_worlds import POOL, Floats, Ints, Query, World, load_queries, make_world, synthetic_queries
 
 from raggs.artifacts import JudgeRecord
 from raggs.prompts import load_prompt
@@ -315,6 +315,15 @@ def money() -> Iterator[str]:
         yield f"| {length:,} | {' | '.join(cells)} | {sent:.0%} | {paid:.0%} |"
 
 
+def questions() -> Iterator[str]:
+    """The table of what all grades of a pool take."""
+    yield f"| passage, tokens | {' | '.join(f'group {size}' for size in SIZES)} |"
+    yield "|---|" + "---|" * len(SIZES)
+    for length in LENGTHS:
+        cells = ["{:,.0f}, {:,.0f}".format(*(POOL * each for each in tokens(size, length))) for size in SIZES]
+        yield f"| {length:,} | {' | '.join(cells)} |"
+
+
 def page(queries: Sequence[Query], seeds: Sequence[int], command: str) -> Iterator[str]:
     """The results as Markdown."""
     yield "# Passages graded together: what is saved, and what it does to the grades\n"
@@ -322,7 +331,9 @@ def page(queries: Sequence[Query], seeds: Sequence[int], command: str) -> Iterat
     yield "## Tokens of one grade\n"
     yield from money()
     yield f"\nMoney counts a token of an answer as {OUT:g} tokens sent; nothing is taken from a prefix cache.\n"
-    yield "## Grades\n"
+    yield f"## Tokens of a question with a pool of {POOL}: sent, answers\n"
+    yield from questions()
+    yield "\n## Grades\n"
     yield from quality(queries, seeds)
 
 

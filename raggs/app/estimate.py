@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 
 from raggs.app.answerlengths import Answers, learned
 from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
@@ -198,8 +199,19 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
         shown = sum(count * times for count, times in pools.items()) * config.samples
         each = _prompt_tokens(services, task) + question + passage * -(-shown // max(1, calls))
         if services.judge.reads:
-            calls += (planned if group == 1 else planned_calls)(config.canaries, calls)
+            more = (planned if group == 1 else planned_calls)(config.canaries, calls)
+            calls, shown = calls + more, shown + more * group
         lines = _bounds(known, "judge", calls, each, task, exact and certain)
+        if group > 1:
+            one = _prompt_tokens(services, "grade") + question + passage
+            lines = chain(
+                (line for line in lines if line.who not in services.judge.alone),
+                (
+                    line
+                    for line in _bounds(known, "judge", shown, one, "grade", exact and certain)
+                    if line.who in services.judge.alone
+                ),
+            )
     else:
         lines = _counted(known, found)
     return map(partial(_by_batches, config.batch.price), lines) if config.mode == "batch" else lines
@@ -213,7 +225,7 @@ def _counted(known: _Known, found: Rehearsed) -> Iterator[Estimate]:
         sure = whole and (each.least == each.most or not missing)  # whether others send for it is told by their answers
         for task in dict.fromkeys((together, "grade")):
             asked = found.llm.asked(model, task)
-            if task == together or asked.missing or asked.known:
+            if task == ("grade" if model in known.services.judge.alone else together) or asked.missing or asked.known:
                 asks, exact = (asked.missing, asked.tokens), sure or not asked.missing
                 yield bounded(_line(known, "judge", task, model, asks, asked.known, exact), each, known.standing.store)
             missing += asked.missing

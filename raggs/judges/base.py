@@ -183,6 +183,11 @@ class Judge(Adapter, ABC):
         return False
 
     @property
+    def alone(self) -> frozenset[str]:
+        """Those of `models` that are asked about each passage by itself, also where others are shown several."""
+        return frozenset() if self.grades_together else frozenset(self.models)
+
+    @property
     def central(self) -> bool:
         """Whether one process answers for all of a cluster: somebody is paid, or what is read may change meanwhile."""
         return bool(self.models)

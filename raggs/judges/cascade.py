@@ -88,6 +88,20 @@ class CascadeJudge(SeveralJudge):
     def name(self) -> str:
         return f"cascade {' + '.join(self.members)}"
 
+    @classmethod
+    def groups(cls, spec: AdapterConfig) -> bool:
+        """See `Judge.groups`: if any cheap one can."""
+        members = spec.judges[:-1] if isinstance(spec, CascadeConfig) else ()
+        return any(judges.REGISTRY.of(member).groups(member) for member in members)
+
+    @property
+    def grades_together(self) -> bool:
+        return any(self.members[name].grades_together for name in self._cheap)
+
+    @property
+    def alone(self) -> frozenset[str]:
+        return super().alone | frozenset(self.members[self._good].models)
+
     @property
     def _orderer(self) -> str:
         return self._good if self.config.order == "good" else self._cheap[0]
@@ -121,7 +135,27 @@ class CascadeJudge(SeveralJudge):
         }
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
-        votes = await self._cheap_votes(query, passage, sample)
+        asked = (
+            self.members[name].grade(query, passage, sample=sample * self.config.samples + number)
+            for name, number in self._cheap_asks
+        )
+        return await self._decided(query, passage, self._cheap_votes(await asyncio.gather(*asked)), sample)
+
+    async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
+        """See `Judge.grades`: the cheap ones see them together, the good one each alone.
+
+        What the good one says of a passage so hangs on nothing that the cheap ones think of the others.
+        """
+        asked = (
+            self.members[name].grades(query, passages, sample=sample * self.config.samples + number)
+            for name, number in self._cheap_asks
+        )
+        said = zip(*await asyncio.gather(*asked), strict=True)
+        found = zip(passages, map(self._cheap_votes, said), strict=True)
+        return await asyncio.gather(*(self._decided(query, passage, votes, sample) for passage, votes in found))
+
+    async def _decided(self, query: Query, passage: Passage, votes: dict[str, Judgment], sample: int) -> Judgment:
+        """What comes of the cheap votes, and of the good judge's where they send for it."""
         grades = [vote.grade for vote in votes.values()]
         if not self.config.asks_good(grades) and not self._drawn(query, passage):
             return self._by_cheap(votes)
@@ -133,18 +167,18 @@ class CascadeJudge(SeveralJudge):
             return Judgment(None, error=reasons({self._good: said.error}), raw=said.raw, votes=votes)
         return Judgment(said.grade, said.reason, votes=votes, by=said.by or self._good)
 
-    async def _cheap_votes(self, query: Query, passage: Passage, sample: int) -> dict[str, Judgment]:
+    @property
+    def _cheap_asks(self) -> list[tuple[str, int]]:
+        """Whom of the cheap ones is asked, and for which of its samples."""
+        return [(name, number) for name in self._cheap for number in range(self.config.samples)]
+
+    def _cheap_votes(self, said: Sequence[Judgment]) -> dict[str, Judgment]:
         """All samples of all cheap judges. One that abstains is as one that failed: somebody else must decide."""
-        each = self.config.samples
-        asked = [(name, number) for name in self._cheap for number in range(each)]
-        said = await asyncio.gather(
-            *(self.members[name].grade(query, passage, sample=sample * each + number) for name, number in asked)
-        )
         return {
             name if number == 0 else f"{name} #sample {number + 1}": vote
             if vote.silent is None
             else Judgment(None, error=vote.silent)
-            for (name, number), vote in zip(asked, said, strict=True)
+            for (name, number), vote in zip(self._cheap_asks, said, strict=True)
         }
 
     def _by_cheap(self, votes: Mapping[str, Judgment], silent: str = "") -> Judgment:

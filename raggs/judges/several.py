@@ -49,6 +49,10 @@ class SeveralJudge(Judge):
         return Calls.together([member.calls(task) for member in self.members.values()])
 
     @property
+    def alone(self) -> frozenset[str]:
+        return frozenset(model for member in self.members.values() for model in member.alone)
+
+    @property
     def reads(self) -> bool:
         return any(member.reads for member in self.members.values())
 

@@ -97,12 +97,6 @@ class JudgeConfig(Settings):
     gate: Effort[JudgeGate] = JudgeGate()
 
     @model_validator(mode="after")
-    def _one_by_one(self) -> Self:
-        if self.group > 1 and cascade_of(self.judge) is not None:
-            raise ValueError("a cascade reads passages one by one, since not all go on to the good judge: drop group")
-        return self
-
-    @model_validator(mode="after")
     def _ones_own_words(self) -> Self:
         if self.group > 1 and self.prompt != ALONE and self.group_prompt == TOGETHER:
             raise ValueError(
@@ -161,7 +155,7 @@ class JudgeStage(Stage[JudgeConfig]):
 
     @staticmethod
     def _walks(config: JudgeConfig, services: Services) -> Walks:
-        members = len(services.judge.models)
+        members = len(services.judge.models) + (config.group - 1) * len(services.judge.alone)
         return Walks(config.stop_after, config.group, config.samples, members, services.affords)
 
     def failed(self, record: Record) -> bool:

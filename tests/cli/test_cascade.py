@@ -177,9 +177,23 @@ def test_prices_of_both_are_looked_at_first(tmp_path: Path) -> None:
     assert "no-such-model-of-mine" in call("run", "--config", project.config, "--quiet", code=5)
 
 
-def test_it_reads_one_by_one(tmp_path: Path) -> None:
-    project = make_project(tmp_path, judge={"judge": CASCADE, "group": 3})
-    assert "a cascade reads passages one by one" in call("validate", "--config", project.config, code=5)
+def test_the_small_model_sees_passages_together_and_the_big_one_each_alone(server: TwoModels, tmp_path: Path) -> None:
+    project = paid(tmp_path, server.url, judge={"judge": CASCADE, "group": 4})
+    before = dry(project)
+    small, big = before["judge", "openai/small"], before["judge", "openai/big"]
+    assert (small["calls"], big["calls"], big["least"]) == (3 * 6, 3 * 24, round(0.3 * 3 * 24))
+    assert big["input_tokens"] > 2 * small["input_tokens"]
+    call("run", "--config", project.config, "--quiet", "--to", "merge")
+    known = dry(project)
+    assert known["judge", "openai/small"]["exact"]
+    call("run", "--config", project.config, "--quiet")
+    found = rows(project)
+    by_big = [row for row in found if row["judge"] == "litellm openai/big"]
+    assert 0 < len(by_big) < len(found) == known["judge", "openai/big"]["calls"]
+    assert asked(server, "grades") == {"small": known["judge", "openai/small"]["calls"]}
+    assert asked(server) == {"big": len(by_big)}
+    assert all(row["votes"]["litellm openai/small"][0] < 4 or row in by_big for row in found)
+    call("audit", project.run)
 
 
 def test_behind_people_and_with_samples_the_audit_finds_nothing(tmp_path: Path) -> None:
