@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 from support.llm_bench import MODEL, PRICE, Bench, question
@@ -161,15 +160,14 @@ def test_a_call_that_was_never_sent_has_no_line(path):
     assert not path.exists()
 
 
-@pytest.mark.parametrize("model", [MODEL, "hosted_vllm/model"], ids=["straight", "by litellm"])
-def test_what_a_provider_remembers_is_booked_and_costs_less(tmp_path, path, model):
+def test_what_a_provider_remembers_is_booked_and_costs_less(tmp_path, path):
     """The beginning that two questions share, in steps of 128 tokens; nothing of it where nothing was remembered."""
     rules = "Grade what is asked. " * 300
-    requests = [replace(question(text=f"{rules} q{number}"), model=model) for number in range(2)]
+    requests = [question(text=f"{rules} q{number}") for number in range(2)]
     ledger = CallLedger(path, "judge")
     with LLMServer(prefixes=Prefixes()) as server:
         price = Price(input=1.0, output=10.0, cached_input=0.1)
-        settings = LLMSettings(api_base=server.url, prices={model: price}, concurrency=1)
+        settings = LLMSettings(api_base=server.url, prices={MODEL: price}, concurrency=1)
         llm = LLM(settings, BudgetSettings(), tmp_path / "llm", ledger)
         Bench(server, tmp_path).run(lambda llm: asyncio.gather(*map(llm.ask, requests)), llm)
         first, second = server.prefixes.seen

@@ -13,8 +13,10 @@ from support.llm_server import LLMServer
 from support.paying import KEY, MODEL, paying
 from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
+from typer.testing import CliRunner
 
 from raggs.artifacts import JournalRecord, Passage, Query
+from raggs.cli.app import app
 from raggs.judges.orderprice import TYPICAL, OrderPrice, order_price
 from raggs.llm import Price
 from raggs.ranking import make_ranker
@@ -160,18 +162,19 @@ def test_an_order_costs_what_its_judge_charges() -> None:
 def test_an_overhead_that_was_reckoned_with_stays_though_prices_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Prices are no cause: a run that is begun at one and ended at another is one run, and the audit says so."""
+    """Prices are no cause: what a run reckoned with at one price it goes on with at another."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    def ranked_at(output: float, *flags: str) -> bytes:
+        project.change(llm={"prices": {MODEL: {"input": 1.0, "output": output}}})
+        done = CliRunner().invoke(app, ["run", "--config", str(project.config), "-q", "--yes", *flags])
+        assert done.exit_code == 0, done.output
+        return project.artifacts()["rank.journal"]
+
     with LLMServer() as server:
-        project = paying(tmp_path, server, queries=15)
+        project = paying(tmp_path, server)
         project.change(rank={**AUTO, "max_calls": 3})
-        assert raggs("run", "--config", project.config, "-q", "--yes", "--to", "prune").returncode in (0, 7)
-        begun = server.count
-        stop_at(server, project, begun + 30)
-        entries = [json.loads(line) for line in (project.run / "rank.journal.jsonl").read_text().splitlines()]
-        told = {json.dumps(entry["profile"]) for entry in entries if "profile" in entry}
-        assert len(told) == 1, "noted with the pilot's questions as soon as it was learned"
-        project.change(llm={"prices": {MODEL: {"input": 1.0, "output": 90.0}}})
-        assert raggs("run", "--config", project.config, "-q", "--yes").returncode == 0
-        assert {json.dumps(entry["profile"]) for entry in journal(project) if "profile" in entry} == told
-        assert raggs("audit", project.run).returncode == 0
+        first, asked = ranked_at(2.0), server.count
+        assert ranked_at(90.0, "--force", "--only", "rank") == first and server.count == asked
+        (project.run / "rank.journal.jsonl").unlink()
+        assert ranked_at(90.0, "--force", "--only", "rank") != first, "it does hang on the price"
