@@ -155,6 +155,7 @@ HINTS: Mapping[str, Rule] = {
 STATUS: Mapping[int, Rule] = {401: _KEY, 402: _CREDIT, 403: _KEY, 404: _MODEL, 408: SLOW, 429: BUSY}
 # Complaints about the wish for structured output, which not every server knows.
 FORMAT_WORDS = ("response_format", "json_schema")
+MARK_WORDS = ("prompt_cache", "cache_control")
 CLASS_NAMES = re.compile(r"\b(litellm\.)?\w+(Error|Exception)(: | - )")  # litellm's own, before the provider's words
 
 
@@ -167,6 +168,7 @@ class Fault(Exception):
         error: what to tell people; redacted.
         retry_after_s: seconds that the provider asks to wait.
         about_format: the server does not know structured output.
+        about_marks: the server does not know marks on what of a prompt comes again.
         headers: of the answer, by lower-case names.
     """
 
@@ -174,6 +176,7 @@ class Fault(Exception):
     error: RaggsError
     retry_after_s: float | None = None
     about_format: bool = False
+    about_marks: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -218,10 +221,13 @@ def fault_of(error: BaseException, model: str, key_env: str | None = None) -> Fa
         rule.message.format(**names) + (f": {words}" if words else ""),
         remedy=None if rule.remedy is None else rule.remedy.format(**names),
     )
-    about_format = rule.treatment is not Treatment.RETRY and any(word in str(error) for word in FORMAT_WORDS)
+    about_format, about_marks = (
+        rule.treatment is not Treatment.RETRY and any(word in str(error) for word in words)
+        for words in (FORMAT_WORDS, MARK_WORDS)
+    )
     headers = lowered(_headers(error))
     wait_s = refused_for(headers) if rule is BUSY else retry_after(headers)
-    return Fault(rule, told, wait_s, about_format, headers)
+    return Fault(rule, told, wait_s, about_format, about_marks, headers)
 
 
 def _rule(error: BaseException) -> Rule:

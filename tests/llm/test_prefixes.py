@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
+
 import pytest
 
-from raggs.llm import Price
+from raggs.llm import LLMSettings, Price, http, providers
 from raggs.llm.calls import ChatCall
+from raggs.llm.faults import fault_of
 from raggs.llm.prefixes import marked, written_unasked
 from raggs.llm.prices import list_price, mode_of, remembered_tokens
 
@@ -81,3 +85,20 @@ def test_what_is_likely_to_be_remembered_is_less_than_what_was_sent() -> None:
     assert 1024 <= remembered_tokens("openai/gpt-5-mini", LONG) <= len(LONG) / 4
     assert remembered_tokens("openai/gpt-5-mini", SHORT) == 0
     assert list_price("ollama/anything") == Price(input=0, output=0)
+
+
+def test_a_provider_that_refuses_its_own_marks_is_asked_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Mapping[str, object]] = []
+
+    async def post(_path: str, model: str, body: Mapping[str, object], _settings: LLMSettings) -> providers.Answered:
+        sent.append(body)
+        if "prompt_cache_options" in body:
+            refusal = http.Refused("Unknown parameter: 'prompt_cache_options'.", 400, "unknown_parameter")
+            raise fault_of(refusal, model)
+        return {"choices": []}, {}
+
+    monkeypatch.setattr(providers, "_post", post)
+    monkeypatch.setattr(providers, "_unmarked", set())
+    for _ in range(2):
+        asyncio.run(providers.chat(WRITES, body(SHORT), LLMSettings()))
+    assert ["prompt_cache_options" in each for each in sent] == [True, False, False]
