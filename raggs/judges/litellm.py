@@ -28,7 +28,7 @@ from raggs.text import one_line, plural
 
 GRADES = range(MIN_GRADE, MAX_GRADE + 1)
 GRADE_TOKENS = 120  # a sentence and a number
-LABEL_TOKENS = 8
+LABEL_TOKENS = 8  # at most: a label with its marks has three, on a line of its own four or five
 TYPICAL_LENGTH = 5  # of a list
 GRADE_SCHEMA = {
     "type": "object",
