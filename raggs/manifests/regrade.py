@@ -63,11 +63,17 @@ class RecordedPool:
 
 
 def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
-    """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time."""
+    """What judge.jsonl must hold, given the pools and the answers that it holds, a query at a time.
+
+    Where the budget ended, queries in between are left out: they are as if nobody had answered.
+    """
     recorded = work.by_query("judge", JudgeRecord)
+    following = next(recorded, None)
     abstains = may_abstain(config.judge.model_dump(mode="json"))
     with open_loop() as loop:
         for qid, pool in work.by_query("merge", MergeRecord):
-            _, records = next(recorded, (qid, []))
+            records = list[JudgeRecord]()
+            if following is not None and following[0] <= qid:
+                records, following = following[1], next(recorded, None)
             services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records, abstains=abstains))
             yield from loop.run(STAGE.pool(pool, config, services))

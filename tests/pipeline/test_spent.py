@@ -116,6 +116,21 @@ def test_a_budget_that_ends_leaves_a_usable_set(
     call("audit", project.run)
 
 
+def test_what_another_run_has_paid_for_is_of_the_set_though_queries_before_it_are_not(
+    server: LLMServer, tmp_path: Path
+) -> None:
+    project = asking(tmp_path / "own", server)
+    questions = project.folder / "queries.jsonl"
+    lines = questions.read_text()
+    questions.write_text(lines.splitlines(keepends=True)[3])
+    call("run", "--config", project.config, "--quiet", "--to", "judge", "--run-id", "other")
+    questions.write_text(lines)
+    told = ended(project, "--max-calls", 5)
+    assert told["lacks"]["judge"]["left"] == ["q00", "q01", "q02", "q04"]
+    assert {each["qid"] for each in records(project, "rank")} == {"q03"}
+    is_usable(project, told, tmp_path)
+
+
 def test_walks_that_the_money_ends_leave_one_query_in_the_middle(server: LLMServer, tmp_path: Path) -> None:
     """With 16 calls at once, and walks of three, as many as five would go on side by side."""
     project = asking(tmp_path, server, budget={"max_calls": 45})
