@@ -56,6 +56,8 @@ def audit(
     else:
         for finding in found.findings:
             say(str(finding))
+        for note in found.notes if found.unfinished and not found.findings else ():
+            say(f"note: {note}")
     if not found.ok:
         _refuse(run, found)
     written = []

@@ -13,6 +13,7 @@ network, no corpus, no key.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -69,6 +70,9 @@ def notes(run: OpenedRun) -> Iterator[str]:
     """What there is to say of a run that is no lie."""
     if run.manifest.seal is None:
         yield UNSEALED
+    with suppress(RaggsError):  # a part that cannot be read is a finding
+        if run.lacks:
+            yield run.lacks
 
 
 def _manifest(run: OpenedRun, text: str) -> Iterator[Finding]:

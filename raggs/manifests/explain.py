@@ -13,6 +13,7 @@ from itertools import chain, combinations, product
 from raggs.artifacts import EmbedRecord, JournalRecord, PruneRecord, RankingRecord
 from raggs.believed import JudgeProfile
 from raggs.errors import AuditError, NotFoundError
+from raggs.jsontypes import as_object
 from raggs.judges.exactness import is_exact
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.outdated import outdated
@@ -70,20 +71,23 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
         UsageError: it leaves ranking out.
         AuditError: the journal does not lead to a ranking.
     """
-    lock = run.manifest.stages.get("rank")
-    if lock is None:
+    lock, part = run.manifest.stages.get("rank"), next((part for part in run.parts if part.stage == "rank"), None)
+    if lock is None and part is None:
         run.pipeline.stage("rank")  # says that it is left out, where it is
         raise NotFoundError("stage rank has not finished", where=run.folder, remedy=run.command)
-    if older := outdated(lock):
+    if lock is not None and (older := outdated(lock)):
         raise NotFoundError(
             f"the ranking cannot be replayed: {older}", where=run.folder, remedy="run again, or use that version"
         )
     pruned = _pruned(run, qid)
     entries = [entry for entry in run.typed("rank.journal", JournalRecord) if entry.qid == qid]
-    pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", lock.params)
+    if lock is None:  # the journal of a part may hold entries of earlier settings, which came before those of now
+        entries = [entry for entry in entries if entry.state == entries[-1].state]
+    params = as_object(run.manifest.config.get("rank")) if lock is None else lock.params
+    pool, config = kept_pool(qid, pruned), parameters(RankConfig, "rank", params)
     with fitting(f"query {qid}"):
-        answers = Answers(entries)
-        found = replay(course := config.course(pool), answers, shared=config.budget is not None)
+        answers, spent = Answers(entries), part is not None and qid in part.short
+        found = replay(course := config.course(pool), answers, shared=config.budget is not None, spent=spent)
     if found.problem:
         raise AuditError(
             f"query {qid} cannot be replayed: {found.problem}", where=run.folder, remedy="raggs audit shows more"
@@ -93,7 +97,7 @@ def explain(run: OpenedRun, qid: str) -> Explanation:
             f"no passage of query {qid!r} was worth ranking", where=run.folder, remedy="prune.jsonl says why"
         )
     wins, grades = Counter(chain.from_iterable(map(_wins, entries))), dict(zip(pool.ids, pool.grades, strict=True))
-    failed, exact = sum(entry.failed for entry in entries), is_exact(lock.components.get("judge"))
+    failed, exact = sum(entry.failed for entry in entries), lock is not None and is_exact(lock.components.get("judge"))
     told = Counter(entry.by for entry in entries if entry.groups)
     lengths = Counter(len(entry.shown) for entry in entries if entry.asked)
     by_length = {} if course is None else course.told_by_length
@@ -121,6 +125,8 @@ def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
         known.add(record.qid)
         if record.qid == qid:
             pruned.append(record)
+    if not pruned and any(qid in part.left for part in run.parts):
+        raise NotFoundError(f"query {qid!r} is left out: {run.lacks}", where=run.folder, remedy=run.command)
     if not pruned:
         if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
             raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)

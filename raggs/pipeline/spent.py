@@ -80,8 +80,8 @@ def _whole(runner: Runner, stage: AnyStage, lock: StageLock | None) -> bool:
 def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
     """Make of the stages that are not whole what can be made of what is paid for."""
     store = runner.store
-    stopped = next(name for name in runner.pipeline.order if store.marker(name).exists())
-    if not runner.pipeline.stage(stopped).ASKS:
+    stopped = next((name for name in selection.stages if store.marker(name).exists()), None)
+    if stopped is None or not runner.pipeline.stage(stopped).ASKS:
         return
     runner.services.arrive()
     runner.services.pay_no_more(ended)

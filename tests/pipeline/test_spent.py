@@ -67,7 +67,7 @@ def parts(project: Project) -> dict[str, bytes]:
 def is_usable(project: Project, told: dict, out: Path) -> None:
     """All that reads a set reads it, and says what it lacks."""
     assert not audit(project.run).findings
-    call("audit", project.run, code=7)
+    assert "as the budget ended (budget.max_" in " ".join(call("audit", project.run, code=7)[0].split())
     graded = told["bought"]["graded"]
     said = f"{graded} of {len(QIDS)} queries graded in full"
     assert said in " ".join(call("status", project.run)[0].split())
@@ -84,7 +84,11 @@ def is_usable(project: Project, told: dict, out: Path) -> None:
         assert all(qid not in text for qid in missing) and all(qid in text for qid in whole), form
     call("report", project.run, "--out", out / "report.html")
     assert "as the budget ended" in (out / "report.html").read_text()
-    assert "the budget ended" in call("show", project.run, told["lacks"]["rank"]["short"][0])[0]
+    short = told["lacks"]["rank"]["short"][0]
+    assert "the budget ended" in call("show", project.run, short)[0]
+    assert "stopped: the budget ended" in call("why", project.run, "--query", short)[0]
+    for qid in missing:
+        assert f"query '{qid}' is left out" in call("why", project.run, "--query", qid, code=4)[1]
 
 
 @pytest.mark.parametrize("cap", ["0.3 of grades", "0.66 of grades", "0.99 of grades", "0.5 of orders"])
