@@ -22,6 +22,7 @@ def spread_words(counts: Mapping[str, int]) -> Iterator[str]:
     if SPENT not in counts:
         return
     spent, questions = plural(counts[SPENT], "call"), plural(counts[SHARING], "question")
-    half = f"half of them {counts['quarter']:,} to {counts['three quarters']:,}"
+    low, high = counts["quarter"], counts["three quarters"]
+    half = f"half of them {low:,}" if low == high else f"half of them {low:,} to {high:,}"
     ended = f"; {counts[ENDED]:,} ended before it was spent" if counts[ENDED] else ""
     yield f"budget: {spent} over {questions}, {counts['least']:,} to {counts['most']:,} each, {half}{ended}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.forging import edit_manifest
+from support.forging import edit_file, edit_manifest
 from support.llm_server import LLMServer
 from support.paying import KEY, MODEL, paying
 from support.project import Project, files_copied, make_project, raggs
@@ -82,6 +82,10 @@ def test_an_audit_finds_rounds_that_were_nobodys_turn(ranked: Project, tmp_path:
     edit_manifest(copy, edit, reseal=True)
     done = raggs("audit", copy)
     assert done.returncode != 0 and "entries beyond the end" in done.stdout + done.stderr
+    copy = files_copied(ranked.run, tmp_path / "torn")
+    edit_file(copy, "rank.journal.jsonl", lambda data: data[: data[:-1].rindex(b"\n") + 1], reseal=True)
+    done = raggs("audit", copy)
+    assert done.returncode != 0 and "slot 1 is missing" in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
