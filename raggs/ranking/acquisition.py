@@ -13,6 +13,7 @@ judged: later picks see what earlier ones will teach. Pure functions of the post
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -24,6 +25,23 @@ from raggs.ranking.posterior import Posterior
 FEW, MANY = 5, 14  # members from which a batch grows by the most promising alone, and how many these are
 OPENNESS = 4  # power of 4 P (1 - P) in the weight of a pair
 OUTSIDE, BOUNDARY = 0.05, 0.4  # interest of a pair with no item, or just one, in the top; with both: 1
+# Nine nodes of the standard normal and their shares (Gauss and Hermite), written out to be the same everywhere.
+NODES = np.array(
+    [-4.512745863, -3.205429003, -2.076847979, -1.023255664, 0.0, 1.023255664, 2.076847979, 3.205429003, 4.512745863]
+)
+SHARES = np.array(
+    [
+        2.2345844e-5,
+        0.00278914132,
+        0.0499164068,
+        0.244097503,
+        0.4063492064,
+        0.244097503,
+        0.0499164068,
+        0.00278914132,
+        2.2345844e-5,
+    ]
+)
 
 
 class Planner:
@@ -36,7 +54,7 @@ class Planner:
         manner: of the judge; its favour does not matter, since lists are shuffled.
 
     Attributes:
-        told: at each pick among several sizes, what the best batch of each was expected to tell for its price.
+        told: at each choice among several sizes, what the round of each was expected to put right for its price.
     """
 
     def __init__(self, posterior: Posterior, worth: Floats, top: int, manner: Manner) -> None:
@@ -52,17 +70,44 @@ class Planner:
         chance = upset_chances(self.sharpness * np.abs(self._gaps))
         self._duel = self.sharpness**2 * chance * (1.0 - chance) * worth
 
-    def pick(self, sizes: Sequence[int], overhead: float = 0.0) -> Ints:
-        """The next batch, in no particular order; its expected information is taken in.
-
-        Args:
-            sizes: that it may have, rising; of several, the one that tells most for its price.
-            overhead: of a call, in passages.
-        """
-        stakes, variances = self._stakes()
-        batch = self._best(stakes, variances, sizes, overhead)
+    def pick(self, size: int) -> Ints:
+        """The next batch, in no particular order; its expected information is taken in."""
+        batch = self._best(*self._stakes(), size)
         self.expect(batch)
         return batch
+
+    def pick_round(self, plans: Sequence[tuple[int, int]], overhead: float) -> list[Ints]:
+        """Batches of one size: of several plans the round that puts most pairs right for its price.
+
+        Sizes are compared by rounds, since what single batches tell for their price flatters the short ones: the next
+        ones of their round tell less.
+
+        Args:
+            plans: each a size and a number of batches.
+            overhead: of a call, in passages.
+        """
+        found: dict[int, tuple[float, list[Ints]]] = {}
+        for size, count in plans:
+            ahead = copy(self)
+            ahead.covariance = self.covariance.copy()
+            batches = [ahead.pick(size) for _ in range(count)]
+            found[size] = self._righted(ahead.covariance) / (count * (size + overhead)), batches
+        if len(found) > 1:
+            self.told.append({size: worth for size, (worth, _) in found.items()})
+        return max(found.values(), key=lambda each: each[0])[1]
+
+    def _righted(self, after: Floats) -> float:
+        """How many fewer wrong pairs are expected once the covariance will be `after`, each as much as it matters.
+
+        The difference that will be seen then is normal around that of now, with the variance that will be gone.
+        """
+        upper = np.triu_indices(self.mean.size, k=1)
+        inside = membership(self.mean, np.sqrt(self.covariance.diagonal()), self.top, near_threshold)
+        now, then = _spread(self.covariance)[upper], _spread(after)[upper]
+        gaps, moves = np.abs(self._gaps[upper]), np.sqrt(np.maximum(now - then, 0.0))
+        seen = np.abs(gaps[:, None] + moves[:, None] * NODES) / np.sqrt(then)[:, None]
+        wrong = normal_cdf(-gaps / np.sqrt(now)) - normal_cdf(-seen) @ SHARES
+        return float(pair_interest(inside)[upper] @ wrong)
 
     def pick_among(self, batches: Ints) -> int:
         """The place of the best of some batches, shape (c, m); its expected information is taken in."""
@@ -83,7 +128,7 @@ class Planner:
     def _stakes(self) -> tuple[Floats, Floats]:
         """M = C L C, with L the Laplacian of the pair weights, and the variances of the differences."""
         spread = self.covariance.diagonal()
-        variances = np.maximum(spread[:, None] + spread[None, :] - 2 * self.covariance, 1e-12)
+        variances = _spread(self.covariance)
         np.fill_diagonal(variances, 1.0)
         wins = normal_cdf(self._gaps / np.sqrt(variances))
         inside = membership(self.mean, np.sqrt(spread), self.top, near_threshold)
@@ -93,23 +138,16 @@ class Planner:
         np.fill_diagonal(laplacian, weights.sum(axis=1))
         return self.covariance @ laplacian @ self.covariance, variances
 
-    def _best(self, stakes: Floats, variances: Floats, sizes: Sequence[int], overhead: float) -> Ints:
-        """The batch that grows from the best pair by the best item each time, cut where it tells most for its price."""
+    def _best(self, stakes: Floats, variances: Floats, length: int) -> Ints:
+        """The batch that grows from the best pair by the best item each time."""
         values = self._pair_values(stakes, variances)
         np.fill_diagonal(values, -np.inf)
         batch = np.array(np.unravel_index(np.argmax(values), values.shape))
-        gain = float(values[batch[0], batch[1]])
-        grown = {2: (gain / (2 + overhead), batch)}
-        for size in range(3, sizes[-1] + 1):
+        while batch.size < length:
             others = self._promising(values, batch)
             longer = np.column_stack([np.broadcast_to(batch, (others.size, batch.size)), others])
-            gains = self._gains(longer, stakes)
-            best = int(np.argmax(gains))
-            batch = longer[best]
-            grown[size] = (float(gains[best]) / (size + overhead), batch)
-        if len(sizes) > 1:
-            self.told.append({size: grown[size][0] for size in sizes})
-        return max((grown[size] for size in sizes), key=lambda each: each[0])[1]
+            batch = longer[int(np.argmax(self._gains(longer, stakes)))]
+        return batch
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:
         """Those that may join a batch: all for a short one, else those whose pairs with its members tell most."""
@@ -150,6 +188,12 @@ class Planner:
         size = batches.shape[1]
         pairs = self._worth[batches[:, :, None], batches[:, None, :]]
         return np.asarray(pairs.sum(axis=(1, 2)) / (size * (size - 1)))
+
+
+def _spread(covariance: Floats) -> Floats:
+    """Variances of the differences."""
+    own = covariance.diagonal()
+    return np.asarray(np.maximum(own[:, None] + own[None, :] - 2 * covariance, 1e-12))
 
 
 def pair_interest(inside: Floats) -> Floats:

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Flags, Floats, Ints
+from raggs.arrays import Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import Pilot, Profile, Ranking
@@ -25,12 +25,12 @@ from raggs.ranking.likelihood import TYPICAL_LENGTH, Judged, JudgedLists, KnownP
 from raggs.ranking.mixture import SETTLE, fit_mixture, sharpen
 from raggs.ranking.options import check_options
 from raggs.ranking.posterior import SHARPNESS, Posterior
-from raggs.ranking.rounds import ROUNDING, RoundRanker
+from raggs.ranking.rounds import ROUNDING, RoundRanker, given
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
 from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
-SIZES = (5, 8, 12, 20)  # of batches, where the best is looked for
+SIZES = (5, 10, 20)  # of batches, where the best is looked for
 PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
 PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
@@ -94,7 +94,7 @@ class BayesRanker(RoundRanker):
         self.echo = 0.0 if echo is None else echo
         self._echo_known = echo is not None
         self.inversions = inversions * math.comb(min(top, FULL_TOP, len(self.ids)), 2) / math.comb(FULL_TOP, 2)
-        self._given = self._graded(ids, grades)
+        self._given = given(self.ids, dict(zip(ids, grades, strict=True)))
         self._mixture = grade_prior(self.prior, self._given, sigma, slip)
         self._posterior = self._mixture.posterior(FIRST_SHARPNESS)
         self.overhead = overhead
@@ -120,7 +120,7 @@ class BayesRanker(RoundRanker):
         left, chosen = self.max_calls * PILOT_SHARE, list[Ints]()
         for size in PILOT_SIZES:
             if (price := self._price(min(size, self.size))) <= left and len(chosen) < self._unshown():
-                chosen.append(planner.pick((min(size, self.size),)))
+                chosen.append(planner.pick(min(size, self.size)))
                 left -= price
         return self._open(chosen) if chosen else ()
 
@@ -161,20 +161,25 @@ class BayesRanker(RoundRanker):
     @one_blas_thread
     def _choose(self, count: int, _rng: np.random.Generator) -> list[Ints]:
         planner, batches = self._planner(), list[Ints]()
-        left, room = self.max_calls - self.spent + ROUNDING, self._longest(count)
+        if self._open_size:
+            return self._open_round(planner, count)
         for slot in range(count):
-            if not (sizes := [size for size in self._sizes if self._price(size) <= left and size <= room]):
-                break
             audit = self._audits(self.calls + self.skipped + slot)
-            batches.append(self._again(planner) if audit else planner.pick(sizes, self.overhead))
-            left -= self._price(batches[-1].size)
-            room -= batches[-1].size if self._open_size else 0
-        self._told_for += planner.told
+            batches.append(self._again(planner) if audit else planner.pick(self.size))
         return batches
 
-    def _longest(self, count: int) -> int:
-        """Passages that a round may show: where the size of batches is open, as many as so many of five."""
-        return max(TYPICAL_LENGTH * count, self.size) if self._open_size else self.size
+    def _open_round(self, planner: Planner, count: int) -> list[Ints]:
+        """Batches of the size that pays, as many passages as so many of five show; first an audit, if one is due."""
+        due = math.floor((self.calls + self.skipped + 1) * self.repeats)
+        batches = [self._again(planner)] if len(self._repeated) < min(due, len(self._orders)) else []
+        left = self.max_calls - self.spent + ROUNDING - sum(self._price(batch.size) for batch in batches)
+        room, slots = TYPICAL_LENGTH * count - sum(batch.size for batch in batches), count - len(batches)
+        least = 0 if batches else 1
+        most = {size: min(slots, max(least, room // size), int(left / self._price(size))) for size in self._sizes}
+        if plans := [(size, number) for size, number in most.items() if number > 0]:
+            batches += planner.pick_round(plans, self.overhead)
+        self._told_for += planner.told
+        return batches
 
     def _audits(self, asked: int) -> bool:
         """Whether the batch after `asked` others is an audit: spread evenly over the calls."""
@@ -289,11 +294,6 @@ class BayesRanker(RoundRanker):
             echo=self.echo,
             favour=tuple(self._manner.favour.tolist()),
         )
-
-    def _graded(self, ids: Sequence[str], grades: Sequence[float | None]) -> Flags:
-        """Which of the sorted ids have a grade."""
-        by_id = dict(zip(ids, grades, strict=True))
-        return np.array([grade is not None and not math.isnan(grade) for grade in map(by_id.__getitem__, self.ids)])
 
     def _exposures(self) -> Ints:
         shown = np.concatenate([np.zeros(0, dtype=np.int64), *self._orders])

@@ -18,7 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from raggs.arrays import Floats, Ints
+from raggs.arrays import Flags, Floats, Ints
 from raggs.ranking.base import Ranker, Ranking
 from raggs.seeds import generator
 
@@ -200,6 +200,11 @@ class RoundRanker(Ranker):
     def _unshown(self) -> int:
         """How many presentations are left: few in small pools, more than anyone asks for in others."""
         return math.perm(len(self.ids), self.size) - len(self._shown)
+
+
+def given(ids: Sequence[str], grades: Mapping[str, float | None]) -> Flags:
+    """Which of the ids have a grade."""
+    return np.array([grade is not None and not math.isnan(grade) for grade in map(grades.__getitem__, ids)])
 
 
 def start_scores(grades: Sequence[float | None]) -> Floats:

@@ -72,7 +72,7 @@ def test_small_pools_get_nearly_the_best_batch():
         stakes, _ = plan._stakes()
         everything = np.array(list(itertools.combinations(range(9), 4)))
         best = plan._gains(everything, stakes).max()
-        shares.append(plan._gains(plan.pick((4,))[None], stakes)[0] / best)
+        shares.append(plan._gains(plan.pick(4)[None], stakes)[0] / best)
     assert min(shares) > 0.95 and np.mean(shares) > 0.99
 
 

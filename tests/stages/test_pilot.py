@@ -96,7 +96,7 @@ def test_audit_why_and_a_second_run_read_what_was_learned(ranked: Project) -> No
     why = raggs("why", ranked.run, "--query", "q03")
     assert why.returncode == 0, why.stderr
     assert "learned from 12 questions" in why.stdout
-    assert "told for the price by lists of each length, of 5 = 1: 5: 1.00, 8: " in " ".join(why.stdout.split())
+    assert "told for the price by lists of each length, of 5 = 1: 5: 1.00, " in " ".join(why.stdout.split())
     told = json.loads(raggs("why", ranked.run, "--query", "q03", "--json").stdout)
     assert told["profile"]["questions"] >= QUESTIONS and set(told["lengths"]) & set(told["told_by_length"])
     again = raggs("run", "--config", ranked.config)
