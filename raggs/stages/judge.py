@@ -155,7 +155,8 @@ class JudgeStage(Stage[JudgeConfig]):
 
     @staticmethod
     def _walks(config: JudgeConfig, services: Services) -> Walks:
-        members = len(services.judge.models) + (config.group - 1) * len(services.judge.alone)
+        judge, members = services.judge, len(services.judge.models)
+        members += (config.group - 1) * len(judge.alone) if config.group > 1 else 0
         return Walks(config.stop_after, config.group, config.samples, members, services.affords)
 
     def failed(self, record: Record) -> bool:

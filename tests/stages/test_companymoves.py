@@ -28,6 +28,7 @@ class Leaky:
 
     name = "leaky"
     models = ()
+    alone = frozenset[str]()
 
     def __init__(self, leak: float, first: float) -> None:
         self.leak, self.first = leak, first

@@ -21,6 +21,7 @@ class Listed:
 
     name = "listed"
     models = ()
+    alone = frozenset[str]()
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, int]] = []
