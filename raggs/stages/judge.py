@@ -29,12 +29,11 @@ from raggs.llm import BatchSettings
 from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
-from raggs.stages.cascades import CascadeStatistics, cascade_of
 from raggs.stages.companies import ask_plan, make_plan
 from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.frugal import Walks
 from raggs.stages.grouping import ahead, grade_together
-from raggs.stages.judgehealth import BEYOND, JudgeStatistics
+from raggs.stages.judgehealth import BEYOND, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
 
 ALONE, TOGETHER = "grade@1", "grades@1"
@@ -163,11 +162,9 @@ class JudgeStage(Stage[JudgeConfig]):
         return isinstance(record, JudgeRecord) and record.failed
 
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
-        cascade = cascade_of(config.judge)
-        counted = None if cascade is None else CascadeStatistics(cascade)
         grouped = config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge)
         company = CompanyMoves(config.samples, config.stop_after, config.group, LOW) if grouped else None
-        return JudgeStatistics(config.samples, config.stop_after, counted, company)
+        return JudgeStatistics(config.samples, config.stop_after, cascade_statistics(config.judge), company)
 
     def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:
         if not config.canaries:

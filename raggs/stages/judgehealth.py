@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
+from raggs.adapter import AdapterConfig
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
-from raggs.stages.cascades import CascadeStatistics
 from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
+
+if TYPE_CHECKING:
+    from raggs.stages.cascades import CascadeStatistics
 
 BEYOND = "not judged, after"  # begins the reason why the end of a pool was not looked at
 SILENT = 0.05  # a larger share of failures is worth a warning
@@ -130,6 +134,16 @@ class JudgeStatistics(Statistics):
                 if missing > SILENT * asked
             ),
         )
+
+
+def cascade_statistics(spec: AdapterConfig) -> CascadeStatistics | None:
+    """Who counts how a cascade's judges stand to each other, where a judge is one or holds one."""
+    if spec.type not in ("cascade", "panel"):
+        return None
+    from raggs.stages.cascades import CascadeStatistics, cascade_of  # late: few runs have one
+
+    found = cascade_of(spec)
+    return None if found is None else CascadeStatistics(found)
 
 
 def _member(votes: Counter[int | None]) -> Member:
