@@ -171,13 +171,13 @@ def _run_part(loaded: LoadedConfig, selection: Selection, asked: Asked, *, shows
     from raggs.app.run import BudgetSpent, open_runner, stages_of
     from raggs.cli.progress import listener
     from raggs.pipeline.events import silent
-    from raggs.pipeline.part import run_part
+    from raggs.pipeline.spent import part_within_budget
 
     display = listener(not shows, stages_of(loaded.run))
     with open_runner(loaded, run_id=asked.run_id, listen=display or silent) as runner:
         try:
             with display or nullcontext():
-                return run_part(runner, selection)
+                return part_within_budget(runner, selection)
         except BudgetSpent as error:
             _tell_how_to_go_on(error, runner, selection, asked)
             raise

@@ -18,7 +18,7 @@ from raggs.manifests.bought import bought
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.reasons import FailuresLeft, PaidFor
-from raggs.pipeline.part import Done, work_on
+from raggs.pipeline.part import Done, Part, run_part, work_on
 from raggs.pipeline.plan import Selection, fingerprint
 from raggs.pipeline.runner import Runner, RunResult
 from raggs.stages.base import AnyStage
@@ -37,11 +37,30 @@ def run_within_budget(runner: Runner, selection: Selection) -> RunResult:
             return runner.run(selection)
         except BudgetSpent as error:
             ended = error
+    raise _ended(runner, selection, ended)
+
+
+def part_within_budget(runner: Runner, selection: Selection) -> Part:
+    """As `run_part`, but where the budget ends what is paid for is finished.
+
+    Raises:
+        BudgetSpent, RaggsError: as `run_within_budget`.
+    """
+    try:
+        return run_part(runner, selection)
+    except BudgetSpent as error:
+        raise _ended(runner, selection, error) from None
+
+
+def _ended(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSpent:
+    """The error, after what was paid for is finished; it says how far that went."""
     with runner.at_work():
         _finish(runner, selection, ended)
+        runner.services.arrive()
+        runner.store.seal_ledger()
         found = bought(OpenedRun(runner.store, runner.store.manifest()))
-        ended.message += f"; {found or 'no query more is done'}"
-        raise ended
+    ended.message += f"; {found or 'no query more is done'}"
+    return ended
 
 
 def _still_spent(runner: Runner, selection: Selection) -> BudgetSpent | None:
