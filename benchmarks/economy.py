@@ -36,7 +36,7 @@ from raggs.seeds import generator
 
 TOP = 20
 PILOTS = 12
-READS = (100, 200, 400)
+READS = (100, 200)
 Care = Callable[[int, int], float]  # of the pick, from 0, and the length of the list
 SHOWN = ("tau", "tau20", "ov20", "ov10")
 
