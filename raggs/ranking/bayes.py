@@ -65,7 +65,7 @@ class BayesRanker(RoundRanker):
 
     VERSION: ClassVar[int] = 5
     INFORMED: ClassVar[bool] = True
-    LEARNS: ClassVar[int] = 2
+    LEARNS: ClassVar[int] = 3
 
     def __init__(
         self,
@@ -149,8 +149,8 @@ class BayesRanker(RoundRanker):
         return self._posterior
 
     def _price(self, size: int) -> float:
-        """Of a batch, in calls; where its size is open, a batch of five is a call."""
-        return (size + self.overhead) / (TYPICAL_LENGTH + self.overhead) if self._open_size else 1.0
+        """Of a batch, in calls; where its size is open, a batch of five is a call, and a shorter one is no less."""
+        return max(1.0, (size + self.overhead) / (TYPICAL_LENGTH + self.overhead)) if self._open_size else 1.0
 
     def _affordable(self) -> int:
         return int((self.max_calls - self.spent + ROUNDING) / self._price(self._sizes[0]))

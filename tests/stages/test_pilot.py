@@ -67,9 +67,12 @@ def test_no_question_costs_more_than_its_calls_of_five(ranked: Project) -> None:
     assert max(spent.values()) <= AUTO["max_calls"] * 1.01
 
 
-@pytest.mark.parametrize(("sizes", "max_calls"), [((1, 1, 9), 12), ((9,), 1)])
+@pytest.mark.parametrize(("sizes", "max_calls"), [((1, 1, 9), 12), ((9,), 1), ((3, 4), 4)])
 def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[int, ...], max_calls: int) -> None:
-    """A pool of one passage has nothing to order, and one call pays for no list of the pilot; no pool is mute."""
+    """A pool of one passage has nothing to order, and one call pays for no list of the pilot; no pool is mute.
+
+    A list of fewer than five is a call, not less: else small pools get more calls than the dry run says at most.
+    """
     for size in sizes:
         ids = tuple(f"d{number}" for number in range(size))
         ranker = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
@@ -86,6 +89,7 @@ def test_pools_without_a_pilots_list_are_ranked_and_derived_again(sizes: tuple[i
             course.learn(answers)
         found = course.ranking()
         assert (found.calls > 0) == (size > 1) and found.stop_reason != MUTE
+        assert found.calls <= max_calls
         fresh = make_ranker("bayes", ids, [3] * size, top=3, batch_size=None, max_calls=max_calls)
         assert replay(Course(fresh, 4, pool, 3), Answers(entries)) == Replay(found)
 
