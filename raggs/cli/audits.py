@@ -115,7 +115,7 @@ def _as_text(run: Path, found: Audit, written: Sequence[str]) -> None:
         what = "merge, judge and prune" if found.left_out else DERIVED[found.of]
         say(f"{run}: {records} checked; {what} derived again: all as the manifest says")
         for stage in found.left_out:
-            say(f"{stage}: left out ({stage}: null); what lies here of an earlier one is no part of the run")
+            say(f"{stage}: left out ({stage}: null); files of one that ran before are no part of the run")
     for note in found.notes:
         say(f"note: {note}")
     for what in found.unchecked:

@@ -94,10 +94,12 @@ def run(
     from raggs.errors import UsageError
     from raggs.manifests.gate import FALLEN, fallen
     from raggs.pipeline.plan import select
+    from raggs.stages import GOLDEN
 
     config = meant(file, config, "raggs.yaml", REMEDY)
     if partial and (start or only or force or dry_run):
         raise UsageError("--partial stands alone, or with --to", remedy="leave the other flags out")
+    select(GOLDEN, start, stop, only)  # says what is wrong with the words before any file is opened
     caps = {"budget.max_usd": max_usd, "budget.max_calls": max_calls}
     settings = (*(overrides or ()), *(f"{name}={cap}" for name, cap in caps.items() if cap is not None))
     loaded = load_config(config, settings)
