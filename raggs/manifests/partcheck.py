@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from raggs.artifacts import JournalRecord, PruneRecord, RankRecord, Record
+from raggs.artifacts import JournalRecord, PruneRecord, RankingRecord, RankRecord, Record
 from raggs.errors import RaggsError
 from raggs.jsonl import dump_line, first_fault, read_torn
 from raggs.jsontypes import as_object
@@ -25,7 +25,7 @@ from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankrecords import rank_records
 from raggs.stages.replay import Answers, kept_pool, replay
 
-RANK = "rank"
+RANK, BESIDE = "rank", "rank.queries"
 WRONG = "cannot be derived again"
 
 
@@ -98,21 +98,25 @@ def _ranked(run: OpenedRun) -> Iterator[Finding]:
     config = parameters(RankConfig, RANK, as_object(run.manifest.config.get(RANK)))
     work, journal = work_of(run), _journal(run)
     part = next(part for part in run.parts if part.stage == RANK)
-    ranked, file = dict(work.by_query(RANK, RankRecord)), run.store.partial(RANK).name
+    ranked, told = dict(work.by_query(RANK, RankRecord)), dict(work.by_query(BESIDE, RankingRecord))
+    file = run.store.partial(RANK).name
     for qid, pruned in work.by_query("prune", PruneRecord):
-        pool, records = kept_pool(qid, pruned), ranked.pop(qid, [])
+        pool, records, word = kept_pool(qid, pruned), ranked.pop(qid, []), told.pop(qid, [])
         if qid in part.left:
             continue
         states, spent = journal.get(qid, {"": []}).values(), qid in part.short
         lists = [*states, []] if spent else states
         shared = config.budget is not None  # then whose turn it was is only known of all rankings together
         rankings = (replay(config.course(pool), Answers(each), spent=spent, shared=shared).ranking for each in lists)
-        made = ([each for each in rank_records(pool, ranking) if isinstance(each, RankRecord)] for ranking in rankings)
-        if records not in made:
+        made = [[*rank_records(pool, ranking)] for ranking in rankings]
+        if records not in ([each for each in one if isinstance(each, RankRecord)] for one in made):
             yield Finding(file, None, f"query {qid}: its order is not what the journal leads to")
             return
-    if ranked:
-        yield Finding(file, None, f"query {min(ranked)} was not pruned")
+        if [*word, *records] not in made:
+            yield Finding(run.store.partial(BESIDE).name, None, f"query {qid}: is not what the journal leads to")
+            return
+    if left := ranked.keys() | told.keys():
+        yield Finding(file, None, f"query {min(left)} was not pruned")
 
 
 def _journal(run: OpenedRun) -> Mapping[str, Mapping[str, list[JournalRecord]]]:

@@ -65,8 +65,13 @@ def grade(line: bytes) -> bytes:
         ("prune", lambda lines: lines[1:], "prune.partial.jsonl:1: is not what the records before it"),
         ("rank", lambda lines: lines[1:], "rank.partial.jsonl: query q00: its order is not what the journal leads to"),
         ("rank", lambda lines: [b"no\n", *lines], "rank.partial.jsonl:1: "),
+        (
+            "rank.queries",
+            lambda lines: [lines[0].replace(b'"skipped":0', b'"skipped":1'), *lines[1:]],
+            "rank.queries.partial.jsonl: query q00: is not what the journal leads to",
+        ),
     ],
-    ids=["grade", "order", "bytes", "pool", "ranking", "form"],
+    ids=["grade", "order", "bytes", "pool", "ranking", "form", "why it ended"],
 )
 def test_a_changed_part_is_found(
     project: Project, artifact: str, change: Callable[[list[bytes]], list[bytes]], finding: str
