@@ -15,7 +15,6 @@ from raggs.app.addresses import Approve, nobody, permit
 from raggs.app.beside import beside, in_loop
 from raggs.app.executing import make_execution
 from raggs.app.finished import Finished
-from raggs.app.sentfor import sent_for_advice
 from raggs.app.services import RunServices
 from raggs.app.unpooled import telling_unpooled
 from raggs.config.environment import refuse_stored
@@ -68,6 +67,8 @@ class Forecast:
     @property
     def advice(self) -> Iterator[str]:
         """Sentences on what is cached, and on an order that costs more than the grades do."""
+        from raggs.app.sentfor import sent_for_advice  # late: most runs are not asked
+
         rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
             yield f"rank is dearer than judge: {DEARER}"

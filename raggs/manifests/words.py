@@ -13,6 +13,7 @@ from raggs.health import (
     ECHO,
     AgainstPeople,
     Canaries,
+    Cascade,
     Depth,
     Health,
     JudgeHealth,
@@ -20,12 +21,11 @@ from raggs.health import (
     Panel,
     RankHealth,
     Samples,
+    Shift,
     grade_apart,
     sources_words,
 )
 from raggs.judges.exactness import is_exact
-from raggs.manifests.cascadewords import cascade_words
-from raggs.manifests.companywords import company_words
 from raggs.manifests.shares import spread_words
 from raggs.stages.statistics import DEEPER, QUESTIONS
 from raggs.text import plural
@@ -77,12 +77,12 @@ def health_lines(health: Health | None, *, exact: bool = False) -> Iterator[Line
         yield from _depth(health.depth)
         yield from _samples(health.samples)
         if health.place is not None:
-            yield from (Line(*said) for said in company_words({"place": health.place}))
+            yield from _company({"place": health.place})
         yield from _panel(health.panel)
-        yield from (Line(*said) for said in cascade_words(health.cascade))
+        yield from _cascade(health.cascade)
         if health.canaries is not None:
             yield _canaries(health.canaries)
-            yield from (Line(*said) for said in company_words(health.canaries.company))
+            yield from _company(health.canaries.company)
         if health.people is not None:
             yield _people(health.people)
         if health.sources:
@@ -129,7 +129,21 @@ def _samples(samples: Samples | None) -> Iterator[Line]:
         agree = _agreement(samples)
         yield Line(f"samples: {samples.asked} a passage, {samples.unanimous:.0%} unanimous, pairs {agree}")
         if samples.company is not None:
-            yield from (Line(*said) for said in company_words({"samples": samples.company}))
+            yield from _company({"samples": samples.company})
+
+
+def _company(found: Mapping[str, Shift]) -> Iterator[Line]:
+    from raggs.manifests.companywords import company_words  # late: most grade one by one
+
+    return (Line(*said) for said in company_words(found))
+
+
+def _cascade(found: Cascade | None) -> Iterator[Line]:
+    if found is None:
+        return
+    from raggs.manifests.cascadewords import cascade_words
+
+    yield from (Line(*said) for said in cascade_words(found))
 
 
 def _canaries(found: Canaries) -> Line:

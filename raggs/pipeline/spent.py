@@ -10,19 +10,21 @@ under the same caps the next run asks nobody, and ends with the same bytes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from raggs.artifacts import Record
 from raggs.llm import BudgetSettings, BudgetSpent
 from raggs.llm.budget import Cap
-from raggs.manifests.bought import bought
 from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.reasons import FailuresLeft, PaidFor
-from raggs.pipeline.part import Done, Part, run_part, work_on
 from raggs.pipeline.plan import Selection, fingerprint
 from raggs.pipeline.runner import Runner, RunResult
 from raggs.stages.base import AnyStage
 from raggs.text import plural
+
+if TYPE_CHECKING:
+    from raggs.pipeline.part import Done, Part
 
 
 def run_within_budget(runner: Runner, selection: Selection) -> RunResult:
@@ -46,6 +48,8 @@ def part_within_budget(runner: Runner, selection: Selection) -> Part:
     Raises:
         BudgetSpent, RaggsError: as `run_within_budget`.
     """
+    from raggs.pipeline.part import run_part  # late: most runs have money to the end
+
     try:
         return run_part(runner, selection)
     except BudgetSpent as error:
@@ -54,6 +58,8 @@ def part_within_budget(runner: Runner, selection: Selection) -> Part:
 
 def _ended(runner: Runner, selection: Selection, ended: BudgetSpent) -> BudgetSpent:
     """The error, after what was paid for is finished; it says how far that went."""
+    from raggs.manifests.bought import bought
+
     with runner.at_work():
         _finish(runner, selection, ended)
         runner.services.arrive()
@@ -67,6 +73,8 @@ def _still_spent(runner: Runner, selection: Selection) -> BudgetSpent | None:
     """The end that the last run met, if this one could only meet it again."""
     if selection.force or not runner.store.exists:
         return None
+    if all(runner.store.spent(name) is None for name in runner.pipeline.order):
+        return None  # before any file is hashed
     locks = runner.store.manifest().stages
     for name in runner.pipeline.order:
         stage = runner.pipeline.stage(name)
@@ -98,6 +106,8 @@ def _whole(runner: Runner, stage: AnyStage, lock: StageLock | None) -> bool:
 
 def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
     """Make of the stages that are not whole what can be made of what is paid for."""
+    from raggs.pipeline.part import Done, work_on
+
     store = runner.store
     stopped = next((name for name in selection.stages if store.marker(name).exists()), None)
     if stopped is None or not runner.pipeline.stage(stopped).ASKS:
@@ -120,6 +130,8 @@ def _finish(runner: Runner, selection: Selection, ended: BudgetSpent) -> None:
 
 def _done(run: OpenedRun, stage: AnyStage) -> Done:
     """The queries that a stopped stage has done to their end."""
+    from raggs.pipeline.part import Done
+
     artifacts = stage.artifacts()
     if not all(run.store.partial(artifact).is_file() for artifact in artifacts):
         return Done()

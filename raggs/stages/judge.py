@@ -29,7 +29,6 @@ from raggs.llm import BatchSettings
 from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
-from raggs.stages.companies import ask_plan, make_plan
 from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.frugal import Walks
 from raggs.stages.grouping import ahead, grade_together
@@ -171,6 +170,8 @@ class JudgeStage(Stage[JudgeConfig]):
             return None
         judge, pools = services.judge, lambda: work.by_query("merge", MergeRecord)
         if config.group > 1 and judge.grades_together:
+            from raggs.stages.companies import ask_plan, make_plan  # late: most grade one by one
+
             plan = make_plan(pools, services.queries, config.canaries, config.samples, config.group)
             return services.loop.run(ask_plan(judge, plan))
         cases = make_cases(pools, services.queries, config.canaries, config.samples)
