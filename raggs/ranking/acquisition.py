@@ -63,6 +63,7 @@ class Planner:
         self.top = top
         self.told: list[Mapping[int, float]] = []
         self._worth = worth
+        self._fresh = bool((worth + np.eye(len(worth)) == 1.0).all())  # every showing is an opinion of its own
         self._manner = manner
         self._line = np.argsort(-self.mean, kind="stable")
         self._rank = np.argsort(self._line)
@@ -86,28 +87,38 @@ class Planner:
             plans: each a size and a number of batches.
             overhead: of a call, in passages.
         """
-        found: dict[int, tuple[float, list[Ints]]] = {}
-        for size, count in plans:
-            ahead = copy(self)
-            ahead.covariance = self.covariance.copy()
-            batches = [ahead.pick(size) for _ in range(count)]
-            found[size] = self._righted(ahead.covariance) / (count * (size + overhead)), batches
-        if len(found) > 1:
-            self.told.append({size: worth for size, (worth, _) in found.items()})
-        return max(found.values(), key=lambda each: each[0])[1]
+        first = self._best(*self._stakes(), max(size for size, _ in plans))  # shorter ones begin with the same
+        rounds = [self._round_from(first[:size], count) for size, count in plans]
+        prices = [count * (size + overhead) for size, count in plans]
+        righted = self._righted([after for _, after in rounds])
+        worths = [found / price for found, price in zip(righted, prices, strict=True)]
+        if len(plans) > 1:
+            self.told.append({size: worth for (size, _), worth in zip(plans, worths, strict=True)})
+        return rounds[int(np.argmax(worths))][0]
 
-    def _righted(self, after: Floats) -> float:
-        """How many fewer wrong pairs are expected once the covariance will be `after`, each as much as it matters.
+    def _round_from(self, first: Ints, count: int) -> tuple[list[Ints], Floats]:
+        """So many batches of the length of the first, and the covariance that they are expected to leave."""
+        ahead = copy(self)
+        ahead.covariance = self.covariance.copy()
+        ahead.expect(first)
+        return [first, *(ahead.pick(first.size) for _ in range(count - 1))], ahead.covariance
+
+    def _righted(self, afters: Sequence[Floats]) -> list[float]:
+        """How many fewer wrong pairs are expected with each covariance to come, each pair as much as it matters.
 
         The difference that will be seen then is normal around that of now, with the variance that will be gone.
         """
         upper = np.triu_indices(self.mean.size, k=1)
         inside = membership(self.mean, np.sqrt(self.covariance.diagonal()), self.top, near_threshold)
-        now, then = _spread(self.covariance)[upper], _spread(after)[upper]
-        gaps, moves = np.abs(self._gaps[upper]), np.sqrt(np.maximum(now - then, 0.0))
-        seen = np.abs(gaps[:, None] + moves[:, None] * NODES) / np.sqrt(then)[:, None]
-        wrong = normal_cdf(-gaps / np.sqrt(now)) - normal_cdf(-seen) @ SHARES
-        return float(pair_interest(inside)[upper] @ wrong)
+        interest, gaps, now = pair_interest(inside)[upper], np.abs(self._gaps[upper]), _spread(self.covariance)[upper]
+        before = normal_cdf(-gaps / np.sqrt(now))
+        found = []
+        for after in afters:
+            then = _spread(after)[upper]
+            moves = np.sqrt(np.maximum(now - then, 0.0))
+            seen = np.abs(gaps[:, None] + moves[:, None] * NODES) / np.sqrt(then)[:, None]
+            found.append(float(interest @ (before - normal_cdf(-seen) @ SHARES)))
+        return found
 
     def pick_among(self, batches: Ints) -> int:
         """The place of the best of some batches, shape (c, m); its expected information is taken in."""
@@ -145,16 +156,19 @@ class Planner:
         batch = np.array(np.unravel_index(np.argmax(values), values.shape))
         while batch.size < length:
             others = self._promising(values, batch)
-            longer = np.column_stack([np.broadcast_to(batch, (others.size, batch.size)), others])
+            longer = np.empty((others.size, batch.size + 1), dtype=np.int64)
+            longer[:, :-1], longer[:, -1] = batch, others
             batch = longer[int(np.argmax(self._gains(longer, stakes)))]
         return batch
 
     def _promising(self, values: Floats, batch: Ints) -> Ints:
         """Those that may join a batch: all for a short one, else those whose pairs with its members tell most."""
-        others = np.delete(np.arange(self.mean.size), batch)
+        free = np.ones(self.mean.size, dtype=np.bool_)
+        free[batch] = False
+        others = np.flatnonzero(free)
         if batch.size < FEW or others.size <= MANY:
             return others
-        likely = np.argsort(-values[np.ix_(others, batch)].sum(axis=1), kind="stable")[:MANY]
+        likely = np.argsort(-values[others[:, None], batch].sum(axis=1), kind="stable")[:MANY]
         return np.asarray(others[np.sort(likely)])
 
     def _pair_values(self, stakes: Floats, variances: Floats) -> Floats:
@@ -166,9 +180,13 @@ class Planner:
         """tr(F (I + C F)^-1 M) over each batch: the exact drop of sum w_ij v_ij, weights held."""
         batches = self._by_score(batches)
         information = self._information(batches)
-        rows, columns = batches[:, :, None], batches[:, None, :]
-        inner = np.eye(batches.shape[1]) + self.covariance[rows, columns] @ information
-        return np.asarray(np.einsum("cij,cji->c", information, np.linalg.solve(inner, stakes[rows, columns])))
+        cells = self._cells(batches)
+        inner = np.eye(batches.shape[1]) + self.covariance.ravel()[cells] @ information
+        return np.asarray(np.einsum("cij,cji->c", information, np.linalg.solve(inner, stakes.ravel()[cells])))
+
+    def _cells(self, batches: Ints) -> Ints:
+        """Where in a matrix of all pairs, laid flat, those of each batch stand."""
+        return np.asarray(batches[:, :, None] * self.mean.size + batches[:, None, :])
 
     def _by_score(self, batches: Ints) -> Ints:
         """The same batches, each with its members in the order of the scores."""
@@ -185,6 +203,8 @@ class Planner:
         return np.asarray(sharp**2 * self._mean_worth(batches)[:, None, None] * blocks)
 
     def _mean_worth(self, batches: Ints) -> Floats:
+        if self._fresh:
+            return np.ones(len(batches))
         size = batches.shape[1]
         pairs = self._worth[batches[:, :, None], batches[:, None, :]]
         return np.asarray(pairs.sum(axis=(1, 2)) / (size * (size - 1)))

@@ -20,6 +20,7 @@ Threshold = Callable[[Floats, Floats, int], float]
 Z95 = 1.959964
 STEPS = 80  # bisections: the bracket shrinks below any float's resolution
 GRID = 96  # points of the threshold's grid; between them the count is interpolated
+STRIDE = 8  # of them that are passed over at once on the way to the two that matter
 
 
 def normal_cdf(values: Floats) -> Floats:
@@ -55,8 +56,14 @@ def exact_threshold(scores: Floats, sigma: Floats, top: int) -> float:
 def near_threshold(scores: Floats, sigma: Floats, top: int) -> float:
     """The same but for the grid, at a seventh of the time: for what is asked before each batch."""
     grid = np.linspace(float((scores - 3 * sigma).min()), float((scores + 3 * sigma).max()), GRID)
-    counts = normal_cdf((scores[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
-    return float(np.interp(-top, -counts, grid))
+    coarse = int(np.count_nonzero(_counts(scores, sigma, grid[STRIDE::STRIDE]) >= top)) * STRIDE
+    near = grid[coarse : coarse + STRIDE + 1]  # the rest of the grid would change nothing
+    return float(np.interp(-top, -_counts(scores, sigma, near), near))
+
+
+def _counts(scores: Floats, sigma: Floats, thresholds: Floats) -> Floats:
+    """How many items are expected to stand above each threshold."""
+    return np.asarray(normal_cdf((scores[None, :] - thresholds[:, None]) / sigma[None, :]).sum(axis=1))
 
 
 def membership(scores: Floats, sigma: Floats, top: int, threshold: Threshold = exact_threshold) -> Floats:

@@ -58,9 +58,9 @@ class LockGraph:
     def _connect(self, winner: int, loser: int) -> None:
         """Whoever reaches `winner` reaches whatever `loser` reaches."""
         if not self.reach[winner, loser]:
-            above = np.append(np.flatnonzero(self.reach[:, winner]), winner)
-            below = np.append(np.flatnonzero(self.reach[loser]), loser)
-            self.reach[np.ix_(above, below)] = True
+            above, below = self.reach[:, winner].copy(), self.reach[loser].copy()
+            above[winner] = below[loser] = True
+            self.reach |= above[:, None] & below
 
     def twice_implied(self, winner: int, loser: int) -> bool:
         """Whether two paths that share no item between them, each through others, lead from `winner` to `loser`.

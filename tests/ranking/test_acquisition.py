@@ -98,3 +98,16 @@ def test_of_given_batches_the_one_that_teaches_most_is_picked(seed):
     assert plan.pick_among(batches) == best
     other.expect(batches[best])
     np.testing.assert_array_equal(plan.covariance, other.covariance)
+
+
+@given(seed=st.integers(0, 30))
+def test_lengths_share_what_they_begin_with_and_choose_as_if_each_was_planned_alone(seed):
+    plans, told = [(3, 4), (6, 2), (12, 1)], {}
+    together, rounds = planner(16, seed), {}
+    picked = together.pick_round(plans, 1.0)
+    for size, count in plans:
+        alone, before = planner(16, seed), planner(16, seed)
+        rounds[size] = [alone.pick(size).tolist() for _ in range(count)]
+        told[size] = before._righted([alone.covariance])[0] / (count * (size + 1.0))
+    assert together.told == [told]
+    assert [batch.tolist() for batch in picked] == rounds[max(told, key=told.__getitem__)]

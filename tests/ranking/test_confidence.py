@@ -38,6 +38,16 @@ def test_the_near_threshold_nearly_fills_the_top(size, top, seed):
     np.testing.assert_allclose(inside, confidence.membership(scores, sigma, top), atol=0.05)
 
 
+@given(beliefs(), st.integers(1, 29))
+def test_what_the_near_threshold_passes_over_changes_no_bit(belief, top):
+    scores, sigma = belief
+    if scores.size <= top:
+        return
+    grid = np.linspace((scores - 3 * sigma).min(), (scores + 3 * sigma).max(), confidence.GRID)
+    counts = confidence.normal_cdf((scores[None, :] - grid[:, None]) / sigma[None, :]).sum(axis=1)
+    assert confidence.near_threshold(scores, sigma, top) == np.interp(-top, -counts, grid)
+
+
 @given(beliefs())
 def test_rank_intervals_hold_the_rank_and_stay_in_the_pool(belief):
     low, high = confidence.rank_interval(*belief)
