@@ -65,7 +65,7 @@ class BayesRanker(RoundRanker):
 
     VERSION: ClassVar[int] = 5
     INFORMED: ClassVar[bool] = True
-    LEARNS: ClassVar[int] = 3
+    LEARNS: ClassVar[int] = 4
 
     def __init__(
         self,

@@ -50,7 +50,7 @@ def learn(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
     """The profile of best joint evidence; `overhead`: of a call, in passages."""
     land = _Land(pilots)
     best = max((_climbed(land, start) for start in STARTS), key=land.height)
-    sharpness, doubt = land.sharpness(best)
+    sharpness, doubt = land.sharpness()
     sigma, slip = SIGMAS[best[SIGMA]], SLIPS[best[SLIP]]
     return Profile(sharpness, doubt, _left(best), STRAINS[best[STRAIN]], overhead, sigma, slip)
 
@@ -119,13 +119,19 @@ class _Land:
             self._mixtures[point[SIGMA:]] = made
         return self._mixtures[point[SIGMA:]]
 
-    def sharpness(self, point: Point) -> tuple[float, float]:
-        """The best guess and the doubt of its logarithm, all else as it is."""
-        near = list(_along(point, 0))
-        heights = np.array([self.height(each) for each in near])
+    def sharpness(self) -> tuple[float, float]:
+        """The best guess and the doubt of its logarithm, each sharpness with what goes best with it.
+
+        With all else held as it is, what a strain explains as well as a sharpness would be taken for sure.
+        """
+        best: dict[int, float] = {}
+        for point, height in self._known.items():
+            best[point[0]] = max(height, best.get(point[0], height))
+        places = sorted(best)
+        heights = np.array([best[place] for place in places])
         chances = np.exp(heights - heights.max())
         chances /= chances.sum()
-        logs = np.log([SHARPNESS[each[0]] for each in near])
+        logs = np.log([SHARPNESS[place] for place in places])
         mean = float(chances @ logs)
         return float(np.exp(mean)), max(SURE, float(np.sqrt(chances @ (logs - mean) ** 2)))
 

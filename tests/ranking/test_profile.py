@@ -10,7 +10,8 @@ import pytest
 from support.worlds import World, check, make_world, play, tau
 
 from raggs.ranking import Profile, Ranker, make_ranker
-from raggs.ranking.profile import learn
+from raggs.ranking.posterior import SHARPNESS
+from raggs.ranking.profile import SURE, _Land, learn
 from raggs.seeds import generator
 
 CAREFUL: tuple[float, ...] = ()
@@ -58,6 +59,16 @@ def test_a_judge_that_copies_the_tail_is_found_out_and_a_careful_one_is_believed
     assert 3 < careful.sharpness < 5 and 0.1 < careful.doubt < 0.4
     assert copies.left[0] == 1 and copies.left[3] > 0.5 and copies.left[6] < 0.2
     assert list(copies.left) == sorted(copies.left, reverse=True)
+
+
+def test_a_sharpness_that_a_strain_could_stand_for_is_not_taken_for_sure():
+    sharper, usual = SHARPNESS.index(4.5), SHARPNESS.index(3.0)
+    land, rest = _Land([]), (0, 0, 0, 0)
+    land._known = {(sharper, *rest, 2, 2, 2): 0.0, (usual, *rest, 2, 2, 2): -9.0}
+    assert land.sharpness() == (pytest.approx(4.5, rel=0.01), SURE)
+    land._known[usual, *rest, 1, 2, 2] = -0.3  # with less strain it explains the answers nearly as well
+    sharpness, doubt = land.sharpness()
+    assert 3.6 < sharpness < 3.9 and 0.18 < doubt < 0.22
 
 
 def test_how_far_utilities_spread_around_grades_is_learned_and_believed():
