@@ -170,12 +170,13 @@ class BayesRanker(RoundRanker):
 
     def _open_round(self, planner: Planner, count: int) -> list[Ints]:
         """Batches of the size that pays, as many passages as so many of five show; first an audit, if one is due."""
-        due = math.floor((self.calls + self.skipped + 1) * self.repeats)
-        batches = [self._again(planner)] if len(self._repeated) < min(due, len(self._orders)) else []
-        left = self.max_calls - self.spent + ROUNDING - sum(self._price(batch.size) for batch in batches)
+        left = self.max_calls - self.spent + ROUNDING
+        fresh = [self._price(order.size) for call, order in enumerate(self._orders) if call not in self._repeated]
+        due = len(self._repeated) < math.floor((self.calls + self.skipped + 1) * self.repeats)
+        batches = [self._again(planner)] if due and min(fresh, default=math.inf) <= left else []
+        left -= sum(self._price(batch.size) for batch in batches)
         room, slots = TYPICAL_LENGTH * count - sum(batch.size for batch in batches), count - len(batches)
-        least = 0 if batches else 1
-        most = {size: min(slots, max(least, room // size), int(left / self._price(size))) for size in self._sizes}
+        most = {size: min(slots, max(not batches, room // size), int(left / self._price(size))) for size in self._sizes}
         if plans := [(size, number) for size, number in most.items() if number > 0]:
             batches += planner.pick_round(plans, self.overhead)
         self._told_for += planner.told
@@ -187,7 +188,7 @@ class BayesRanker(RoundRanker):
         return due > math.floor(asked * self.repeats) and len(self._repeated) < len(self._orders)
 
     def _again(self, planner: Planner) -> Ints:
-        """The judged batch that another look teaches most about, of those not audited yet."""
+        """The judged batch that another look teaches most about, of the shortest not audited yet."""
         fresh = [call for call in range(len(self._orders)) if call not in self._repeated]
         shortest = min(self._orders[call].size for call in fresh)
         fresh = [call for call in fresh if self._orders[call].size == shortest]
@@ -270,8 +271,7 @@ class BayesRanker(RoundRanker):
     def ranking(self) -> Ranking:
         """See `Ranker.ranking`. Membership and rank intervals come from draws of the joint posterior."""
         order = np.array(self._order)
-        mean = self._posterior.mean[order]
-        covariance = self._posterior.covariance[np.ix_(order, order)]
+        mean, covariance = self._posterior.mean[order], self._posterior.covariance[np.ix_(order, order)]
         above = self._above(order)
         ranks = confidence.drawn_ranks(mean, covariance, DRAWS, generator(self._seed, "ranks"))
         low, high = confidence.rank_bounds(ranks)

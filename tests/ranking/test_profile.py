@@ -142,6 +142,19 @@ def test_lists_of_any_length_cost_no_more_than_the_calls_of_five_that_are_allowe
     assert ranker.ranking().stop_reason == "cap"
 
 
+@pytest.mark.parametrize("most", [13, 22])
+def test_an_audit_of_a_long_list_is_left_out_where_it_would_cost_more_than_is_left(most):
+    world = make_world(0)
+    ranker, order = open_ranker(world, max_calls=most, repeats=0.5), judge_of(world, 0, CAREFUL)
+    ranker.believe(Profile(6.0, 0.2, overhead=0.3))
+    price = 0.0
+    while not ranker.done:
+        for batch in ranker.next_batches(4):
+            price += (len(batch) + 0.3) / 5.3
+            ranker.observe(order(batch))
+    assert most - 1 < price <= most + 1e-9
+
+
 def test_an_overhead_makes_lists_longer():
     world = make_world(8)
 
