@@ -167,11 +167,11 @@ def _taught(task: tuple[str, Sequence[Query], int]) -> Profile:
 
 
 def compared(
-    kind: str, queries: Sequence[Query], worlds: Sequence[int], pool: ProcessPoolExecutor
+    kind: str, queries: Sequence[Query], worlds: Sequence[int], reads_allowed: Sequence[int], pool: ProcessPoolExecutor
 ) -> Iterator[tuple[int, str, list[Values]]]:
     """By reads and way, the values of each query: means over its worlds."""
     profiles = list(pool.map(_taught, [(kind, queries, seed) for seed in worlds]))
-    for reads in READS:
+    for reads in reads_allowed:
         for way in ("5", "auto"):
             tasks: list[Task] = [
                 (kind, query, seed, reads, profile if way == "auto" else None)
@@ -224,6 +224,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="8 made-up queries, one world")
     parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
     parser.add_argument("--worlds", type=int, default=4)
+    parser.add_argument("--reads", nargs="*", type=int, default=READS, help="passages read to order a pool")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="where the table goes, too")
@@ -236,7 +237,7 @@ def main() -> int:
     print("\n".join(lines), flush=True)
     with ProcessPoolExecutor(given.processes) as pool:
         for kind in given.kinds:
-            rows = list(table(kind, list(compared(kind, queries, worlds, pool))))
+            rows = list(table(kind, list(compared(kind, queries, worlds, given.reads, pool))))
             print("\n".join(rows), flush=True)
             lines += rows
     if given.out:
