@@ -16,7 +16,7 @@ from statistics import fmean
 
 from raggs.artifacts import JudgeRecord
 from raggs.health import Shift
-from raggs.stages.grouping import ahead, groups
+from raggs.stages.grouping import Walk, groups
 
 Pair = tuple[float, float]  # the mean grade of those beside a passage, and its own, in one sample
 
@@ -87,14 +87,11 @@ class CompanyMoves:
 
     def _steps(self) -> Iterator[tuple[int, int]]:
         """The first passage and the length of each step of the walk."""
-        limit, first, low = self._stop_after or len(self._asked), 0, 0
-        while first < len(self._asked):
-            count = min(ahead(max(1, limit - low), self._size), len(self._asked) - first)
+        walk = Walk(len(self._asked), self._stop_after, self._size, self._low)
+        while count := walk.step():
+            first = walk.done
             yield first, count
-            for grade, _ in self._asked[first : first + count]:
-                if grade is not None:
-                    low = low + 1 if grade <= self._low else 0
-            first += count
+            walk.take(grade for grade, _ in self._asked[first : first + count])
 
 
 def _ratio(sums: Sequence[Pair]) -> Shift | None:

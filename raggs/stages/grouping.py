@@ -9,7 +9,7 @@ the same questions.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from raggs.artifacts import MergeRecord
@@ -35,6 +35,43 @@ def groups(qid: str, first: int, count: int, size: int, sample: int) -> list[lis
 def ahead(wanted: int, size: int) -> int:
     """So many passages at least, in whole groups."""
     return -(-wanted // size) * size
+
+
+class Walk:
+    """A pool that is graded from the top down until `stop_after` low grades stand in a row.
+
+    While some of them do, no end can come before as many more passages are graded as are missing, so these are asked at
+    once: no judgment is wasted, and none depends on the time that another took. A failure neither adds to the row nor
+    breaks it. Where several are graded in one question a step takes whole groups, and the row may end longer.
+
+    Args:
+        total: passages of the pool.
+        stop_after: None where the walk never ends early.
+        size: passages that are graded together, at most.
+        low: a grade up to here is a low one.
+
+    Attributes:
+        done: passages that were graded.
+        limit: low grades in a row that end it.
+    """
+
+    def __init__(self, total: int, stop_after: int | None, size: int, low: int) -> None:
+        self.done, self.limit = 0, stop_after or total
+        self._total, self._size, self._low = total, size, low
+        self._row = 0
+
+    def step(self) -> int:
+        """How many passages are asked about at once next; 0 at the end."""
+        if self._row >= self.limit:
+            return 0
+        return min(ahead(self.limit - self._row, self._size), self._total - self.done)
+
+    def take(self, grades: Iterable[int | None]) -> None:
+        """The grades of a step; None of a failure."""
+        for grade in grades:
+            self.done += 1
+            if grade is not None:
+                self._row = self._row + 1 if grade <= self._low else 0
 
 
 async def grade_together(

@@ -31,7 +31,7 @@ from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
 from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.frugal import Walks
-from raggs.stages.grouping import ahead, grade_together
+from raggs.stages.grouping import Walk, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics, cascade_statistics
 from raggs.stages.ordered import run_ordered
 
@@ -197,23 +197,13 @@ class JudgeStage(Stage[JudgeConfig]):
     async def _walk(
         self, leaders: Sequence[MergeRecord], config: JudgeConfig, services: GradeServices
     ) -> list[JudgeRecord]:
-        """Grade from the top down until `stop_after` low grades stand in a row.
-
-        While `low` of them do, no end can come before the next `stop_after - low` passages are graded, so these are
-        asked at once: no judgment is wasted, and none depends on the time that another took. A failure neither adds
-        to the row nor breaks it. Where several are graded in one question a step takes whole groups, and the walk may
-        end with a longer row.
-        """
-        limit = config.stop_after or len(leaders)
-        graded: list[JudgeRecord] = []
-        low = 0
-        while low < limit and len(graded) < len(leaders):
-            step = leaders[len(graded) : len(graded) + ahead(limit - low, config.group)]
-            for record in await self._step(step, len(graded), config, services):
-                graded.append(record)
-                if record.grade is not None:
-                    low = low + 1 if record.grade <= LOW else 0
-        why = f"{BEYOND} {limit} grades of {LOW} or less in a row"
+        """Grade from the top down until `stop_after` low grades stand in a row; see `Walk`."""
+        walk, graded = Walk(len(leaders), config.stop_after, config.group, LOW), list[JudgeRecord]()
+        while count := walk.step():
+            step = await self._step(leaders[walk.done : walk.done + count], walk.done, config, services)
+            walk.take(record.grade for record in step)
+            graded += step
+        why = f"{BEYOND} {walk.limit} grades of {LOW} or less in a row"
         return graded + [
             JudgeRecord(qid=each.qid, rank=each.rank, doc_id=each.doc_id, grade=None, judge="", skipped=why)
             for each in leaders[len(graded) :]
