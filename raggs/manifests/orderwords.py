@@ -28,6 +28,7 @@ STOPS = {
     "everything is settled": "each place of the top is locked",
     "every presentation was shown": "the judge has seen all the pool can show, and would only repeat itself",
     "the set's budget was spent": "all questions together used up rank.budget; a higher one would make it surer",
+    "the budget ended": "what the run may spend was spent; a higher cap in budget goes on with this order",
     "nobody ordered them": "passages of which nobody has said an order stand by grade and by fused rank",
     "fewer than two reach the floor": "passages below rank.floor stand by grade and by fused rank",
     "nothing to judge": "a pool of one needs no judge",
@@ -65,7 +66,7 @@ def _ending(found: Explanation) -> Iterator[str]:
         f"stopped: {ranking.stop_reason}"
     )
     if found.shares:
-        yield f"  {share_words(ranking.calls + ranking.skipped, found.shares)}"
+        yield from (f"  {line}" for line in share_words(ranking.calls + ranking.skipped, found.shares))
     if found.profile:
         lists = ", ".join(f"{count:,} of {length}" for length, count in sorted(found.lengths.items(), reverse=True))
         yield f"lists, each as long as told most for its price: {lists}"

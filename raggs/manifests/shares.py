@@ -8,13 +8,19 @@ from raggs.stages.shares import ENDED, SHARING, SPENT
 from raggs.text import plural
 
 
-def share_words(mine: int, shares: Sequence[int]) -> str:
-    """What a question got, and why; `shares`: calls of every question."""
-    fewer, mean = sum(share < mine for share in shares), sum(shares) / len(shares)
-    return (
-        "the set's budget goes where a call is expected to put most pairs right: "
-        f"{plural(mine, 'call')} here, {mean:.1f} on average; {fewer:,} of {len(shares):,} got fewer"
+def share_words(mine: int, shares: Sequence[int]) -> Iterator[str]:
+    """What a question got, and why others got more; `shares`: calls of every question."""
+    fewer, more = sum(share < mine for share in shares), sum(share > mine for share in shares)
+    yield (
+        f"of the {plural(sum(shares), 'call')} that {plural(len(shares), 'question')} share {mine:,} went here, "
+        f"{sum(shares) / len(shares):.1f} on average: {fewer:,} got fewer, {more:,} got more"
     )
+    why = "each next call goes where it is expected to put most pairs right"
+    if more:
+        why += ": those that got more had more pairs in doubt in their top, after as many calls as this one"
+    elif fewer:
+        why += ": of all tops this one had most pairs in doubt, after as many calls"
+    yield why
 
 
 def spread_words(counts: Mapping[str, int]) -> Iterator[str]:

@@ -6,8 +6,12 @@ import json
 
 from raggs.artifacts import JournalRecord, RankingRecord
 from raggs.health import RankHealth
+from raggs.manifests.orderwords import STOPS
+from raggs.manifests.shares import share_words
 from raggs.manifests.words import Line, health_lines
+from raggs.stages.floor import TOO_FEW
 from raggs.stages.rankhealth import RankStatistics
+from raggs.stages.replay import MUTE, SHARED, SPENT
 
 BATCHES = ((("a", "b", "c"), ("a", "c", "b")), (("c", "b", "a"), ("b", "a", "c")), (("a", "b", "c"), None))
 
@@ -60,3 +64,17 @@ def test_a_bias_that_was_taken_out_is_told_where_it_is_worth_a_word() -> None:
     assert "a passage gains 1.2 grades by being shown first (the order is free of it)" in told(3.0, 0.0, 1.2)[1].text
     assert "a passage gains 0.5 grades by being shown last (the order is free of it)" in told(3.0, 0.0, -0.5)[1].text
     assert "grades" not in told(3.0, 0.0, 0.04)[1].text
+
+
+def test_a_question_is_told_its_part_of_the_whole_and_why_others_got_more() -> None:
+    shares = (4, 6, 6, 9)
+    assert next(share_words(6, shares)) == (
+        "of the 25 calls that 4 questions share 6 went here, 6.2 on average: 1 got fewer, 1 got more"
+    )
+    why = [list(share_words(mine, shares))[1].rpartition(": ")[2] for mine in (4, 9)]
+    assert [line.split(" had ")[0] for line in why] == ["those that got more", "of all tops this one"]
+    assert list(share_words(6, (6, 6)))[1] == "each next call goes where it is expected to put most pairs right"
+
+
+def test_every_end_that_the_stage_gives_a_ranking_has_a_sentence() -> None:
+    assert {MUTE, SHARED, SPENT, TOO_FEW} <= STOPS.keys()

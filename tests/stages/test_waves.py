@@ -18,10 +18,11 @@ from support.worlds import World, make_world
 from raggs.app.audit import audit
 from raggs.artifacts import JournalRecord
 from raggs.errors import ConfigError
+from raggs.manifests.orderwords import STOPS
 from raggs.settings import causes_of
 from raggs.stages.purse import Purse, SetBudget, known_prices
 from raggs.stages.rankconfig import MOST_SHARED, RankConfig
-from raggs.stages.replay import MUTE, Answers, Batch, KeptPool, Replay, replay
+from raggs.stages.replay import MUTE, SPENT, Answers, Batch, KeptPool, Replay, replay
 from raggs.stages.replay import SHARED as SHARED_OUT
 from raggs.stages.waves import Waves
 
@@ -34,9 +35,9 @@ def shares(project: Project) -> Counter[str]:
     return Counter(json.loads(line)["qid"] for line in lines)
 
 
-def reasons(project: Project) -> set[str]:
-    lines = (project.run / "rank.queries.jsonl").read_text().splitlines()
-    return {json.loads(line)["stop_reason"] for line in lines}
+def reasons(project: Project, artifact: str = "rank.queries") -> dict[str, str]:
+    lines = map(json.loads, (project.run / f"{artifact}.jsonl").read_text().splitlines())
+    return {line["qid"]: line["stop_reason"] for line in lines}
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +51,15 @@ def ranked(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_the_budget_is_spent_where_it_promises_most_and_everybody_tells(ranked: Project) -> None:
     calls = shares(ranked)
     assert calls.total() == 60 and len(calls) == 8 and len(set(calls.values())) > 1
-    assert SHARED_OUT in reasons(ranked)
+    assert SHARED_OUT in reasons(ranked).values()
     counts = ranked.manifest()["stages"]["rank"]["counts"]
     assert (counts["calls of all"], counts["least"], counts["most"]) == (60, min(calls.values()), max(calls.values()))
     assert raggs("audit", ranked.run).returncode == 0
     assert "budget: 60 calls over 8 questions" in raggs("status", ranked.run).stdout
     most = max(calls, key=lambda qid: (calls[qid], qid))
     why = raggs("why", ranked.run, "--query", most).stdout
-    assert f"{calls[most]} calls here, 7.5 on average" in why and "rank.budget" in why
+    assert f"60 calls that 8 questions share {calls[most]} went here, 7.5 on average: 7 got fewer, 0 got more" in why
+    assert "of all tops this one had most pairs in doubt" in why and "a higher one would make it surer" in why
 
 
 def test_a_greater_budget_goes_on_where_the_smaller_one_ended(ranked: Project, tmp_path: Path) -> None:
@@ -106,7 +108,7 @@ def test_neither_kills_nor_concurrency_change_a_byte(
         stop_at(server, killed, server.count + at)
         assert raggs("run", "--config", killed.config, "-q", "--yes").returncode == 0
         assert killed.artifacts() == calm.artifacts()
-        assert SHARED_OUT in reasons(calm) and raggs("audit", calm.run).returncode == 0
+        assert SHARED_OUT in reasons(calm).values() and raggs("audit", calm.run).returncode == 0
 
 
 def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
@@ -126,6 +128,9 @@ def test_money_that_ends_in_a_wave_leaves_all_rankings_with_what_is_paid_for(
         assert first.returncode == 7 and server.count == whole + grades + 20
         assert told["bought"]["ranked"] == 4 and told["bought"]["short"] > 0
         assert not audit(short.run).findings
+        cut = next(qid for qid, reason in reasons(short, "rank.queries.partial").items() if reason == SPENT)
+        why = raggs("why", short.run, "--query", cut).stdout
+        assert "went here" in why and f"\n  {STOPS[SPENT]}\n" in why
         part = (short.run / "rank.partial.jsonl").read_bytes()
         assert json.loads(raggs(*capped).stdout) == told and (short.run / "rank.partial.jsonl").read_bytes() == part
         assert raggs("run", "--config", short.config, "-q").returncode == 0
