@@ -3,9 +3,9 @@
 A pool holds the best 20 of each system, and people's labels are those of the collection; passages without one are not
 relevant. In each world the queries are drawn anew from those of the collection, with repetition, so that the truth is
 the collection's mean; a simulated judge labels the pool; people label a random part of it. Counted is in how many
-worlds the 95 % interval holds the truth, and how wide it is beside that by people's labels alone.
+worlds the 95% interval holds the truth, and how wide it is beside that by people's labels alone.
 
-    a quarter off by one   the judge's grade is one up or down on 25 % of the passages
+    a quarter off by one   the judge's grade is one up or down on 25% of the passages
     biased                 one up on half of them
     useless                any grade, whatever the passage
     flattering             5 for whatever is at a system's first three ranks, else right
@@ -265,7 +265,7 @@ def rows_of(judge: str, folder: Path, way: str, shares: Sequence[float], worlds:
         reads = [round(share * len(collection.qrels.qids)) for share in shares]
         found = {f"{read} questions": each for read, each in by_questions(collection, judge, reads, worlds).items()}
     else:
-        found = {f"{100 * share:g} %": by_passages(collection, judge, way, share, worlds) for share in shares}
+        found = {f"{100 * share:g}%": by_passages(collection, judge, way, share, worlds) for share in shares}
     return [
         f"| {read} | {judge} | {label} | {count.cells()}"
         for read, counts in found.items()

@@ -22,7 +22,7 @@ ECHO = 0.2  # from here on, a judge that is asked again repeats its own errors
 
 
 class Rate(Frozen):
-    """Some of a total, with Wilson's score interval at 95 %."""
+    """Some of a total, with Wilson's score interval at 95%."""
 
     rate: float | None = Field(description="null where there was nothing to rate")
     interval: tuple[float, float]
@@ -43,7 +43,7 @@ class Shift(Frozen):
     """By how much the grade of the same passage moves with what it is shown beside."""
 
     grades: float | None = Field(description="over questions; null where none could be asked")
-    interval: tuple[float, float] | None = Field(description="of 95 %, by Student's t; null below two questions")
+    interval: tuple[float, float] | None = Field(description="of 95%, by Student's t; null below two questions")
     questions: int = Field(ge=0)
 
 
@@ -89,7 +89,7 @@ class Panel(Frozen):
 
 
 class Share(Frozen):
-    """A share that a sample tells, with an interval at 95 %."""
+    """A share that a sample tells, with an interval at 95%."""
 
     share: float | None = Field(description="null where nothing was drawn")
     interval: tuple[float, float]
@@ -102,7 +102,7 @@ class CascadeGrade(Frozen):
     by_rule: tuple[int, ...] = Field(description="the good judge's grades, 1 to 5, where the cheap grades sent for it")
     by_chance: tuple[int, ...] = Field(description="the same where only the draw did")
     agree: float | None = Field(description="share on which both agree, of all that were given it; null: not known")
-    interval: tuple[float, float] = Field(description="of that share, 95 %")
+    interval: tuple[float, float] = Field(description="of that share, 95%")
 
 
 class Cascade(Frozen):
@@ -139,7 +139,7 @@ class AgainstPeople(Frozen):
     """How a judge's grades stand to those of people who had not seen a machine's, as `raggs judge check` says."""
 
     kappa: float | None = Field(description="Cohen's, with quadratic weights; null where it is not defined")
-    interval: tuple[float, float] | None = Field(description="of 95 %, over questions; null where there is too little")
+    interval: tuple[float, float] | None = Field(description="of 95%, over questions; null where there is too little")
     grades: int = Field(ge=0, description="compared")
     questions: int = Field(ge=0)
     by_people: int = Field(0, ge=0, description="grades in the run that are people's own, left out")

@@ -79,7 +79,7 @@ def detect_language(text: str, default: str = "en") -> str:
        votes for the languages that have it, a shared word in equal parts. A language with enough votes and a
        clear lead wins. Accents do not matter for words.
     2. Otherwise, if the text has at least 20 Latin letters, py3langid (naive Bayes over byte n-grams),
-       restricted to these languages, decides if it is at least 50 % sure. Its model takes most of a second to
+       restricted to these languages, decides if it is at least 50% sure. Its model takes most of a second to
        load, so it is loaded when the first such text comes.
     3. If it is not that sure, the votes' leader, however small its lead.
     4. Otherwise `default`: too little to go on ("hi"), or a language outside the seven.

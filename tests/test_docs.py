@@ -198,7 +198,7 @@ def test_the_coverage_of_corrected_scores_is_told_in_the_figures_of_the_results(
         tuple(row[place] for place in kept) for row in measured
     }
     for read, rows, low, high in (
-        ("10 %", 80, 93.4, 96.7),
+        ("10%", 80, 93.4, 96.7),
         ("30 questions", 64, 93.1, 97.1),
         ("22 questions", 64, 91, 99),
     ):
@@ -281,3 +281,14 @@ def test_every_kind_of_diagnosis_has_a_page_a_line_in_the_overview_and_a_command
     group = COMMANDS["diagnose"]
     assert isinstance(group, Group)
     assert set(group.commands) == {"list", "all", *DIAGNOSES.builtin}
+
+
+PER_CENT = re.compile(r"[0-9}]\s%(?!\s\d)")  # not the remainder of a division
+
+
+@pytest.mark.parametrize("folder", ["raggs", "docs"])
+def test_per_cent_is_written_in_one_manner(folder: str) -> None:
+    """27%, in what the product says and in its pages; French has its blank, in the words of the review page."""
+    pages = [path for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".md", ".svg")]
+    assert PER_CENT.search("27 % of them")
+    assert not [str(path) for path in pages if PER_CENT.search(path.read_text(encoding="utf-8"))]

@@ -159,7 +159,7 @@ def rbo(first: Order, second: Order, *, p: float = 0.9) -> RBO:
 
     Args:
         first, second: need share nothing.
-        p: inside 0..1; the first ten ranks carry 86 % of the weight at 0.9.
+        p: inside 0..1; the first ten ranks carry 86% of the weight at 0.9.
 
     Raises:
         ValueError: p is not inside 0..1, an id stands twice, or a score is NaN.

@@ -12,7 +12,7 @@ from raggs.text import plural
 
 SHOWN, TELLING = 10, 0.05
 TERMS = (
-    Legend("sure", "at most 5 % that all labels by people would turn which of two systems is better"),
+    Legend("sure", "at most 5% that all labels by people would turn which of two systems is better"),
     Legend("turn", "the probability of that, by what is known of the judge"),
 )
 

@@ -110,7 +110,7 @@ def _against(report: ChunkReport, full: bool) -> Section | None:
         if full or part.measure in COMPARED
     )
     head = ("system", "k", "measure", "difference in points", "p", "wins/ties/losses", "verdict")
-    legend = (Legend("[ ]", "95 % interval, as a share"), Legend("p", "of a randomisation test, corrected by Holm"))
+    legend = (Legend("[ ]", "95% interval, as a share"), Legend("p", "of a randomisation test, corrected by Holm"))
     return Section(f"Against {report.baseline}", tuple(_sentences(report)), Table(head, rows), legend)
 
 
@@ -121,7 +121,7 @@ def _sentences(report: ChunkReport) -> Iterator[str]:
             continue
         grouped.setdefault((part.system, part.cutoff), []).append(part)
     if any(part.verdict == "unresolvable" for parts in grouped.values() for part in parts):
-        yield "win and loss are sure to 95 %; unresolvable: so many questions cannot tell"
+        yield "win and loss are sure to 95%; unresolvable: so many questions cannot tell"
     for (system, cutoff), parts in grouped.items():
         told = ", ".join(f"{TITLES[part.measure]} {_points(part.difference)} ({part.verdict})" for part in parts)
         yield f"{system} against {report.baseline}, k {cutoff}, in points: {told}"

@@ -48,9 +48,7 @@ def _recall(report: ChunkReport) -> str | None:
         drawing.line(across.at(points[-1][0]) + 4, up.at(points[-1][1]), RIGHT - 14, end - 4, "link")
         drawing.text(RIGHT - 11, end, str(number), "strong")
         drawing.text(LEFT, foot + (2.4 + number) * LINE, f"{number}  {shortened(name, WIDE)}")
-    told = (
-        f"dots: k = {', '.join(dict.fromkeys(part.cutoff for _, _, part in every))}; bars: 95 % intervals of the mean"
-    )
+    told = f"dots: k = {', '.join(dict.fromkeys(part.cutoff for _, _, part in every))}; bars: 95% intervals of the mean"
     drawing.text(LEFT, foot + (3.5 + len(lines)) * LINE, told, "soft")
     return drawing.svg()
 
@@ -92,7 +90,7 @@ def _iou(report: ChunkReport) -> str | None:
         return None
     rows.sort(key=lambda row: -row.value)
     grey = f"; grey: cannot be told from {shortened(report.baseline, 24)}" if report.baseline and alike else ""
-    return forest(f"IoU at k = {cutoff}", rows[:ROWS], f"mean with 95 % intervals{grey}", changes=False)
+    return forest(f"IoU at k = {cutoff}", rows[:ROWS], f"mean with 95% intervals{grey}", changes=False)
 
 
 def _names(report: ChunkReport) -> list[str]:

@@ -78,7 +78,7 @@ def _places(console: Console, run: OpenedRun, found: Explanation) -> None:
         for record in run.typed("merge", MergeRecord)
         if record.qid == found.qid
     }
-    rows = table("#", "95 %", "grade", "score", "shown", "won-lost", "above next", "passage")
+    rows = table("#", "95%", "grade", "score", "shown", "won-lost", "above next", "passage")
     for place, doc_id in enumerate(ranking.order):
         won, lost = found.record(doc_id)
         rows.add_row(

@@ -28,7 +28,7 @@ FIRST = 10  # hits of each system, as grades in a line
 MOST_TEXT = 2_000  # characters of a passage
 MOST_TITLE = 60
 MOST_FACT = 300
-LEGEND = "95 %: plausible ranks; conf.: how surely it stands above the next one (locked: beyond doubt)"
+LEGEND = "95%: plausible ranks; conf.: how surely it stands above the next one (locked: beyond doubt)"
 
 Golden = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo, or a golden set.")]
 Query = Annotated[str | None, typer.Argument(metavar="QUERY", help="A query id, e.g. q12; left out: all in a table.")]
@@ -168,7 +168,7 @@ def _order(console: Console, shown: Shown, wanted: _Wanted) -> None:
         if more := wanted.more(len(found.passages)):
             say(more.removeprefix("; "))
         return
-    rows = table("#", "95 %", "grade", "conf.", *by, "passage")
+    rows = table("#", "95%", "grade", "conf.", *by, "passage")
     for passage, sure in list(zip(found.order, _confidences(found.order), strict=True))[: wanted.rows]:
         place = passage.place
         if place is not None:

@@ -1,7 +1,7 @@
 """What an approximate index loses against the exact one, and how much effort is enough.
 
 Dallaire, "Practical RAG Evaluation", 2025, section 5.3: raise the effort of a search (efSearch, nprobe) until quality
-is within 1 to 2 % of the exact index; more only burns latency. Changes are computed, never copied: the paper's own
+is within 1 to 2% of the exact index; more only burns latency. Changes are computed, never copied: the paper's own
 table has three that contradict its figures.
 """
 
@@ -29,7 +29,7 @@ class Delta:
 
     Attributes:
         name: of the index.
-        quality: relative change of each measure, -.12 for 12 % less; None where the exact index has 0.
+        quality: relative change of each measure, -.12 for 12% less; None where the exact index has 0.
         latency: relative change of the median latency; None where unknown.
         loss: the greatest relative loss of a measure, 0 or more; None where no measure can be compared.
     """

@@ -31,7 +31,7 @@ class Outlook:
     Attributes:
         turned: shape (measures, systems, systems), the probability that all labels by people would turn the verdict
             of the labels as they stand, or are expected to stand.
-        sure: shape (measures,), of how many verdicts that is at most 5 %, or is expected to be.
+        sure: shape (measures,), of how many verdicts that is at most 5%, or is expected to be.
         verdicts: how many there are of each measure.
     """
 

@@ -2,7 +2,7 @@
 
 Dallaire, "Practical RAG Evaluation", 2025, section 5.3: 4d bytes for a float32 vector, d for int8, and a graph that
 does not shrink with them. The graph's bytes are those of faiss' HNSW (2M links on the ground floor, M on each floor
-above, which one of M nodes reaches): within 0.1 % of a serialised index at M = 8, 16 and 32. What was measured may
+above, which one of M nodes reaches): within 0.1% of a serialised index at M = 8, 16 and 32. What was measured may
 stand in for what is reckoned.
 """
 

@@ -13,10 +13,10 @@ from raggs.metrics.stats import Interval
 
 
 class MeanPart(Part):
-    """A mean with its 95 % interval over resampled questions; bounds are null where too few resamples have a value."""
+    """A mean with its 95% interval over resampled questions; bounds are null where too few resamples have a value."""
 
     mean: Number = None
-    low: Number = Field(None, description="bound of the 95 % interval (bootstrap)")
+    low: Number = Field(None, description="bound of the 95% interval (bootstrap)")
     high: Number = None
 
     @classmethod

@@ -138,10 +138,10 @@ def cells(*values: Value, form: Form = "score") -> Row:
 
 
 def interval(low: float | None, high: float | None, form: Form = "score") -> tuple[Range, ...]:
-    """The 95 % interval of a value of this form; none where it is not defined."""
+    """The 95% interval of a value of this form; none where it is not defined."""
     return () if low is None or high is None else (Range(low, high, "[]", form),)
 
 
 def bounded(value: float | None, low: float | None, high: float | None, form: Form = "score", mark: str = "") -> Cell:
-    """A number with its 95 % interval."""
+    """A number with its 95% interval."""
     return Cell(value, form, mark, interval(low, high, form))

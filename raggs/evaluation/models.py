@@ -153,7 +153,7 @@ class ComparisonPart(Part):
     losses: int
     verdict: Verdict
     negligible: bool
-    queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80 %")
+    queries_needed: int | None = Field(description="queries that would resolve the difference with a power of 80%")
 
 
 class PoolPart(Part):

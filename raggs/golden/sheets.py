@@ -45,7 +45,7 @@ class Row:
         where: its place in the source, in words.
         grade: None where it has none; `by` says who gave it, `said` why, or why there is none.
         votes: the answers that it was made of, where there were several.
-        rank, low, high: in the golden order, and the ranks that are plausible at 95 %; None where it was not ranked.
+        rank, low, high: in the golden order, and the ranks that are plausible at 95%; None where it was not ranked.
         sure: probability that it stands above the next one; None at the end.
         locked: whether that is beyond doubt.
         below: all that it stands above beyond doubt.

@@ -23,7 +23,7 @@ class Place:
         rank: 1 = best.
         score, sigma: the ranking's score, on the scale of the grades where it starts from them, and its standard error.
         confidence: probability that it truly stands above the next one, 0 to 1.
-        low, high: best and worst plausible rank (95 %), near-duplicates not counted.
+        low, high: best and worst plausible rank (95%), near-duplicates not counted.
         membership: probability that it truly belongs to the top, 0 to 1.
         exposures: in how many judged batches it was shown.
         below, above: passages that are locked below it, and above it.

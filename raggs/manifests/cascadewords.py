@@ -31,7 +31,7 @@ def cascade_words(found: Cascade | None) -> Iterator[tuple[str, bool]]:
         low, high = found.unseen.interval
         yield (
             f"cascade: {found.missed.count:,} of {found.missed.total:,} asked at random are a {found.ask_from} or more "
-            f"to it: of all such it was not shown {found.unseen.share:.0%} (95 %: {low:.0%} to {high:.0%})",
+            f"to it: of all such it was not shown {found.unseen.share:.0%} (95%: {low:.0%} to {high:.0%})",
             False,
         )
     elif not found.by_chance and asked.count < asked.total:

@@ -34,7 +34,7 @@ STOPS = {
     "nothing to judge": "a pool of one needs no judge",
 }
 PLACES = (
-    "95 %: the ranks that are plausible; score: in grades, with its standard error; shown: judged batches with it; "
+    "95%: the ranks that are plausible; score: in grades, with its standard error; shown: judged batches with it; "
     "won-lost: against the others in them; "
     "above next: how surely it is better than the next one (batches for it : against)"
 )

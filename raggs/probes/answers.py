@@ -1,6 +1,6 @@
 """How much recall an answer needs: accuracy of answers by how much of the truth their question was served.
 
-Wang et al. 2025, section 5.3, which read 40, 70 and 91 % of the exact search's accuracy at recalls of .1, .2 and .4 and
+Wang et al. 2025, section 5.3, which read 40, 70 and 91% of the exact search's accuracy at recalls of .1, .2 and .4 and
 chose a delta of .2. A question that an index serves badly may be a hard one for the exact search too, so each bin's
 accuracy is held against that of the exact search on the same questions.
 """

@@ -133,7 +133,7 @@ def escalated(signals: Mapping[str, Floats], when: Mapping[str, float]) -> Flags
 def fit(signals: Mapping[str, Floats], worth: Worth, *, most: float = 0.5, loss: float = 0.01) -> tuple[Step, ...]:
     """Thresholds, step by step: the signal and the threshold whose new questions gain most above random ones.
 
-    A step must add at least 5 % of the questions (and three), keep within `most` and `loss`, and beat random by a
+    A step must add at least 5% of the questions (and three), keep within `most` and `loss`, and beat random by a
     standard error; where none does, the fit ends. The last step of each signal holds its threshold.
 
     Args:

@@ -26,7 +26,7 @@ CONFIDENCE = 0.95
 
 
 class Bounds(NamedTuple):
-    """The ends of a 95 % interval; NaN where fewer than two values are there to tell."""
+    """The ends of a 95% interval; NaN where fewer than two values are there to tell."""
 
     low: float
     high: float

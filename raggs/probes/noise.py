@@ -29,7 +29,7 @@ class Share:
 
     Attributes:
         value: 1 where all is back, below 0 where it got worse.
-        low, high: 95 % over resampled questions.
+        low, high: 95% over resampled questions.
     """
 
     value: float

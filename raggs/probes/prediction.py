@@ -27,7 +27,7 @@ class Prediction:
     Attributes:
         spearman: of the cheap values with the means of the dear ones, ties at their mean rank; NaN below three points,
             or where one side does not vary.
-        low, high: 95 % percentile interval over resampled questions; NaN where no draw has a correlation.
+        low, high: 95% percentile interval over resampled questions; NaN where no draw has a correlation.
         points: how many things were changed.
     """
 

@@ -1,7 +1,7 @@
 """The same list ordered again: how far a judge agrees with itself, where in the list, and what the place shown did.
 
 Run-to-run disagreement is the share of all pairs that two orders of the same passages put the other way round, and
-Kendall's tau is 1 - 2 of it ("Practical RAG Evaluation", 2025, section 3.4.1: 3 to 5 % for identical inputs). A
+Kendall's tau is 1 - 2 of it ("Practical RAG Evaluation", 2025, section 3.4.1: 3 to 5% for identical inputs). A
 coin has a half.
 """
 

@@ -1,7 +1,7 @@
 """The least effort whose loss against the exact search is small enough, beyond doubt.
 
 Dallaire, "Practical RAG Evaluation", 2025, section 5.3: raise efSearch until the loss against flat at 10 and 30 is at
-most 1 to 2 %, then stop. Here a loss counts as small enough when the upper end of its interval over queries is: one
+most 1 to 2%, then stop. Here a loss counts as small enough when the upper end of its interval over queries is: one
 that was merely seen to be small may be luck.
 """
 

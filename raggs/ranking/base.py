@@ -42,7 +42,7 @@ class Ranking:
         sigma: standard errors of the scores, > 0.
         exposures: in how many observed batches each was shown.
         position_confidence: probability that the passage truly stands above the next one; 1 for the last.
-        rank_low, rank_high: best and worst plausible rank (95 %), from 1, always around the actual one.
+        rank_low, rank_high: best and worst plausible rank (95%), from 1, always around the actual one.
         membership: probability of truly belonging to the top.
         locks: in the order in which they were made.
         released: locks taken back on contrary evidence.

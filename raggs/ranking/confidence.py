@@ -107,7 +107,7 @@ def drawn_ranks(mean: Floats, covariance: Floats, draws: int, rng: np.random.Gen
 
 
 def rank_bounds(ranks: Ints) -> tuple[Ints, Ints]:
-    """The central 95 % of drawn ranks, widened where needed to hold the actual one. Items come in ranked order."""
+    """The central 95% of drawn ranks, widened where needed to hold the actual one. Items come in ranked order."""
     positions = np.arange(1, ranks.shape[1] + 1)
     line = np.sort(ranks, axis=0)
     cut = int(ranks.shape[0] * 0.025)

@@ -19,7 +19,7 @@ SEED = 0
 
 
 class Figure(Frozen):
-    """A coefficient with its interval of 95 %; null where it is not defined."""
+    """A coefficient with its interval of 95%; null where it is not defined."""
 
     value: float | None
     low: float | None

@@ -140,7 +140,7 @@ async def ask_plan(judge: Grader, plan: Plan) -> Canaries:
 
 
 def shift_of(values: Sequence[float]) -> Shift:
-    """Their mean with its interval of 95 %, by Student's t."""
+    """Their mean with its interval of 95%, by Student's t."""
     if len(values) < 2:
         return Shift(grades=rounded(fmean(values)) if values else None, interval=None, questions=len(values))
     from scipy.special import stdtrit  # late: few runs have canaries

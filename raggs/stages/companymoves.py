@@ -95,7 +95,7 @@ class CompanyMoves:
 
 
 def _ratio(sums: Sequence[Pair]) -> Shift | None:
-    """The sum of the first numbers by that of the second ones, with its interval of 95 %; None where there are none."""
+    """The sum of the first numbers by that of the second ones, with its interval of 95%; None where there are none."""
     if not sums:
         return None
     count = len(sums)

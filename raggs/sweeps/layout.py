@@ -115,7 +115,7 @@ def _terms(report: SweepReport, shown: Sequence[SystemRow], columns: Sequence[st
     first = report.cutoffs[0]
     titles = {
         "p50": "half of the questions wait that long at most before anything is generated, one at a time",
-        "p95": "the same for 95 % of the questions",
+        "p95": "the same for 95% of the questions",
         "per 1,000": "USD for 1,000 questions: embedding, reranking, and what the generator reads",
         f"unjudged@{first}": f"share of the first {first} that nobody graded; it counts as not relevant",
     }

@@ -160,7 +160,7 @@ class InteractionPart(Part):
 
 
 class DeltaPart(Part):
-    """What an index loses against the exact one, as shares of what that has: -.12 is 12 % less."""
+    """What an index loses against the exact one, as shares of what that has: -.12 is 12% less."""
 
     system: str
     exact: str

@@ -93,7 +93,7 @@ def test_what_cannot_be_told_from_the_baseline_is_grey() -> None:
     assert len(marks(drawn, "front")) == 2 and len(marks(drawn, "doubtdot")) == 1
     assert texts(drawn)[0] == "IoU at k = 5"
     assert [text for text in texts(drawn) if text in ("small", "same", "best")] == ["best", "same", "small"]
-    assert "mean with 95 % intervals; grey: cannot be told from small" in texts(drawn)
+    assert "mean with 95% intervals; grey: cannot be told from small" in texts(drawn)
 
 
 def test_without_a_value_there_is_no_line() -> None:

@@ -160,7 +160,7 @@ def test_the_words_of_a_table_are_explained_below_it(project: Project) -> None:
     shown = call("run", "--force", "--only", "rank", "--config", project.config)
     assert "conf.: how surely a passage stands above the next one" in shown
     shown = " ".join(call("why", project.run, "--query", "q00").split())
-    assert all(f"{word}: " in shown for word in ("95 %", "score", "shown", "won-lost", "above next"))
+    assert all(f"{word}: " in shown for word in ("95%", "score", "shown", "won-lost", "above next"))
 
 
 def test_status_why_and_their_json(project: Project) -> None:

@@ -78,5 +78,5 @@ def test_lines_say_how_many_why_and_how_far_both_agree() -> None:
     assert told[1] == "cascade: it gave another grade to 2 of them (11%)"
     assert told[2].startswith("cascade: by cheap grade, it agrees on 100% of the 1s (72% to 100%), 75% of the 4s")
     assert told[3] == (
-        "cascade: 0 of 10 asked at random are a 3 or more to it: of all such it was not shown 0% (95 %: 0% to 81%)"
+        "cascade: 0 of 10 asked at random are a 3 or more to it: of all such it was not shown 0% (95%: 0% to 81%)"
     )

@@ -41,7 +41,7 @@ def _policies(found: DepthFound) -> Section:
     terms = (
         Legend("random", "as many questions as the router's, any of them: the expectation, not a draw"),
         Legend("oracle", "all questions that gain, by one who knows; and the best of the router's number"),
-        Legend("[ ]", "95 % interval over resampled questions"),
+        Legend("[ ]", "95% interval over resampled questions"),
     )
     return Section("Depths", tuple(told), Table((*head, *(("p50",) if timed else ())), rows), (), terms)
 

@@ -106,7 +106,7 @@ def _tuned(tuned: Sequence[TunedPart]) -> list[str]:
 def few_asked(part: TunedPart) -> bool:
     """Whether so few questions were asked that none of them losing anything would not settle the limit.
 
-    Of n questions without a loss, up to 3 / n of all may have one (the rule of three, at 95 %).
+    Of n questions without a loss, up to 3 / n of all may have one (the rule of three, at 95%).
     """
     return part.questions * part.limit < THREE
 

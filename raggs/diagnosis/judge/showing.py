@@ -43,7 +43,7 @@ def _bought(gain: PoolsPart) -> str:
     if gain.low > 0:
         return f": it buys {_share(gain)} fewer"
     if gain.high < 0:
-        return f": it buys nothing, and turns {-100 * gain.mean:.1f} % more"
+        return f": it buys nothing, and turns {-100 * gain.mean:.1f}% more"
     return f": what it buys may be chance, {_share(gain)} fewer"
 
 
@@ -51,7 +51,7 @@ def _share(part: PoolsPart) -> str:
     if part.mean is None:
         return "–"
     held = "" if part.low is None or part.high is None else f" [{100 * part.low:.1f}, {100 * part.high:.1f}]"
-    return f"{100 * part.mean:.1f} %{held}"
+    return f"{100 * part.mean:.1f}%{held}"
 
 
 def _cost(part: WayPart) -> str:
@@ -76,7 +76,7 @@ def _ways(found: JudgeFound) -> Section:
         calls, usd = found.grading["calls"], found.grading["usd"]
         sentences.append(f"grades that the rank stage starts from took {calls:,.0f} calls, {usd:.2g} USD")
     terms = (
-        Legend("[ ]", "95 % interval over resampled pools; below ten pools it is too short"),
+        Legend("[ ]", "95% interval over resampled pools; below ten pools it is too short"),
         Legend("asked again", "share of pairs in another order when the same list is shown the same way again"),
         Legend("shown otherwise", "the same for another order of showing; of the rank stage, ranked afresh"),
         Legend("calls, tokens, USD", "for one order of one pool"),
@@ -163,7 +163,7 @@ def plots(found: JudgeFound) -> dict[str, str]:
     rows = [ForestRow(name, part.mean, part.low, part.high) for name, part in ways if part.mean is not None]
     drawn = {}
     if rows:
-        told = "share of all pairs in another order, 95 % interval over pools"
+        told = "share of all pairs in another order, 95% interval over pools"
         drawn["disagreement"] = forest(f"{found.judge}: the same passages ordered again", rows, told, changes=False)
     if any(part.again.mean is not None or part.ranked.mean is not None for part in found.places):
         drawn["places"] = _by_place(found)

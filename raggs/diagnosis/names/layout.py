@@ -13,7 +13,7 @@ FAMILIES = {"identity": "identity destroyed", "form": "another form", "layout": 
 MARKS = {True: "", False: "✗", None: "?"}
 SMALL = "bundles whose base margin is under .02 have no percentage"
 LEGEND = (
-    Legend("[ ]", "95 % interval over resampled questions"),
+    Legend("[ ]", "95% interval over resampled questions"),
     Legend("✗", "beyond its limit"),
     Legend("?", "the interval holds the limit"),
 )
@@ -40,8 +40,8 @@ def _changes(found: NamesFound, subject: SubjectPart) -> Section:
     left = max((part.left_out for part in subject.ablations), default=0)
     total = subject.questions * subject.runs
     limits = (
-        f"A destroyed identity must cost the name margin {found.least_loss:g} % or more, another form or layout "
-        f"{found.most_loss:g} % or less."
+        f"A destroyed identity must cost the name margin {found.least_loss:g}% or more, another form or layout "
+        f"{found.most_loss:g}% or less."
     )
     return Section(
         f"Name margin of {subject.scorer}, {subject.language}",

@@ -75,9 +75,9 @@ class MeanPart(Part):
 
     value: Number = Field(description="mean of the runs' means")
     sd: Number = Field(description="between the runs' means")
-    run_low: Number = Field(description="95 % interval over runs")
+    run_low: Number = Field(description="95% interval over runs")
     run_high: Number
-    low: Number = Field(description="95 % interval over resampled questions")
+    low: Number = Field(description="95% interval over resampled questions")
     high: Number
     count: int = Field(description="bundles with a value")
 
@@ -122,7 +122,7 @@ class EndPart(Part):
     before: Number = Field(description="mean over the questions")
     after: Number
     difference: Number
-    low: Number = Field(description="95 % interval of the paired difference")
+    low: Number = Field(description="95% interval of the paired difference")
     high: Number
     passages: int = Field(description="passages that it changed")
     margin: Number = Field(description="change of the mean name margin in percent, as the probes have it")
@@ -132,7 +132,7 @@ class PredictionPart(Part):
     """How well the cheap margin says what happens to recall."""
 
     spearman: Number = Field(description="rank correlation of both changes over perturbers and embedders, in -1 to 1")
-    low: Number = Field(description="95 % interval over resampled questions of the golden set")
+    low: Number = Field(description="95% interval over resampled questions of the golden set")
     high: Number
     points: int
 

@@ -74,13 +74,13 @@ def _bar(drawing: Drawing, across: Scale, y: float, part: AblationPart, label: s
     kind = "bar" if part.holds is not False else "limit"
     for shift in (-3.0, -1.0, 1.0, 3.0):
         drawing.line(across.at(0), y + shift, across.at(value), y + shift, kind)
-    drawing.dot(across.at(value), y, "front", f"{label}: {value:+.1f} %", 3.5)
+    drawing.dot(across.at(value), y, "front", f"{label}: {value:+.1f}%", 3.5)
     if low is not None and high is not None:
         drawing.line(across.at(low), y, across.at(high), y, "axis")
 
 
 def _target(drawing: Drawing, across: Scale, y: float, value: float, model: str) -> None:
-    drawing.dot(across.at(value), y, "other" if model == LARGE else "chosen", f"{model}: {value:+.1f} %, published", 3)
+    drawing.dot(across.at(value), y, "other" if model == LARGE else "chosen", f"{model}: {value:+.1f}%, published", 3)
 
 
 def _key(drawing: Drawing, foot: float) -> None:
@@ -108,7 +108,7 @@ def _against(measure: str, changes: Sequence[EndPart]) -> str:
     drawing.frame(across, up, ("change of the name margin in percent", f"change of {measure}"))
     taken = [Box(across.at(x) - 5, up.at(y) - 5, across.at(x) + 5, up.at(y) + 5) for _, x, y in points]
     for each, x, y in points:
-        told = f"{each.embedder}, {each.perturber}: {x:+.1f} %, {y:+.3f}"
+        told = f"{each.embedder}, {each.perturber}: {x:+.1f}%, {y:+.3f}"
         drawing.dot(across.at(x), up.at(y), "front", told)
         room = Box(LEFT, TOP, WIDTH, foot)
         if (place := place_label(across.at(x), up.at(y), each.perturber, taken, room)) is not None:

@@ -26,7 +26,7 @@ def verdict(subjects: Sequence[SubjectPart], least: float, most: float) -> str:
     wrong = [text for name in scorers if (text := _wrong(name, [each for each in subjects if each.scorer == name]))]
     if wrong:
         return f"{'; '.join(wrong)}."
-    kept = f"an identity that is destroyed costs {least:g} % or more, another form or layout {most:g} % or less"
+    kept = f"an identity that is destroyed costs {least:g}% or more, another form or layout {most:g}% or less"
     if doubted := [
         f"{each.scorer} under {_listed(part.perturber for part in _doubted(each))} ({each.language})"
         for each in subjects
@@ -48,10 +48,10 @@ def _wrong(scorer: str, subjects: Sequence[SubjectPart]) -> str | None:
 
 
 def _said(perturber: str, parts: Sequence[tuple[str, AblationPart]]) -> str:
-    """``initials_form costs 27 % (en) and 33 % (fr) of the name margin``."""
+    """``initials_form costs 27% (en) and 33% (fr) of the name margin``."""
     changes = [(language, part.percent.value or 0.0) for language, part in parts]
     identity = parts[0][1].family == "identity"
-    figures = _listed(f"{100 + change if identity else -change:.0f} % ({language})" for language, change in changes)
+    figures = _listed(f"{100 + change if identity else -change:.0f}% ({language})" for language, change in changes)
     return f"{perturber} {'leaves' if identity else 'costs'} {figures} of the name margin"
 
 

@@ -11,7 +11,7 @@ from raggs.evaluation.document import Cell, Legend, Row, Section, Table
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.text import plural
 
-RESAMPLED = Legend("[ ]", "95 % interval over resampled questions, which are paired")
+RESAMPLED = Legend("[ ]", "95% interval over resampled questions, which are paired")
 BACK = Legend("back", "share of what noise costs that a rewriter brings back; – where that may be nothing")
 
 

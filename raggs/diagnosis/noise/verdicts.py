@@ -30,7 +30,7 @@ def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
 def _of_embedder(parts: Sequence[LevelPart]) -> str:
     level = max(part.level for part in parts)
     noisy = [part for part in parts if part.level == level and part.rewriter == NONE]
-    costs = _listed(f"{-(part.percent or 0):.0f} % in {part.language}" for part in noisy)
+    costs = _listed(f"{-(part.percent or 0):.0f}% in {part.language}" for part in noisy)
     said = f"noise of level {level} takes {costs} from {parts[0].embedder}'s cosine to the ideal text"
     name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts if part.level == level)
     if name is None:
@@ -61,7 +61,7 @@ def _system(ends: Sequence[EndPart]) -> str:
 
 
 def _back(part: MeanPart, language: str = "") -> str:
-    share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f} %"
+    share = "an unknown share" if part.mean is None else f"{100 * part.mean:.0f}%"
     if part.low is not None and part.low <= 0:
         share = (
             "nothing that can be told from chance" if part.high is None or part.high >= 0 else "nothing, and costs more"

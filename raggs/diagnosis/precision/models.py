@@ -22,7 +22,7 @@ class CurvePart(Part):
 
 
 class TiedPart(Part):
-    """A measure at the cutoff that was asked for, mean over the questions, with 95 % intervals over them."""
+    """A measure at the cutoff that was asked for, mean over the questions, with 95% intervals over them."""
 
     measure: str
     oblivious: Number
@@ -75,7 +75,7 @@ class ReversalPart(Part):
     measure: str
     oblivious: float = Field(description="first - second as they stand")
     expected: float = Field(description="first - second by expectation")
-    low: Number = Field(description="95 % interval of that, over questions")
+    low: Number = Field(description="95% interval of that, over questions")
     high: Number
     hps: Number = Field(description="the same difference with high-precision scoring; null where there is none")
 

@@ -16,7 +16,7 @@ class SystemPart(Part):
 
     name: str
     mean: Number
-    low: Number = Field(description="bound of the 95 % interval over questions (bootstrap)")
+    low: Number = Field(description="bound of the 95% interval over questions (bootstrap)")
     high: Number
     questions: int = Field(description="where the measure is defined")
     failing: int = Field(description="of these, those below `failing_below`")
@@ -35,7 +35,7 @@ class TraitPart(Part):
     having_mean: float
     lacking_mean: float
     difference: float
-    low: float = Field(description="bound of the 95 % interval of the difference (bootstrap within both groups)")
+    low: float = Field(description="bound of the 95% interval of the difference (bootstrap within both groups)")
     high: float
     effect: Number = Field(description="the difference in standard deviations within the groups (Cohen's d)")
     effect_low: Number
@@ -60,7 +60,7 @@ class EvidencePart(Part):
 
     quantity: str
     mean: float
-    low: float = Field(description="bound of the interval; all that one rule looks at hold together at 95 %")
+    low: float = Field(description="bound of the interval; all that one rule looks at hold together at 95%")
     high: float
     questions: int
 

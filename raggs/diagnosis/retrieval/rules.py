@@ -15,7 +15,7 @@ NDCG, RECALL, DEEP = "change of nDCG", "change of recall", "change of recall in 
 
 POINTS = 0.05  # of the measure; a smaller loss is not worth a finding
 COPIED = 0.03  # of the places
-LONGER = 0.1  # doublings: 7 %
+LONGER = 0.1  # doublings: 7%
 MISSED = 0.05  # of the relevant passages
 HELD = -0.02  # a fall of recall within this is none
 

@@ -37,7 +37,7 @@ def _findings(found: RetrievalFound) -> Section:
         return Section("Findings", ("no rule finds anything that could not be chance", *found.notes))
     sentences = tuple(f"{part.about}: {part.sentence} — {part.knob}" for part in found.findings)
     rows = tuple(row for part in found.findings for row in _finding(part))
-    terms = (Legend("[ ]", "interval over resampled questions; all that one rule looks at hold together at 95 %"),)
+    terms = (Legend("[ ]", "interval over resampled questions; all that one rule looks at hold together at 95%"),)
     table = Table(("about", "rule", "evidence", "mean"), rows)
     return Section("Findings", (*sentences, *found.notes), table, (), terms)
 
@@ -77,7 +77,7 @@ def _traits(found: RetrievalFound) -> Section:
     if found.words:
         sentences.append(f"rare words are counted over {found.words}")
     head = ("system", "questions that …", "with", "without", "difference", "in deviations", "p (Holm)", "worst")
-    terms = [Legend("[ ]", "95 % interval over questions resampled within both groups")]
+    terms = [Legend("[ ]", "95% interval over questions resampled within both groups")]
     terms += [Legend(DOUBT, "may be chance, as so many traits are looked at")] if len(clear) < len(shown) else []
     title = f"What questions share, and what that makes of {found.measure}"
     return Section(title, tuple(sentences), Table(head, tuple(map(_trait, shown))) if shown else None, (), tuple(terms))

@@ -19,7 +19,7 @@ class Robustness(PartAnalysis[RobustnessPart]):
 
     NAME = "robustness"
     TITLE = "Robustness"
-    HEAD = ("system", "recall", "mean", "zero", *(f">= {delta:g}" for delta in DELTAS), "worst 5 %")
+    HEAD = ("system", "recall", "mean", "zero", *(f">= {delta:g}" for delta in DELTAS), "worst 5%")
     PART = RobustnessPart
 
     def compute(self, study: Study) -> Sequence[Finding[RobustnessPart]]:

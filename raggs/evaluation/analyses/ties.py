@@ -67,7 +67,7 @@ class TieRanges(PartAnalysis[TiePart]):
         ]
 
     def sentences(self, found: Sequence[Finding[TiePart]]) -> Sequence[str]:
-        """(E, range) of every measure of the systems whose ties reach the cutoff of more than 1 % of the queries."""
+        """(E, range) of every measure of the systems whose ties reach the cutoff of more than 1% of the queries."""
         told: dict[str, list[TiePart]] = {}
         for system, part in found:
             told.setdefault(system, []).append(part)

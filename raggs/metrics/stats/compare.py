@@ -36,7 +36,7 @@ class Comparison:
         wins, ties, losses: queries on which the system is better, equal, worse.
         verdict: of the system.
         negligible: the interval lies within the margin, whatever the verdict: a win may be too small to matter.
-        queries_needed: how many queries would resolve the observed difference with a power of 80 %; None where there
+        queries_needed: how many queries would resolve the observed difference with a power of 80%; None where there
             is no difference to resolve. More than were compared where the verdict is "unresolvable".
     """
 

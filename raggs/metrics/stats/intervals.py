@@ -83,7 +83,7 @@ def bootstrap_means(
         values: shape (measures, queries); NaN where a measure is undefined for a query.
         method: "bca" corrects the percentiles for bias and skew; "percentile" takes them as they are.
         confidence: inside 0..1.
-        draws: resamples of the queries; at least 1. 2,000 place a bound to about 6 % of a standard error.
+        draws: resamples of the queries; at least 1. 2,000 place a bound to about 6% of a standard error.
         seed: of the run.
 
     Returns:

@@ -3,9 +3,9 @@
 const sheets = (() => {
   const ENGLISH = {
     order: 'Order', later: (n) => `${n} more ranks`, pool: 'Also in the pool', systems: 'What systems returned', passage: 'passage', grade: 'grade', none: 'not judged', missing: 'no grade',
-    rank: (n) => `rank ${n}`, plausible: (low, high) => `plausible ranks ${low} to ${high}`, above: (share) => `${share} %`, locked: 'locked',
+    rank: (n) => `rank ${n}`, plausible: (low, high) => `plausible ranks ${low} to ${high}`, above: (share) => `${share}%`, locked: 'locked',
     columns: ['rank', 'plausible ranks', 'grade', 'above next', 'passage'],
-    legend: 'The line spans the ranks that are plausible at 95 %. “Above next” says how surely a passage stands above the one below it; “locked” is beyond doubt. Numbers in boxes are grades.',
+    legend: 'The line spans the ranks that are plausible at 95%. “Above next” says how surely a passage stands above the one below it; “locked” is beyond doubt. Numbers in boxes are grades.',
     doubt: (n, top) => `${n} wrongly ordered pairs expected in the top ${top}`, stopped: (why) => `the ranking stopped: ${why}`, unranked: 'Nothing is ranked; passages stand by their fused rank.', labels: 'Nothing is ranked; passages stand by their grade.', hidden: (n) => `${n} more passages of the pool are not shown here.`, empty: 'No retriever found a passage.',
     rewrite: 'searched for', language: 'language', kind: 'kind', answer: 'expected answer', found: (n) => `${n} passages`, best: (n, top) => `${n} of the top ${top}`, first: (n) => `its first ${n}`,
     more: (n) => `… ${n} characters more`, by: 'graded by', votes: 'out of', why: 'why', cut: 'not ranked', near: 'near-duplicate', twin: 'near-duplicate of', below: 'locked above', sources: 'found by', where: 'place', score: 'score', words: 'people', cannot: 'cannot tell', decided: 'decided', silent: 'The text is left out here.', unknown: 'outside the pool: nobody has looked at it',

@@ -11,7 +11,7 @@ export const WORDS = {
     waitingFor: (n) => `${n} more wait${n > 1 ? "" : "s"}: you may still be asked to grade ${n > 1 ? "them" : "it"} blind.`,
     loading: "One moment …", reveal: "Model", change: "Change your grade", goOn: "Go on", silent: "No model has graded this passage.", seen: "Your grade from before stays as the one that you gave unseen; a change now is kept beside it.", moves: (why) => `${why.one} and ${why.other} are ${why.apart.toPrecision(2)} apart by ${why.measure}; a grade here moves that by up to ${why.moves.toPrecision(2)}${why.moves > why.apart ? ", which could turn it" : ""}.`, model: "Model", person: "Person", decision: "Your decision", cannot: "cannot tell",
     alpha: "All together (Krippendorff's alpha, ordinal)", people: "By reviewer", pairs: "By pair (Cohen's kappa, quadratic)",
-    columns: ["reviewer", "graded", "cannot tell", "mean", "against others", "came twice", "same again", "drift"], pairColumns: ["pair", "passages", "kappa", "95 %"],
+    columns: ["reviewer", "graded", "cannot tell", "mean", "against others", "came twice", "same again", "drift"], pairColumns: ["pair", "passages", "kappa", "95%"],
     table: (one, other) => `${one} (rows) and ${other} (columns)`, stale: (n) => `${n} ${n > 1 ? "words are" : "word is"} on texts that have changed since: kept, and not used.`, machine: "raggs judge check compares the judge with people.", nothing: "Nobody has graded a passage that another graded.",
     saved: "saved", waiting: (n) => `${n} not saved yet`, other: "Français", untitled: "Passage",
     pace: (done, left, pace, minutes) => `${done} done, ${left} left` + (pace ? ` · ${pace} s each · ${minutes} left` : ""),

@@ -56,7 +56,7 @@ def test_whoever_fails_is_named_with_what_over_languages():
         subject("b", "en", initials_form=(-25, -15)),
     ]
     assert passed(subjects) is False
-    told = "gibberish_name leaves 70 % (en) of the name margin, initials_form costs 35 % (en) and 30 % (fr) of the name"
+    told = "gibberish_name leaves 70% (en) of the name margin, initials_form costs 35% (en) and 30% (fr) of the name"
     assert verdict(subjects, 50, 20) == f"a fails: {told} margin."
 
 
