@@ -21,7 +21,7 @@ SURE_TOKENS = 1024  # below, no provider of `UNASKED` writes anything
 def marked(model: str, body: Mapping[str, object], *, home: bool) -> Mapping[str, object]:
     """The body of a chat completion with marks, for who needs them. `home`: whether the provider itself is asked."""
     provider = provider_of(model)
-    if not home or "prompt_cache_options" in body or "cache_control_injection_points" in body:
+    if not home or model in _refused or "prompt_cache_options" in body or "cache_control_injection_points" in body:
         return body
     if provider == "anthropic":
         return _with_mark(model, body, {"cache_control": {"type": "ephemeral"}})
@@ -29,6 +29,14 @@ def marked(model: str, body: Mapping[str, object], *, home: bool) -> Mapping[str
         options = {"prompt_cache_options": {"mode": "explicit"}}
         return _with_mark(model, body, {"prompt_cache_breakpoint": {"mode": "explicit"}}) | options
     return body
+
+
+def unmark(model: str) -> None:
+    """From now on without marks: its provider does not know its own. They are worth money, and no answer."""
+    _refused.add(model)
+
+
+_refused: set[str] = set()
 
 
 def charges_for_writing(model: str) -> bool:

@@ -18,7 +18,7 @@ from raggs.jsontypes import JsonObject, as_list
 from raggs.llm import http
 from raggs.llm.faults import Fault, fault_of
 from raggs.llm.limits import lowered
-from raggs.llm.prefixes import marked
+from raggs.llm.prefixes import marked, unmark
 from raggs.llm.prices import address_of, key_variable, provider_of
 from raggs.llm.redirects import refused
 from raggs.llm.settings import LLMSettings
@@ -56,17 +56,14 @@ async def chat(model: str, body: Mapping[str, object], settings: LLMSettings) ->
     Raises:
         Fault: the call failed.
     """
-    told = marked(model, body, home=model not in _unmarked and address_of(model, settings.base_of(model)) is None)
+    told = marked(model, body, home=address_of(model, settings.base_of(model)) is None)
     try:
         return await _chat(model, told, settings, straight=direct("chat", model, body.keys() - {"messages"}, settings))
     except Fault as fault:
         if told is body or not fault.about_marks:
             raise
-        _unmarked.add(model)  # a provider that does not know its own marks; they are worth money, and no answer
+        unmark(model)
         return await chat(model, body, settings)
-
-
-_unmarked: set[str] = set()
 
 
 async def _chat(model: str, body: Mapping[str, object], settings: LLMSettings, *, straight: bool) -> Answered:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from raggs.arrays import Flags, Floats
     from raggs.ranking.likelihood import Judged
 
+TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated, and which costs a call
+PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
+
 
 @dataclass(frozen=True)
 class Lock:

@@ -18,10 +18,10 @@ import numpy as np
 from raggs.arrays import Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
-from raggs.ranking.base import Pilot, Profile, Ranking
+from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH, Pilot, Profile, Ranking
 from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
-from raggs.ranking.likelihood import TYPICAL_LENGTH, Judged, JudgedLists, KnownPicks, Manner
+from raggs.ranking.likelihood import Judged, JudgedLists, KnownPicks, Manner
 from raggs.ranking.mixture import SETTLE, fit_mixture, sharpen
 from raggs.ranking.options import check_options
 from raggs.ranking.posterior import SHARPNESS, Posterior
@@ -31,7 +31,6 @@ from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
 SIZES = (5, 10, 20)  # of batches, where the best is looked for
-PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
 PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
 FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other

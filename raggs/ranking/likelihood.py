@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from raggs.arrays import Floats, Ints
+from raggs.ranking.base import TYPICAL_LENGTH
 
 Sums = tuple[float, Floats, Floats]
 Sums3 = tuple[Floats, Floats, Floats]
@@ -141,7 +142,6 @@ class Judged:
         )
 
 
-TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated
 FAR = 300.0  # differences of scores beyond this change nothing, and their squared exponentials would overflow
 FARTHEST = 500.0  # the same for a plain exponential
 

@@ -15,10 +15,11 @@ from raggs.believed import JudgeProfile
 from raggs.judges.orderprice import TYPICAL, OrderPrice
 from raggs.llm.prices import estimate_tokens
 from raggs.ranking import Pilot
+from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH
 from raggs.seeds import derive_seed
 
 QUESTIONS = 12
-LISTS = 24  # calls of five that the lists of a question cost
+LISTS = sum(PILOT_SIZES) // TYPICAL_LENGTH  # calls of five that the lists of a question cost
 ANSWERED = 5  # tokens of an answer for each passage of the list: a label with its marks has three, as sent ones count
 
 

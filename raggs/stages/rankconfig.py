@@ -12,6 +12,7 @@ from raggs.adapter import NameOf
 from raggs.hashing import hash_value
 from raggs.judges.base import KnownOrder
 from raggs.ranking import Ranker, engine_options, make_ranker
+from raggs.ranking.base import TYPICAL_LENGTH
 from raggs.seeds import derive_seed
 from raggs.settings import Later, PromptName, Settings, causes_of
 from raggs.stages.floor import parted
@@ -83,7 +84,7 @@ class RankConfig(Settings):
     @property
     def list_length(self) -> int:
         """Passages that the judge orders at a time; where that is open, those of the calls that `max_calls` counts."""
-        return 5 if self.batch_size == "auto" else self.batch_size
+        return TYPICAL_LENGTH if self.batch_size == "auto" else self.batch_size
 
     def ranker(self, ids: Sequence[str], grades: Sequence[int], seed: int) -> Ranker:
         """A fresh ranker over a pool, with these settings.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from raggs.llm import LLMSettings, Price, http, providers
+from raggs.llm import LLMSettings, Price, http, prefixes, providers
 from raggs.llm.calls import ChatCall
 from raggs.llm.faults import fault_of
 from raggs.llm.prefixes import marked, written_unasked
@@ -98,7 +98,7 @@ def test_a_provider_that_refuses_its_own_marks_is_asked_without_them(monkeypatch
         return {"choices": []}, {}
 
     monkeypatch.setattr(providers, "_post", post)
-    monkeypatch.setattr(providers, "_unmarked", set())
+    monkeypatch.setattr(prefixes, "_refused", set())
     for _ in range(2):
         asyncio.run(providers.chat(WRITES, body(SHORT), LLMSettings()))
     assert ["prompt_cache_options" in each for each in sent] == [True, False, False]

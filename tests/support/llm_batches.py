@@ -43,6 +43,7 @@ class BatchAPI:
         polls: at which poll a batch has ended; 0 never.
         endings: "completed" (the default when none is left), "expired", "failed" or "cancelled"; what did not
             complete has answered every other line.
+        problem: why a batch failed as a whole.
         spoil: changes the lines of the output file, in place.
         created: the batches, as the API shows them; `submitted` are the custom ids of each.
     """
@@ -51,6 +52,7 @@ class BatchAPI:
         self.polls = 2
         self.endings: list[str] = []
         self.wire_faults: dict[str, list[str]] = {}
+        self.problem = "too many"
         self.spoil: Callable[[list[bytes]], None] = lambda lines: None
         self.created: list[dict[str, Any]] = []
         self.submitted: list[list[str]] = []
@@ -143,7 +145,7 @@ class BatchAPI:
     def _end(self, batch: dict[str, Any], status: str) -> None:
         batch["status"] = status
         if status == "failed":
-            batch["errors"] = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "too many"}]}
+            batch["errors"] = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": self.problem}]}
             return
         good: list[bytes] = []
         bad: list[bytes] = []

@@ -51,6 +51,7 @@ ERRORS: dict[str, tuple[int, str, str]] = {
     "policy": (400, "Rejected by the content management policy, content_policy_violation", "content_policy_violation"),
     "quota": (429, "You exceeded your current quota", "insufficient_quota"),
     "no parameter": (400, "Unsupported value: 'temperature' does not support 0.3", "unsupported_value"),
+    "no marks": (400, "Unknown parameter: 'prompt_cache_options'.", "unknown_parameter"),
     "no schema": (400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported", "invalid_value"),
 }
 # bodies that are no completion

@@ -17,7 +17,7 @@ from raggs.hashing import canonical_json
 from raggs.jsontypes import as_list, as_object, as_text
 from raggs.llm import http
 from raggs.llm.calls import ChatCall, Completion, completion_of
-from raggs.llm.faults import GARBLED, Fault, Rule, Treatment, fault_of
+from raggs.llm.faults import GARBLED, MARK_WORDS, Fault, Rule, Treatment, fault_of
 from raggs.llm.prefixes import marked
 
 ENDPOINT: Final = "/v1/chat/completions"
@@ -149,7 +149,8 @@ def read_line(line: bytes, model: str) -> tuple[str, Completion | Fault] | None:
 
 def unanswered(words: str = "") -> Fault:
     """The fault of a question that a batch left open."""
-    return Fault(UNANSWERED, ProviderError(UNANSWERED.message + (f": {words}" if words else "")))
+    error = ProviderError(UNANSWERED.message + (f": {words}" if words else ""))
+    return Fault(UNANSWERED, error, about_marks=any(mark in words for mark in MARK_WORDS))
 
 
 def _state(batch: Mapping[str, object]) -> BatchState:

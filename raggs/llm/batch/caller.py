@@ -22,6 +22,7 @@ from raggs.llm.calls import ChatCall, Completion
 from raggs.llm.conversation import Unusable, read_completion
 from raggs.llm.faults import Fault, Outage, Treatment
 from raggs.llm.ledger import CallLedger, Trace
+from raggs.llm.prefixes import unmark
 from raggs.llm.prices import address_of
 from raggs.llm.settings import BatchSettings, LLMSettings, Price
 
@@ -84,7 +85,7 @@ class BatchCaller:
         with self._outage.watch():
             for left in reversed(range(1 if direct else self._settings.rounds)):
                 try:
-                    return await self._once(call, trace)
+                    return await self._understood(call, trace)
                 except Fault as fault:
                     if fault.treatment is not Treatment.RETRY or (left == 0 and not direct):
                         raise
@@ -118,6 +119,16 @@ class BatchCaller:
                 trace.outcome = "answered"
                 if self._cache.get(key) is None:
                     self._cache.put(key, CachedAnswer.of(completion.content, model, trace.spent))
+
+    async def _understood(self, call: ChatCall, trace: Trace) -> Completion:
+        """One batch; and another, without marks, where the provider refuses them."""
+        try:
+            return await self._once(call, trace)
+        except Fault as fault:
+            if not fault.about_marks:
+                raise
+            unmark(call.model)
+            return await self._once(call, trace)
 
     async def _once(self, call: ChatCall, trace: Trace) -> Completion:
         """One batch. Money is set aside, unless an earlier invocation sent the question and so promised it."""

@@ -10,7 +10,7 @@ from support.llm_bench import MODEL, PRICE, Bench, question
 
 from raggs.errors import AuthenticationError, BudgetError, BusyError, ConfigError, ProviderError
 from raggs.jsonl import read_torn
-from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings
+from raggs.llm import LLM, BatchSettings, BudgetSettings, CallLedger, LLMSettings, http, prefixes
 from raggs.llm.batch.api import read_line
 from raggs.llm.calls import Completion
 from raggs.llm.faults import Fault, Treatment
@@ -20,11 +20,11 @@ TEXTS = [f"question {number}" + number * "?" for number in range(6)]
 
 
 def batching(
-    b: Bench, seen: list | None = None, max_usd=5.0, max_calls=1000, ledger=None, prices=None, **settings
+    b: Bench, seen: list | None = None, max_usd=5.0, max_calls=1000, ledger=None, prices=None, at="here", **settings
 ) -> LLM:
     """A layer whose patient questions go into batches."""
     llm = LLMSettings(
-        api_base=b.server.url,
+        api_base=b.server.url if at == "here" else at,
         prices=prices or {MODEL: PRICE},
         requests_per_minute=None,
         timeout_s=20,
@@ -124,6 +124,23 @@ def test_a_rejected_line_is_a_failure_at_once(bench):
         replies = b.run(ask, batching(b))
         assert sum(reply.value is None for reply in replies) == 1
         assert len(b.server.batches.created) == 1
+
+
+@pytest.mark.parametrize("whole", [False, True], ids=["each line", "the whole batch"])
+def test_a_provider_that_refuses_its_own_marks_gets_a_batch_without_them(bench, monkeypatch, whole):
+    monkeypatch.setattr(prefixes, "_refused", set())
+    refusal = lambda _, body: "no marks" if "prompt_cache_options" in body else None  # noqa: E731
+    with bench(fault_for=refusal) as b:
+        monkeypatch.setattr(http, "HOME", b.server.url)
+        if whole:
+            b.server.batches.endings, b.server.batches.problem = ["failed"], "Unknown: 'prompt_cache_options'."
+        model = "openai/gpt-5.6"  # is told what of a prompt to remember
+        llm = batching(b, prices={model: PRICE}, at=None, rounds=1)
+        assert values(b.run(lambda llm: ask(llm, model=model), llm)) == truth()
+        assert [len(keys) for keys in b.server.batches.submitted] == [6, 6]
+        again = batching(b, prices={model: PRICE}, at=None, rounds=1)
+        b.run(lambda llm: ask(llm, ["one more"], model=model), again)
+        assert [len(keys) for keys in b.server.batches.submitted] == [6, 6, 1]
 
 
 @pytest.mark.parametrize("ending", ["expired", "cancelled"])
