@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from support.people import grade, kept, order, pools
 from support.project import Project, make_project, raggs
 
+from raggs.app.audit import audit
 from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, RankingRecord, RankRecord
 from raggs.jsonl import read_records
 
@@ -201,6 +203,34 @@ def test_peoples_orders_are_the_first_round_of_the_journal_and_a_kill_changes_no
     (other.folder / "left").unlink()
     assert raggs("run", "--config", other.config, "-q").returncode == 0
     assert other.artifacts() == ordered.artifacts()
+
+
+def test_peoples_orders_come_before_a_budget_of_the_set_and_cost_nothing_of_it(
+    ordered: Project, tmp_path: Path
+) -> None:
+    ordered.change(rank={"max_calls": 20, "budget": {"calls": 14}})
+    killed, alone = Project(tmp_path / "killed" / "project"), Project(tmp_path / "alone" / "project")
+    for copy in (killed, alone):
+        shutil.copytree(ordered.folder, copy.folder)
+    done = raggs("run", "--config", ordered.config, "-q")
+    assert done.returncode == 0, done.stderr
+    entries = journal(ordered)
+    assert [entry.round for entry in entries if entry.groups] == [0, 0, 0]
+    assert sum(entry.asked for entry in entries) == 14 == len(entries) - 3
+    assert not audit(ordered.run).findings
+
+    (killed.folder / "left").write_text("9")
+    assert raggs("run", "--config", killed.config, "-q").returncode == -9
+    (killed.folder / "left").unlink()
+    assert raggs("run", "--config", killed.config, "-q").returncode == 0
+    assert killed.artifacts() == ordered.artifacts()
+
+    query, passages = pools(alone.run)["q01"]
+    names = [passage.doc_id for passage in passages]
+    kept(alone.folder / "reviews", *(order(query, passages, who, *zip(names)) for who in ("bo", "cy", "dee")))
+    assert raggs("run", "--config", alone.config, "-q").returncode == 0
+    asked = [Counter(entry.qid for entry in journal(each) if entry.asked) for each in (ordered, alone)]
+    assert asked[1]["q01"] < asked[0]["q01"] and asked[1].total() == 14, "where people have spoken less is asked"
 
 
 def test_a_new_order_runs_the_ranking_alone_and_asks_nobody_about_other_questions(ordered: Project) -> None:

@@ -20,6 +20,7 @@ from support.elastic import fill
 from support.llm_server import LLMServer
 from support.project import Project, make_project, passages
 
+from raggs.app.audit import audit
 from raggs.app.run import open_runner, run
 from raggs.app.worker import run_shard
 from raggs.config.load import load_config
@@ -190,6 +191,24 @@ def test_a_cascade_asks_the_same_on_workers(tmp_path: Path, cluster: LocalCluste
     assert told(spread) == told(local)
     assert booked(spread) == booked(local)
     assert told(local)["judge"][2]["cascade"]["asked"]["count"] > 0
+
+
+SHARED = {"top": 5, "max_calls": 12, "budget": {"calls": 20}}
+
+
+@pytest.mark.parametrize("rank", [SHARED, {**SHARED, "batch_size": "auto"}, None])
+def test_rankings_that_share_a_budget_and_a_set_without_any_are_those_of_a_local_run(
+    tmp_path: Path, cluster: LocalCluster, rank: dict[str, Any] | None
+) -> None:
+    """The former are made in one process, since whose turn it is hangs on all answers; the other stages on workers."""
+    local = make_project(tmp_path / "local", queries=3, rank=rank)
+    spread = make_project(tmp_path / "spread", queries=3, rank=rank, execution=on(cluster))
+    for project in (local, spread):
+        run(project.config)
+    made = {path.name: path.read_bytes() for path in local.run.glob("*.jsonl")}
+    assert {path.name: path.read_bytes() for path in spread.run.glob("*.jsonl")} == made
+    assert ("rank.journal.jsonl" in made) == (rank is not None)
+    assert told(spread) == told(local) and not audit(spread.run).findings
 
 
 def test_the_budget_is_one_for_all_workers(tmp_path: Path, cluster: LocalCluster, key: None) -> None:
