@@ -21,6 +21,7 @@ from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.layout import found_in, lay_out
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.diagnosis.store import DiagnosisStore
+from raggs.diagnosis.verdicts import hedged
 from raggs.evaluation.document import Document
 from raggs.hashing import hash_value
 from raggs.llm.credentials import require_keys
@@ -52,7 +53,7 @@ class Diagnosed:
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """What was found and what is to be done first: at most two sentences."""
         return self.found.verdict
 
     @property
@@ -173,7 +174,7 @@ def _require_keys(kind: Diagnosis[Found], bench: Bench) -> None:
 def _report(kind: Diagnosis[Found], bench: Bench, causes: str) -> DiagnosisReport:
     looks_at = {*kind.needs, *kind.TAKES}
     judged = "golden" in looks_at and bench.has("golden")
-    found = kind.measure(bench)
+    found = hedged(kind, kind.measure(bench))
     return DiagnosisReport(
         kind=kind.config.type,
         title=kind.TITLE,

@@ -2,7 +2,7 @@
 
 A kind is one file or package here and one line in the table below:
 
-    raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and four methods
+    raggs/diagnosis/mine.py      class Mine(Diagnosis[MineFound]): Config, Result, TITLE, NEEDS, TIME, and five methods
                                  (`base.py` says which); it works with a `Bench` and gives typed findings
     raggs/probes/mine.py         its mathematics, pure
     raggs/cli/diagnoses/mine.py  its command, a function of `DiagnosisFlags` and its own typed flags

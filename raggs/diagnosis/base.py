@@ -20,6 +20,7 @@ from raggs.evaluation.models import Part
 from raggs.manifests.models import Estimate
 from raggs.settings import Causes
 
+VERDICTS = 2  # version of the words of all kinds, which reports hold
 Time = Literal["seconds", "a minute", "minutes"]
 
 
@@ -30,7 +31,7 @@ class DiagnosisConfig(AdapterConfig):
 class Found(Part):
     """What a kind found. A number that is not defined is null."""
 
-    verdict: str = Field(description="one sentence")
+    verdict: str = Field(description="what was found and what is to be done first: at most two sentences")
     passed: bool | None = Field(description="whether it holds what was asked of it; null: nothing was, or who knows")
 
 
@@ -55,6 +56,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         NEEDS: what it cannot do without, TAKES: what it uses where it is there. Both are causes of its findings.
         STAGES: of a run, whose models it asks; none of a kind that asks nobody but embedders and rerankers.
         TIME: how long it takes with embedders of this machine.
+        OVER: what its intervals are over, in the singular.
         PASSAGES: whether texts of passages stand in its tables, which a report without texts leaves out.
     """
 
@@ -65,6 +67,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     TAKES: ClassVar[tuple[Need, ...]] = ()
     STAGES: ClassVar[tuple[str, ...]] = ()
     TIME: ClassVar[Time] = "a minute"
+    OVER: ClassVar[str] = "question"
     PASSAGES: ClassVar[bool] = False
 
     def __init__(self, config: AdapterConfig) -> None:
@@ -73,7 +76,7 @@ class Diagnosis(Adapter, ABC, Generic[P]):
     def causes(self, bench: Bench) -> Causes:
         """All that can change what is found; findings of equal causes are read, not made again."""
         parts: Causes = {need: bench.causes(need) for need in (*self.needs, *self.TAKES)}
-        return {"kind": self.own_causes(), "seed": bench.seed, **parts}
+        return {"kind": self.own_causes(), "verdicts": VERDICTS, "seed": bench.seed, **parts}
 
     @property
     def needs(self) -> tuple[Need, ...]:
@@ -110,6 +113,10 @@ class Diagnosis(Adapter, ABC, Generic[P]):
         Raises:
             RaggsError: an input is not what it should be, or a model failed.
         """
+
+    @abstractmethod
+    def rests_on(self, found: P) -> int:
+        """How many questions, or whatever its intervals are `OVER`, the verdict rests on."""
 
     @abstractmethod
     def sections(self, found: P) -> tuple[Section, ...]:

@@ -8,6 +8,7 @@ fields of `DiagnoseRequest` but for its kind and place.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,15 +20,17 @@ from support.llm_server import LLMServer
 from support.paying import KEY
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, opened, run_diagnosis
-from raggs.diagnosis import REGISTRY
+from raggs.diagnosis import REGISTRY, verdicts
 from raggs.diagnosis.base import Diagnosis, Forecast, Found
 from raggs.diagnosis.layout import found_in, lay_out, plots
 from raggs.diagnosis.models import DiagnosisReport
 from raggs.errors import UsageError
 from raggs.pipeline.events import silent
 from raggs.rowstore import RowStore
+from raggs.text import plural
 
 KINDS = [*REGISTRY, NAME]
+FOUR_LINES = 4 * 80
 PAID = {"embedder": "litellm:openai/text-embedding-3-small:dims=8", "reranker": "listwise:openai/gpt-5-mini"}
 PARTS = ("run", "golden", "corpus", "embedder", "reranker")
 
@@ -97,12 +100,28 @@ def test_a_paid_part_is_priced_and_not_asked(
     assert not list(tmp_path.glob("out/*.json"))
 
 
-def test_its_verdict_is_one_sentence_and_its_figures_are_json(found: Diagnosed) -> None:
+def test_its_verdict_is_at_most_two_sentences_and_its_figures_are_json(found: Diagnosed) -> None:
     assert found.verdict.endswith(".")
+    assert len(re.findall(r"\.(?= [A-Z]|$)", found.verdict)) <= 2
+    assert len(found.verdict) <= FOUR_LINES
     assert "\n" not in found.verdict
     text = found.files[0].read_text(encoding="utf-8")
     assert DiagnosisReport.model_validate(json.loads(text, parse_constant=pytest.fail)) == found.report
     assert found.verdict in (found.folder / f"{found.report.kind}.md").read_text(encoding="utf-8")
+
+
+def test_a_claim_that_rests_on_few_is_called_a_hint_in_the_same_words(
+    kind: type[Diagnosis[Found]], case: dict[str, Any], found: Diagnosed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    diagnosis = DiagnoseRequest(**case, out=found.folder).diagnosis
+    count = diagnosis.rests_on(found.found)
+    assert found.verdict.startswith("A hint by ") == (0 < count < verdicts.FEWEST)
+    bare = found.found.model_copy(update={"verdict": "So it is."})
+    monkeypatch.setattr(verdicts, "FEWEST", count + 1)
+    told = f"A hint by {plural(count, kind.OVER)}, where a claim takes {count + 1}: So it is."
+    assert verdicts.hedged(diagnosis, bare).verdict == told
+    monkeypatch.setattr(verdicts, "FEWEST", count)
+    assert verdicts.hedged(diagnosis, bare) == bare
 
 
 def test_what_is_drawn_is_drawn_of_the_file_alone(found: Diagnosed) -> None:

@@ -91,7 +91,10 @@ def test_a_favour_and_what_the_rank_stage_buys_are_found(tmp_path: Path) -> None
         assert 0.5 * 2.0 / 3.0 < (favour.mean or 0) < 1.5 * 2.0 / 3.0
     assert (part.favour.toward.low or 0) > 0.5
     assert (part.gain.low or 0) > 0
-    assert "it buys" in part.verdict and "favours what is shown early" in str(part_sections(part))
+    assert (
+        "Rank with it: beside what the grades tell, that buys " in part.verdict
+        and "favours what is shown early" in str(part_sections(part))
+    )
     assert part.single.calls == part.informed.calls == 1
     assert (part.informed.otherwise.mean or 0) < (part.single.otherwise.mean or 0)
     assert part.ranked.calls == 16
@@ -146,7 +149,7 @@ def test_a_judge_that_answers_by_rule_turns_nothing_and_has_no_sharpness_to_tell
     part = found(made, **SMALL)
     assert part.single.otherwise.mean == part.ranked.otherwise.mean == 0
     assert part.sharpness.mean is part.favour.single.mean is None
-    assert "alike each time, however they are shown: nothing to buy" in part.verdict
+    assert "alike each time, however shown: nothing to buy" in part.verdict
 
 
 def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def test_texts_as_they_stand_lose_what_hygiene_saves(tmp_path: Path) -> None:
 
 def test_the_verdict_says_who_fails_by_what(measured: Diagnosed) -> None:
     assert measured.passed is False
-    told = r"wordllama fails: initials_form costs \d\d % \(en\) and \d\d % \(fr\) of the name margin\."
+    told = r"wordllama fails: initials_form costs \d\d% \(en\) and \d\d% \(fr\) of the name margin\. First put .*"
     assert re.fullmatch(told, measured.verdict)
 
 
@@ -130,7 +130,8 @@ def test_who_tells_nobody_apart_fails(tmp_path: Path, module: str) -> None:
     few = {"questions": 5, "runs": 2, "languages": ["en"]}
     done = raggs.diagnose("names", out=tmp_path / "d", embedders=[f"python:{module}:alike:dims=2"], **few)
     assert done.passed is False
-    assert done.verdict.endswith("fails: it hardly tells one name from another in en.")
+    assert done.verdict.startswith("A hint by 5 questions, where a claim takes 10: ")
+    assert "fails: it hardly tells one name from another in en. First put a lexical retriever" in done.verdict
     assert subject(done, "en").ratio is None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from support.project import make_project
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis
 from raggs.diagnosis.noise.models import NONE, LevelPart, NoiseFound
 from raggs.diagnosis.noise.texts import own_questions
+from raggs.diagnosis.noise.verdicts import verdict
+from raggs.diagnosis.parts import MeanPart
 from raggs.errors import RaggsError, UsageError
 from raggs.noises.base import LANGUAGES
 
@@ -105,8 +108,22 @@ def test_what_was_published_stands_beside_and_is_not_repeated(measured: Diagnose
 
 
 def test_the_verdict_says_what_noise_costs_and_who_brings_what_back(found: NoiseFound) -> None:
-    assert found.verdict.startswith("Noise of level 4 takes ")
-    assert "of which clean brings back" in found.verdict and "hybrid search" in found.verdict
+    told = (
+        r"Noise of level 4 takes .*, of which clean brings back .*\. What it costs a hybrid search .* may be nothing .*"
+    )
+    assert re.fullmatch(told, found.verdict), found.verdict
+    clear = [each.model_copy(update={"change": MeanPart(mean=-0.2, low=-0.3, high=-0.1)}) for each in found.ends]
+    told = verdict(found.cosines, clear)
+    assert told.startswith("Noise of level 4 costs a hybrid search 0.200 n_recall4@10, of which clean brings back ")
+    assert told.endswith(". First try another: --rewriter NAME.")
+
+
+def test_too_few_judged_questions_are_told_in_the_verdict(tmp_path: Path) -> None:
+    golden = world(tmp_path)
+    labels = golden / "qrels" / "test.tsv"
+    labels.write_text("".join(labels.read_text(encoding="utf-8").splitlines(keepends=True)[:5]), encoding="utf-8")
+    few = run_diagnosis(DiagnoseRequest("noise", golden=golden, settings=SMALL, out=tmp_path / "out")).found
+    assert re.search(r"\. Nothing was searched: .* has 2 judged questions in en, fr, and 5 are needed\.$", few.verdict)
 
 
 def test_without_a_golden_set_the_cosines_are_measured_and_the_rest_is_said(tmp_path: Path) -> None:

@@ -64,6 +64,9 @@ class Tiny(Diagnosis[TinyFound]):
 
         return bench.kept([NAME, self.own_causes(), embedder.causes()], Row, make)
 
+    def rests_on(self, found: TinyFound) -> int:
+        return self.config.texts + 6
+
     def sections(self, found: TinyFound) -> tuple[Section, ...]:
         rows = tuple(cells(name, row.text, row.total) for name, each in found.rows.items() for row in each)
         return (Section("Sums", (), Table(("embedder", "text", "sum"), rows)),)

@@ -142,6 +142,9 @@ class Depth(Diagnosis[DepthFound]):
             config=self._config(bench, fitted) if pays else None,
         )
 
+    def rests_on(self, found: DepthFound) -> int:
+        return found.told.questions
+
     def sections(self, found: DepthFound) -> tuple[Section, ...]:
         """See `showing`."""
         return showing.sections(found)

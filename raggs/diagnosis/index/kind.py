@@ -150,6 +150,9 @@ class IndexDiagnosis(Diagnosis[IndexFound]):
             raise UsageError("answers are to questions by name, and there are none", remedy="--config, or --golden")
         return delta_of(bench, world, world.asked[QUESTIONS], read_answers(own.correct), k, own.near)
 
+    def rests_on(self, found: IndexFound) -> int:
+        return max(each.questions for each in found.asked)
+
     def sections(self, found: IndexFound) -> tuple[Section, ...]:
         """See `layout`."""
         return layout.sections(found)

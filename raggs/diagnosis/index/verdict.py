@@ -1,4 +1,4 @@
-"""What the figures say, in one sentence; from the findings' parts alone.
+"""What the figures say; from the findings' parts alone.
 
 The comparison is that of the first index with the one that differs most from it, at the level nearest to .9 that both
 bracket, for the first K and the questions that are most. A share of questions counts as different when its interval
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from raggs.diagnosis.index.models import FrontPart, MatchedPart, PointPart, TunedPart
 from raggs.diagnosis.parts import MeanPart
+from raggs.diagnosis.verdicts import capital, said
 from raggs.probes.neighbours import robustness
 
 USUAL_LEVEL = 0.9
@@ -26,10 +27,9 @@ def verdict(
     tuned: Sequence[TunedPart],
     front: FrontPart | None,
 ) -> str:
-    """One sentence, the most useful part first."""
+    """What is chosen, and what is compared; the most useful first, two of them."""
     parts = [*_tuned(tuned), *([] if front is None else [_front(front)]), _compared(matched, deltas, points)]
-    told = "; ".join(parts) + "."
-    return told[:1].upper() + told[1:]
+    return said(*map(capital, parts[:2]))
 
 
 def most_telling(matched: Sequence[MatchedPart], deltas: Sequence[float]) -> MatchedPart | None:

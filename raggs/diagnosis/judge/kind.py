@@ -46,6 +46,7 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
     NEEDS = ("run",)
     STAGES = ("judge", "rank")
     TIME = "minutes"
+    OVER = "pool"
     config: JudgeConfig
 
     _pools: list[Pool] | None = None
@@ -121,6 +122,9 @@ class JudgeDiagnosis(Diagnosis[JudgeFound]):
         }
         answers = Answers(single, ranked, grades, self.config.top, run.ordering.list_length, bench.seed)
         return self._found(bench, run, grading, answers)
+
+    def rests_on(self, found: JudgeFound) -> int:
+        return found.pools
 
     def sections(self, found: JudgeFound) -> tuple[Section, ...]:
         """See `showing`."""

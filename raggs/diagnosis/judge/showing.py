@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from raggs.diagnosis.judge.models import FavourPart, JudgeFound, PlacePart, PoolsPart, WayPart
+from raggs.diagnosis.verdicts import said
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, Value, bounded
 from raggs.evaluation.forest import ForestRow, forest
 from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
@@ -14,37 +15,33 @@ NONE = "no order of a whole pool"
 
 
 def verdict(found: JudgeFound) -> str:
-    """One sentence."""
+    """How often its orders turn, in one prompt and by the rank stage; then whether that is worth its calls."""
     single, ranked = found.single, found.ranked
     if single.otherwise.mean is None and single.again.mean is None:
-        return f"{found.judge} gave {NONE} to compare, {single.failed} of {single.asked} asked for came back without."
+        told = f"{found.judge} gave {NONE} to compare, {single.failed} of {single.asked} asked for came back without"
+        return said(told, "First look at why: the table says what it answered")
     if all(part.mean == part.high == 0 for part in (single.again, single.otherwise, ranked.otherwise)):
-        return f"{found.judge} orders the same {found.size} alike each time, however they are shown: nothing to buy."
-    said = []
-    if single.again.mean is not None:
-        said.append(
-            f"orders {_share(single.again)} of all pairs otherwise when it is asked the same {found.size} again"
-        )
-    if single.otherwise.mean is not None:
-        said.append(f"{_share(single.otherwise)} when they are shown in another order")
-    if found.informed.otherwise.mean is not None:
-        said.append(f"{_share(found.informed.otherwise)} once the grades are known, too")
+        return said(f"{found.judge} orders the same {found.size} alike each time, however shown: nothing to buy")
+    shown, turned = "shown otherwise", single.otherwise
+    if turned.mean is None:
+        shown, turned = "asked again", single.again
+    told = f"{found.judge} turns {_share(turned)} of all pairs when the same {found.size} are {shown}"
     if ranked.otherwise.mean is not None:
-        price = f"for {_cost(ranked)} a pool in place of {_cost(single)}"
-        said.append(f"and the rank stage, which knows them, {_share(ranked.otherwise)}, {price}")
-    return f"{found.judge} {', '.join(said)}{_bought(found.gain)}."
+        told += f", the rank stage {_share(ranked.otherwise)} for {_cost(ranked)} a pool, not {_cost(single)}"
+    return said(told, _bought(found.gain))
 
 
 def _bought(gain: PoolsPart) -> str:
+    """What grades alone do not buy."""
     if gain.mean is None or gain.low is None or gain.high is None:
         return ""
     if gain.low == gain.high == 0:
-        return ": no pair turns, so there is nothing to buy"
+        return "No pair turns once the grades are known, so there is nothing to buy"
     if gain.low > 0:
-        return f": it buys {_share(gain)} fewer"
+        return f"Rank with it: beside what the grades tell, that buys {_share(gain)} fewer"
     if gain.high < 0:
-        return f": it buys nothing, and turns {-100 * gain.mean:.1f}% more"
-    return f": what it buys may be chance, {_share(gain)} fewer"
+        return f"Do not rank with it: that buys nothing, and turns {-100 * gain.mean:.1f}% more than the grades alone"
+    return f"Ask more pools first (--pools): {_share(gain)} fewer, beside what the grades tell, may be chance"
 
 
 def _share(part: PoolsPart) -> str:

@@ -96,6 +96,9 @@ class Names(Diagnosis[NamesFound]):
             end_to_end=self._end(bench, found),
         )
 
+    def rests_on(self, found: NamesFound) -> int:
+        return min(each.questions for each in found.subjects)
+
     def sections(self, found: NamesFound) -> tuple[Section, ...]:
         return sections(found)
 

@@ -88,7 +88,7 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
         losses = Losses(bench, questions, self.config, asking) if untold is None else None
         ends = () if losses is None else tuple(losses.ends())
         return NoiseFound(
-            verdict=verdict(found, ends),
+            verdict=verdict(found, ends, untold),
             passed=None,
             source=OWN if self.config.of == "own" else GOLDEN,
             questions={code: len(self._ideals(bench, code)) for code in self.config.languages},
@@ -103,6 +103,9 @@ class NoiseDiagnosis(Diagnosis[NoiseFound]):
             untold=untold,
             examples=tuple(self._examples(bench, questions)),
         )
+
+    def rests_on(self, found: NoiseFound) -> int:
+        return found.searched if found.ends else min(found.questions.values())
 
     def sections(self, found: NoiseFound) -> tuple[Section, ...]:
         return showing.sections(found)

@@ -7,15 +7,27 @@ from collections.abc import Iterable, Sequence
 from raggs.diagnosis.noise.models import NONE, EndPart, LevelPart
 from raggs.diagnosis.noise.searching import HYBRID
 from raggs.diagnosis.parts import MeanPart
+from raggs.diagnosis.verdicts import capital, listed, said
 from raggs.jsontypes import Number
 
 
-def verdict(cosines: Sequence[LevelPart], ends: Sequence[EndPart]) -> str:
-    """One sentence on the cosines of each embedder, and on what is found where something was searched."""
-    names = dict.fromkeys(part.embedder for part in cosines)
-    told = [_of_embedder([part for part in cosines if part.embedder == name]) for name in names]
-    said = "; ".join([*told, *([_of_search(ends)] if ends else [])])
-    return f"{said[:1].upper()}{said[1:]}."
+def verdict(cosines: Sequence[LevelPart], ends: Sequence[EndPart], untold: str | None = None) -> str:
+    """What noise costs a search and what to do first; where it costs nothing clear, the cosines of who loses most.
+
+    Args:
+        untold: why nothing was searched.
+    """
+    level, measure, system = _looked_at(ends) if ends else (0, "", "")
+    parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
+    lost = next((part.change for part in parts if part.rewriter == NONE), MeanPart())
+    if lost.mean is not None and lost.high is not None and lost.high < 0:
+        costs = f"Noise of level {level} costs a {system} search {-lost.mean:.3f} {measure}"
+        return said(*_with_rewriter(costs, parts))
+    if lost.mean is not None:
+        untold = f"What it costs a {system} search in {measure} may be nothing ({lost.mean:+.3f})"
+    elif ends:
+        untold = f"{capital(measure)} is defined for no question that was searched"
+    return said(_of_embedder(cosines), "" if untold is None else untold.removesuffix("."))
 
 
 def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
@@ -27,30 +39,32 @@ def best_rewriter(parts: Iterable[tuple[str, Number]]) -> str | None:
     return max(sums, key=lambda name: sum(sums[name]) / len(sums[name]), default=None)
 
 
-def _of_embedder(parts: Sequence[LevelPart]) -> str:
-    level = max(part.level for part in parts)
-    noisy = [part for part in parts if part.level == level and part.rewriter == NONE]
-    costs = _listed(f"{-(part.percent or 0):.0f}% in {part.language}" for part in noisy)
-    said = f"noise of level {level} takes {costs} from {parts[0].embedder}'s cosine to the ideal text"
-    name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts if part.level == level)
+def _of_embedder(cosines: Sequence[LevelPart]) -> str:
+    level = max(part.level for part in cosines)
+    noisy = [part for part in cosines if part.level == level]
+    worst = min((part for part in noisy if part.rewriter == NONE), key=lambda part: part.percent or 0).embedder
+    parts = [part for part in noisy if part.embedder == worst]
+    costs = listed(f"{-(part.percent or 0):.0f}% in {part.language}" for part in parts if part.rewriter == NONE)
+    told = f"Noise of level {level} takes {costs} from {worst}'s cosine to the ideal text"
+    name = best_rewriter((part.rewriter, part.cosine.mean) for part in parts)
     if name is None:
-        return said
-    own = [part for part in parts if part.level == level and part.rewriter == name]
-    return f"{said}, of which {name} brings back {_listed(_back(part.regained, part.language) for part in own)}"
+        return told
+    own = [part for part in parts if part.rewriter == name]
+    return f"{told}, of which {name} brings back {listed(_back(part.regained, part.language) for part in own)}"
 
 
-def _of_search(ends: Sequence[EndPart]) -> str:
-    level, measure, system = max(part.level for part in ends), ends[0].measure, _system(ends)
-    parts = [part for part in ends if (part.system, part.level, part.measure) == (system, level, measure)]
-    lost = next(part.change for part in parts if part.rewriter == NONE)
-    if lost.mean is None:
-        return f"{measure} is defined for no question that was searched"
-    if lost.high is None or lost.high >= 0:
-        return f"what it costs a {system} search in {measure} cannot be told from nothing ({lost.mean:+.3f})"
-    said = f"it costs a {system} search {-lost.mean:.3f} {measure}"
+def _with_rewriter(costs: str, parts: Sequence[EndPart]) -> tuple[str, str]:
     name = best_rewriter((part.rewriter, part.mean.mean) for part in parts)
     back = next((part.regained for part in parts if part.rewriter == name), None)
-    return said if name is None or back is None else f"{said}, of which {name} brings back {_back(back)}"
+    if name is None or back is None:
+        return costs, "First try what a rewriter brings back: --rewriter NAME"
+    helps = back.low is not None and back.low > 0
+    then = f"First rewrite questions by it (embed.rewrite: {name})" if helps else "First try another: --rewriter NAME"
+    return f"{costs}, of which {name} brings back {_back(back)}", then
+
+
+def _looked_at(ends: Sequence[EndPart]) -> tuple[int, str, str]:
+    return max(part.level for part in ends), ends[0].measure, _system(ends)
 
 
 def _system(ends: Sequence[EndPart]) -> str:
@@ -67,8 +81,3 @@ def _back(part: MeanPart, language: str = "") -> str:
             "nothing that can be told from chance" if part.high is None or part.high >= 0 else "nothing, and costs more"
         )
     return f"{share} in {language}" if language else share
-
-
-def _listed(words: Iterable[str]) -> str:
-    *most, last = words
-    return f"{', '.join(most)} and {last}" if most else last

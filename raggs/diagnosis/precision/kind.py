@@ -123,6 +123,9 @@ class PrecisionDiagnosis(Diagnosis[PrecisionFound]):
             favours=favoured(leaks),
         )
 
+    def rests_on(self, found: PrecisionFound) -> int:
+        return found.queries
+
     def sections(self, found: PrecisionFound) -> tuple[Section, ...]:
         """At the cutoff, reversals, leaks, published figures."""
         return showing.sections(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from raggs.diagnosis.precision.models import PrecisionFound, ReversalPart, SystemPart, TiedPart
+from raggs.diagnosis.verdicts import said
 from raggs.evaluation.document import Cell, Legend, Row, Section, Table, bounded, cells, formatted
 from raggs.jsontypes import Number
 from raggs.text import plural
@@ -35,20 +36,22 @@ ABOUT_PUBLISHED = (
 
 
 def verdict(systems: Sequence[SystemPart], reversals: Sequence[ReversalPart], favours: int) -> str:
-    """One sentence: of the system that hangs most on the order of ties."""
+    """Of the system that hangs most on the order of ties; then what spares it that."""
     rounded = [part for part in systems if part.dtype != "f32" and not part.hps]
     worst = max(rounded, key=lambda part: (_widest(part), part.dtype == "bf16"), default=None)
+    more = [FAVOURS[favours]] if favours else []
     if worst is None or not _widest(worst):
-        said = "No score hangs on the order of ties, at any precision"
-    else:
-        ranges = ", ".join(f"{tied.measure} by {_told(tied.range)}" for tied in worst.at)
-        said = f"In {worst.dtype}, scores of {worst.name} hang on the order of ties ({ranges} points)"
-        if spared := next((part for part in systems if _spares(part, worst)), None):
-            said += f", and with the last step in float32 by {_told(_widest(spared))} at most"
-    pairs = {frozenset((each.first, each.second)) for each in reversals}
-    more = [f"{plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"] if pairs else []
-    more += [FAVOURS[favours]] if favours else []
-    return "; ".join([said, *more]) + "."
+        return said("; ".join(["No score hangs on the order of ties, at any precision", *more]))
+    widest = max(worst.at, key=lambda tied: tied.range or 0.0)
+    found = f"In {worst.dtype}, scores of {worst.name} hang on the order of ties, {widest.measure} by "
+    found += f"{_told(widest.range)} points"
+    if pairs := {frozenset((each.first, each.second)) for each in reversals}:
+        found += f", and {plural(len(pairs), 'pair')} of systems change{'s' * (len(pairs) == 1)} places by it"
+    spared = next((part for part in systems if _spares(part, worst)), None)
+    then = "First report the expectation and the range of ties: raggs eval prints (E, range)"
+    if spared is not None:
+        then = f"First take the last step in float32, which leaves {_told(_widest(spared))} at most"
+    return said("; ".join([found, *more]), then)
 
 
 def sections(found: PrecisionFound) -> tuple[Section, ...]:

@@ -20,15 +20,16 @@ from raggs.diagnosis.retrieval.models import (
 )
 from raggs.diagnosis.retrieval.questions import Known
 from raggs.diagnosis.retrieval.rules import AGAINST, OF_ONE, OF_TWO
+from raggs.diagnosis.verdicts import said, some_of
 from raggs.jsontypes import number
 from raggs.metrics.stats import Contrast, bootstrap_mean, contrasts
 from raggs.probes.findings import Finding, findings
 from raggs.probes.traits import FEWEST, Trait, traits_of
 from raggs.probes.traits import Asked as Question
+from raggs.text import plural
 
 EXAMPLES = 5  # questions that a trait names
 WORST = 20  # questions that are shown
-NAMED = 3  # traits and findings that the verdict names
 
 
 def put_together(measured: Measured, known: Known, asked: Asked, failing: float) -> RetrievalFound:
@@ -154,11 +155,14 @@ def _verdict(
     measure: str,
     failing: float,
 ) -> str:
-    """Of the best system: how many fail, what they share, and what the rules say of any."""
+    """Of the best system: how many fail, and who most; then what to turn first, for it or for any."""
     best = systems[0]
-    said = f"{best.name}: {best.failing} of {best.questions} questions fail ({measure} below {failing:g})"
+    told = f"{best.name}: {best.failing} of {plural(best.questions, 'question')} fail ({measure} below {failing:g})"
     clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
-    shared = ", ".join(f"those that {part.name} ({part.difference:+.2f})" for part in clear[:NAMED])
-    told = f"; it does worse on {shared}" if shared else "; nothing that questions share can be told from chance"
-    ruled = "; ".join(f"{part.about}: {part.sentence}" for part in found[:NAMED])
-    return f"{said}{told}{f'; {ruled}' if ruled else ''}."
+    shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
+    told += f", most of all {some_of(shared)}" if shared else "; nothing that they share can be told from chance"
+    if first := next(iter(sorted(found, key=lambda part: part.about != best.name)), None):
+        return said(told, f"First {first.knob.partition(';')[0]}, since {first.about}: {first.sentence}")
+    if clear:
+        return said(told, f"First {clear[0].knob.partition(';')[0]}")
+    return said(told, "First read those that fail, beneath" if best.failing else "")

@@ -85,6 +85,9 @@ class Retrieval(Diagnosis[RetrievalFound]):
             measured = measure_lists(judgments, specs, asked, known.letters)
         return put_together(measured, known, asked, self.config.failing)
 
+    def rests_on(self, found: RetrievalFound) -> int:
+        return found.systems[0].questions
+
     def sections(self, found: RetrievalFound) -> tuple[Section, ...]:
         """See `showing`."""
         return showing.sections(found)

@@ -6,7 +6,7 @@ import pytest
 
 from raggs.diagnosis.names.measuring import holds
 from raggs.diagnosis.names.models import AblationPart, MeanPart, SubjectPart
-from raggs.diagnosis.names.verdicts import passed, verdict
+from raggs.diagnosis.names.verdicts import ADVICE, passed, verdict
 
 
 def mean(value: float, low: float, high: float) -> MeanPart:
@@ -56,8 +56,8 @@ def test_whoever_fails_is_named_with_what_over_languages():
         subject("b", "en", initials_form=(-25, -15)),
     ]
     assert passed(subjects) is False
-    told = "gibberish_name leaves 70% (en) of the name margin, initials_form costs 35% (en) and 30% (fr) of the name"
-    assert verdict(subjects, 50, 20) == f"a fails: {told} margin."
+    told = "gibberish_name leaves 70% (en) of the name margin and initials_form costs 35% (en) and 30% (fr) of the name"
+    assert verdict(subjects, 50, 20) == f"a fails: {told} margin. {ADVICE['embedder']}."
 
 
 def test_doubt_names_its_perturber():
@@ -69,4 +69,5 @@ def test_doubt_names_its_perturber():
 def test_who_tells_nobody_apart_fails_whatever_the_changes():
     subjects = [subject("a", "fr", small=0.6, gibberish_name=(-80, -60))]
     assert passed(subjects) is False
-    assert verdict(subjects, 50, 20) == "a fails: it hardly tells one name from another in fr."
+    told = "a fails: it hardly tells one name from another in fr."
+    assert verdict(subjects, 50, 20) == f"{told} {ADVICE['embedder']}."
