@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from support.llm_server import LLMServer
 
 # Speed is measured in benchmarks, never in a test.
 settings.register_profile("quick", deadline=None, max_examples=30)
@@ -37,6 +41,23 @@ def elastic_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
     with running(tmp_path_factory.mktemp("elastic")) as url:
         yield url
+
+
+@pytest.fixture
+def provider_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The key that every `LLMServer` takes."""
+    from support.llm_server import KEY
+
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+def server(provider_key: None) -> Iterator[LLMServer]:
+    """Answers as providers of language models do, whoever is told its address."""
+    from support.llm_server import LLMServer
+
+    with LLMServer() as running:
+        yield running
 
 
 @pytest.fixture(autouse=True)

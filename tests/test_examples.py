@@ -11,11 +11,10 @@ from html import unescape
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
 from raggs.app.run import run
 from raggs.artifacts import MergeRecord, Passage, Query
-from raggs.cli.app import app
 from raggs.config.load import load_config
 from raggs.corpora.pydoc import PydocConfig, PydocCorpus
 from raggs.diagnosis import REGISTRY as DIAGNOSES
@@ -102,14 +101,14 @@ def test_the_sweep_measures_its_systems_and_chooses_one(tmp_path: Path) -> None:
     built(copied("quickstart", tmp_path))
     shutil.copytree(EXAMPLES / "sweep", tmp_path / "sweep", ignore=shutil.ignore_patterns("sweeps", "runs"))
     config = tmp_path / "sweep" / "sweep.yaml"
-    result = CliRunner().invoke(app, ["sweep", "--config", str(config)])
+    result = invoke("sweep", "--config", config)
     assert result.exit_code == 0, result.output
     assert "20 systems on 28 questions" in result.stdout
     assert "\nShip " in result.stdout
     report = json.loads((config.parent / "sweeps" / "sweep" / "sweep.json").read_text(encoding="utf-8"))
     assert report["choice"]["winner"].startswith("hybrid+wordllama-256")
     assert not [row["name"] for row in report["systems"] if row["failed"]]
-    again = CliRunner().invoke(app, ["sweep", "--config", str(config), "--slo", "0.001ms"])
+    again = invoke("sweep", "--config", config, "--slo", "0.001ms")
     assert "None of 20 systems holds the limits." in again.stdout
 
 
@@ -134,14 +133,14 @@ def test_the_notes_are_in_two_languages_and_most_questions_name_an_author(diagno
 
 def test_every_kind_looks_at_the_example_and_the_report_has_their_verdicts(diagnosed: Path) -> None:
     """As run.sh says, but for the kinds that take longer than seconds; what needs what the example has not says so."""
-    done = CliRunner().invoke(app, ["diagnose", "all", "--quick", "--config", str(diagnosed), "--json"])
+    done = invoke("diagnose", "all", "--quick", "--config", diagnosed, "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert {*found["done"], *found["skipped"]} == set(DIAGNOSES)
     assert not {name: why for name, why in found["skipped"].items() if "takes" not in why and "reranker" not in why}
     folder = diagnosed.parent / "runs"
     report = ["report", str(folder / "diagnose"), "--out", str(folder / "report.html")]
-    assert CliRunner().invoke(app, report).exit_code == 0
+    assert invoke(*report).exit_code == 0
     page = unescape((folder / "report.html").read_text(encoding="utf-8"))
     assert not [kind for kind, each in found["done"].items() if each["found"]["verdict"] not in page]
 
@@ -155,7 +154,7 @@ def test_the_ways_of_cutting_a_manual_are_told_apart(tmp_path: Path) -> None:
     assert words is not None
     command = words[1].replace("\\\n", " ").replace("examples/chunks/runs", str(tmp_path / "out"))
     given = command.replace("examples/chunks", str(EXAMPLES / "chunks")).split()
-    result = CliRunner().invoke(app, given)
+    result = invoke(*given)
     assert result.exit_code == 0, result.output
     assert "47 questions on 23 documents" in result.stdout
     report = json.loads((tmp_path / "out" / "chunks.json").read_text(encoding="utf-8"))
@@ -172,7 +171,7 @@ def test_a_sweep_over_cuts_finds_that_a_manual_is_best_cut_by_its_headings(tmp_p
     shutil.copytree(EXAMPLES / "chunks", tmp_path / "chunks", ignore=shutil.ignore_patterns("runs"))
     built(copied("sweep-chunks", tmp_path))
     config = tmp_path / "sweep-chunks" / "sweep.yaml"
-    result = CliRunner().invoke(app, ["sweep", "--config", str(config)])
+    result = invoke("sweep", "--config", config)
     assert result.exit_code == 0, result.output
     assert "10 systems on 47 questions, best reference_recall@5 first" in result.stdout
     folder = config.parent / "sweeps" / "sweep-chunks"
@@ -181,7 +180,7 @@ def test_a_sweep_over_cuts_finds_that_a_manual_is_best_cut_by_its_headings(tmp_p
     assert [cut["label"] for cut in report["cuts"] if cut["golden"]] == ["markdown"]
     precision = {row["name"]: row["scores"]["reference_precision@5"]["mean"] for row in report["systems"]}
     assert precision["lexical+markdown"] > precision["lexical+recursive-size100"] > precision["lexical+sentence"]
-    assert CliRunner().invoke(app, ["audit", str(folder)]).exit_code == 0
+    assert invoke("audit", folder).exit_code == 0
 
 
 # --- runs of other systems ------------------------------------------------------------------------------------
@@ -210,7 +209,7 @@ def test_words_and_vectors_of_an_index_become_a_golden_set(
     monkeypatch.setenv("ELASTIC_URL", elastic_url)
     copied("runs", tmp_path)
     config = copied("elasticsearch", tmp_path)
-    result = CliRunner().invoke(app, ["index", "--config", str(config)])
+    result = invoke("index", "--config", config)
     assert result.exit_code == 0, result.output
     assert "raggs-bicycles: 32 documents, 32 with vectors; 32 sent" in result.stdout
     found = built(config)
@@ -227,13 +226,13 @@ def test_the_price_of_the_language_model_is_told_without_asking_it(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     config = copied("openai", tmp_path)
-    result = CliRunner().invoke(app, ["run", "--config", str(config), "--dry-run"])
+    result = invoke("run", "--config", config, "--dry-run")
     assert result.exit_code == 0, result.output
     assert "openai/gpt-5-mini" in result.stdout
     assert "estimated cost: at most $" in result.stdout
     assert "cap $0.50" in result.stdout
     assert not (config.parent / "runs" / "openai").exists()
-    result = CliRunner().invoke(app, ["validate", "--config", str(config)])
+    result = invoke("validate", "--config", config)
     assert result.exit_code == 0, result.output
     assert "4 queries, 20 passages" in result.stdout
 
@@ -245,7 +244,7 @@ def test_the_price_of_the_language_model_is_told_without_asking_it(
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `raggs init` makes."""
     folder = tmp_path_factory.mktemp("starter") / "demo"
-    result = CliRunner().invoke(app, ["init", str(folder)])
+    result = invoke("init", folder)
     assert result.exit_code == 0, result.output
     return folder
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import make_project
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.config.load import load_config
 from raggs.corpora.jsonl import JsonlConfig, JsonlCorpus
 from raggs.errors import ConfigError, DataError
@@ -143,7 +142,7 @@ def test_a_large_k_finds_all(value: int, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
     sets = [f"retrieve.retrievers.{number}.k={value}" for number in (0, 1)]
     command = ["run", "--config", str(project.config), "--quiet", "--to", "merge"]
-    result = CliRunner().invoke(app, [*command, *(part for one in sets for part in ("--set", one))])
+    result = invoke(*command, *(part for one in sets for part in ("--set", one)))
     assert result.exit_code in (0, 5), (result.stderr, result.exception)
     assert len((project.run / "merge.jsonl").read_text().splitlines()) == 5
 

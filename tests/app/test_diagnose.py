@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.diagnosing import NAME, TARGET, Tiny
-from support.llm_server import LLMServer
-from support.paying import KEY
+from support.llm_server import KEY, LLMServer
 
 import raggs
 from raggs.app.diagnose import DiagnoseRequest, forecast_diagnosis, run_diagnosis

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
 import raggs
 from raggs.app.explain import explain_word, meanings
-from raggs.cli.app import app
 from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document, Section
 from raggs.evaluation.words import LOSSES
@@ -120,12 +119,11 @@ def test_tables_name_the_glossary() -> None:
 
 
 def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
-    runner = CliRunner()
-    said = runner.invoke(app, ["explain", "P (holm)"]).output
+    said = invoke("explain", "P (holm)").output
     assert "randomisation test" in said
     assert "docs/metrics.md" in said
     assert "](" not in said
-    assert "log2(rank + 1)" in runner.invoke(app, ["explain", "nDCG@10"]).output
-    assert "mean over all orders" in runner.invoke(app, ["explain", "E[ndcg@10]"]).output
+    assert "log2(rank + 1)" in invoke("explain", "nDCG@10").output
+    assert "mean over all orders" in invoke("explain", "E[ndcg@10]").output
     with pytest.raises(NotFoundError, match="did you mean 'kappa'"):
         explain_word("kapa")

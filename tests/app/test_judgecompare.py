@@ -7,22 +7,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import Project, grade_of, make_project
 from support.reviewing import speak
-from typer.testing import CliRunner, Result
 
 from raggs.app.judgecompare import JudgeComparison, compare_judges, plan_differing
 from raggs.app.judgecomparelayout import comparison_json, verdict
 from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
-from raggs.cli.app import app
 from raggs.errors import DataError
 from raggs.jsonl import read_records, write_records
 from raggs.manifests.opened import open_run
 from raggs.reviews.plans import read_plan
-
-
-def raggs(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)], env={"COLUMNS": "80"})
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +26,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = make_project(tmp_path_factory.mktemp("project"), queries=12)
     often = ("--set", "judge.judge.grade_noise=0.7", "--set", "judge.judge.seed=2", "--run-id", "loose")
     for settings in ((), often):
-        done = raggs("run", "--config", project.config, "--to", "judge", "-q", *settings)
+        done = invoke("run", "--config", project.config, "--to", "judge", "-q", *settings)
         assert done.exit_code == 0, done.stderr
     return project
 
@@ -122,29 +117,29 @@ def test_two_members_of_a_panel_are_compared_as_two_judges_are(made: Project, tm
     shutil.copytree(made.folder, project.folder)
     project.change(judge={"judge": panel})
     speak(made.run, project.folder / "reviews", truly, reads=lambda each: each.rank <= 8)
-    assert raggs("run", "--config", project.config, "--to", "judge", "-q", "--run-id", "panel").exit_code == 0
+    assert invoke("run", "--config", project.config, "--to", "judge", "-q", "--run-id", "panel").exit_code == 0
     run = project.run.with_name("panel")
-    done = raggs("judge", "compare", run, "--json")
+    done = invoke("judge", "compare", run, "--json")
     assert done.exit_code == 0, done.stderr
     found, apart = json.loads(done.stdout), compared(made, project.folder / "reviews")
     assert list(found["first"]["judges"]) == ["qrels qrels.txt"]
     assert list(found["second"]["judges"]) == ["qrels qrels.txt #2"]
     assert found["verdict"].endswith("use B")
     assert found["agreement"]["kappa"]["value"] == apart.agreement.kappa.value, "each votes as it judges alone"
-    named = raggs("judge", "compare", run, "--members", "#2,qrels qrels.txt", "--show", "0")
+    named = invoke("judge", "compare", run, "--members", "#2,qrels qrels.txt", "--show", "0")
     assert "use A" in named.stdout
     assert "same settings" not in named.stdout
     for members in ("#2", "qrels,#2", "#2,#2", "nobody,#2"):
-        wrong = raggs("judge", "compare", run, "--members", members)
+        wrong = invoke("judge", "compare", run, "--members", members)
         assert (wrong.exit_code, "which two members" in wrong.stderr) == (2, True)
-    assert "is no panel" in raggs("judge", "compare", made.run).stderr
-    assert "leave out B" in raggs("judge", "compare", run, made.run, "--members", "a,b").stderr
+    assert "is no panel" in invoke("judge", "compare", made.run).stderr
+    assert "leave out B" in invoke("judge", "compare", run, made.run, "--members", "a,b").stderr
 
 
 def test_the_command(made: Project, tmp_path: Path) -> None:
     speak(made.run, tmp_path, truly, reads=lambda each: each.rank <= 8)
     loose, out, plan = made.run.with_name("loose"), tmp_path / "out", tmp_path / "plan.jsonl"
-    done = raggs(
+    done = invoke(
         "judge", "compare", made.run, loose, "--reviews", tmp_path, "--out", out, "--plan", plan, "--show", "3"
     )
     assert done.exit_code == 0, done.stderr
@@ -153,9 +148,9 @@ def test_the_command(made: Project, tmp_path: Path) -> None:
     assert "the first 3" in done.stdout
     assert {path.name for path in out.iterdir()} == {"compare.json", "compare.md"}
     assert plan.is_file()
-    turned = raggs("judge", "compare", loose, made.run, "--reviews", tmp_path, "--json")
+    turned = invoke("judge", "compare", loose, made.run, "--reviews", tmp_path, "--json")
     assert json.loads(turned.stdout)["verdict"].endswith("use B")
-    twice = raggs("judge", "compare", made.run, made.run)
+    twice = invoke("judge", "compare", made.run, made.run)
     assert (twice.exit_code, "are one run" in twice.stderr) == (2, True)
-    missing = raggs("judge", "compare", made.run, tmp_path / "none")
+    missing = invoke("judge", "compare", made.run, tmp_path / "none")
     assert missing.exit_code == 4

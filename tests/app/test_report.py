@@ -7,12 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.sweeping import SweepProject, make_sweep
-from typer.testing import CliRunner
 
 from raggs.app.evaluate import AnalysisRequest, EvalRequest, JudgedFiles, evaluate
 from raggs.app.report import ReportRequest, gather, report, write_report_page
-from raggs.cli.app import app
 from raggs.errors import DataError, UsageError
 from raggs.evaluation.writers import write_report
 from raggs.manifests.models import RunManifest, now
@@ -91,12 +90,12 @@ def test_the_page_is_written_whole_and_its_command_makes_it_again(project: Sweep
 def test_the_command_writes_the_file_and_names_it(project: SweepProject, tmp_path: Path) -> None:
     runs = [word for each in lists(project) for word in ("--run", each)]
     arguments = ["report", str(project.folder), *runs, "-b", "dense", "-m", "recall@10", "--no-text"]
-    done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "r.html")])
+    done = invoke(*arguments, "--out", tmp_path / "r.html")
     assert (done.exit_code, done.output.split()) == (0, [str(tmp_path / "r.html")])
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "Ship lexical in place of dense?" in page
     assert "recall@10" in page and "ra_nwg@10" not in page
-    again = CliRunner().invoke(app, ["report", str(project.folder), "--eval", "gone.json"])
+    again = invoke("report", project.folder, "--eval", "gone.json")
     assert again.exit_code == 4
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
 from raggs.app.validate import validate
-from raggs.cli.app import app
 
 
 def test_what_is_left_out_of_a_folder_is_told_each_time(tmp_path: Path) -> None:
@@ -36,9 +35,9 @@ def test_a_configuration_is_named_as_for_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    CliRunner().invoke(app, ["init", "."])
-    result = CliRunner().invoke(app, ["validate", *words])
+    invoke("init", ".")
+    result = invoke("validate", *words)
     assert result.exit_code == 0, result.output
     assert "raggs.yaml is valid" in result.stdout
     (tmp_path / "raggs.yaml").unlink()
-    assert CliRunner().invoke(app, ["validate"]).exit_code == 2
+    assert invoke("validate").exit_code == 2

@@ -20,12 +20,6 @@ from raggs.plugins import Package
 
 
 @pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-@pytest.fixture
 def services(tmp_path: Path, server: LLMServer) -> Iterator[WorkerServices]:
     embedder = {"type": "litellm", "model": "openai/small", "dims": 4}
     project = make_project(tmp_path, embed={"embedder": embedder}, llm={"api_base": server.url})

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from support.llm_bench import KEY, MODEL, PRICE
-from support.llm_server import FENCED, LLMServer
+from support.llm_bench import MODEL, PRICE
+from support.llm_server import FENCED, KEY, LLMServer
 
 from raggs.chunkers.base import Document
 from raggs.chunkers.llm import LlmChunker, check_split
@@ -36,16 +36,9 @@ def contract_case(folder: Path, request: pytest.FixtureRequest) -> dict[str, Any
 
 
 @pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-@pytest.fixture
 def workshop(
     server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> Callable[..., Workshop]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def make(max_usd: float | None = 5.0, **settings: Any) -> Workshop:
         given = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, "backoff_s": 0.001, **settings}

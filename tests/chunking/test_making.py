@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.llm_bench import KEY, MODEL, PRICE
+from support.llm_bench import MODEL, PRICE
 from support.llm_server import LLMServer
 
 from raggs.chunkers.base import Document
@@ -28,14 +28,7 @@ Open = Callable[..., tuple[Workshop, PaidChunker]]
 
 
 @pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-@pytest.fixture
 def opened(server: LLMServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Open:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
     def make(**settings: Any) -> tuple[Workshop, PaidChunker]:
         given = {"api_base": server.url, "prices": {MODEL: PRICE}, "timeout_s": 20, "backoff_s": 0.001, **settings}

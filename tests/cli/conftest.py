@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.llm_server import LLMServer
-from support.paying import KEY, paying
+from support.paying import paying
 from support.project import Project
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    """Answers whoever has a key."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with LLMServer() as running:
-        yield running
 
 
 @pytest.fixture

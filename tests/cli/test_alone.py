@@ -11,17 +11,15 @@ from pathlib import Path
 from statistics import mean, median
 
 import pytest
+from support.cli import call, invoke
 from support.project import Project, make_project
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 
 @pytest.fixture
 def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
     """A finished run whose inputs, caches and configuration are gone, on a machine without a network."""
     project = make_project(tmp_path, queries=3, corpus=24)
-    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
     for path in project.folder.iterdir():
         if path.name != "runs":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -32,12 +30,6 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
     yield project
-
-
-def call(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == 0, f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
-    return result.stdout
 
 
 READING = {
@@ -57,18 +49,18 @@ READING = {
 def test_what_reads_touches_nothing_but_the_run_s_directory(name: str, alone: Project, tmp_path: Path) -> None:
     before = sorted(path.relative_to(alone.folder) for path in alone.folder.rglob("*"))
     places = {"RUN": str(alone.run), "OUT": str(tmp_path.parent / f"{tmp_path.name}-out")}
-    said = call(*(places.get(argument, argument) for argument in READING[name]))
+    said = call(*(places.get(argument, argument) for argument in READING[name])).stdout
     assert said
     assert sorted(path.relative_to(alone.folder) for path in alone.folder.rglob("*")) == before
 
 
 def test_an_audit_says_what_it_could_not_check(alone: Project) -> None:
-    assert "not checked: whether the corpus" in call("audit", alone.run)
+    assert "not checked: whether the corpus" in call("audit", alone.run).stdout
 
 
 def test_status_says_that_inputs_were_not_looked_at(alone: Project) -> None:
-    assert "were not looked at" in call("status", alone.run)
-    told = json.loads(call("status", alone.run, "--json"))
+    assert "were not looked at" in call("status", alone.run).stdout
+    told = json.loads(call("status", alone.run, "--json").stdout)
     assert not told["compared"]
     assert all(stage["done"] and not stage["reasons"] for stage in told["stages"].values())
 
@@ -80,11 +72,11 @@ def test_status_tells_the_label_mix_of_what_is_graded(alone: Project) -> None:
         counts.setdefault(record["qid"], Counter())[record["grade"]] += 1
     fives, good = [each[5] for each in counts.values()], [each[4] + each[5] for each in counts.values()]
     shares = [each / count.total() for each, count in zip(good, counts.values(), strict=True)]
-    mix = json.loads(call("status", alone.run, "--json"))["labels"]
+    mix = json.loads(call("status", alone.run, "--json").stdout)["labels"]
     assert mix["grade 5"] == {"median": median(fives), "mean": pytest.approx(mean(fives))}
     assert mix["relevant (grade 4 or more)"] == {"median": median(good), "mean": pytest.approx(mean(good))}
     assert mix["prevalence"] == {"median": pytest.approx(median(shares)), "mean": pytest.approx(mean(shares))}
-    said = " ".join(call("status", alone.run).split())
+    said = " ".join(call("status", alone.run).stdout.split())
     assert f"grade 5 {median(fives):.1f}/{mean(fives):.1f}, grade 4" in said
     assert f"{median(shares):.1%} of the judged are relevant" in said
 
@@ -93,7 +85,7 @@ def test_a_configuration_whose_inputs_are_gone_is_told_beside_what_the_run_tells
     project = make_project(tmp_path, queries=3, corpus=24)
     call("run", "--config", project.config, "--quiet")
     (project.folder / "corpus.jsonl").unlink()
-    said = call("status", project.run, "--config", project.config)
+    said = call("status", project.run, "--config", project.config).stdout
     assert "up to date" in said
     assert "not compared with" in said
     assert "corpus.jsonl" in said

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import Project, make_project
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 Damage = Callable[[Project], None]
 
@@ -185,7 +183,7 @@ def test_bad_input(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     damage, code, parts = CASES[case]
     project = make_project(tmp_path, queries=3, corpus=20)
     damage(project)
-    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
+    result = invoke("run", "--config", project.config, "--quiet")
     assert result.exit_code == code, result.stderr
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     sentence = result.stderr.strip()
@@ -217,13 +215,13 @@ def test_bad_input(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_bad_usage(arguments: list[str], code: int, parts: tuple[str, ...], tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
-    result = CliRunner().invoke(app, [argument.format(config=project.config) for argument in arguments])
+    result = invoke(*[argument.format(config=project.config) for argument in arguments])
     assert result.exit_code == code, result.stderr
     for part in parts:
         assert part in result.stderr
 
 
 def test_debug_shows_the_stack_trace(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["run", "--config", str(tmp_path / "none.yaml"), "--debug"])
+    result = invoke("run", "--config", tmp_path / "none.yaml", "--debug")
     assert result.exit_code == 4
     assert "Traceback" in result.stderr

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
-from raggs.cli.app import app
 from raggs.errors import BusyError, DataError
 
 BUGS = [
@@ -28,7 +27,7 @@ def run(error: BaseException, monkeypatch: pytest.MonkeyPatch, *flags: str) -> t
         raise error
 
     monkeypatch.setattr("raggs.app.catalog.catalog", fail)
-    result = CliRunner().invoke(app, ["list", *flags])
+    result = invoke("list", *flags)
     assert result.exception is None or isinstance(result.exception, SystemExit)
     return result.exit_code, result.stderr
 
@@ -71,6 +70,6 @@ def test_a_known_error_keeps_its_code(
 
 
 def test_a_wrong_option_is_left_to_typer() -> None:
-    result = CliRunner().invoke(app, ["list", "--nothing"])
+    result = invoke("list", "--nothing")
     assert result.exit_code == 2
     assert "--nothing" in result.stderr

@@ -8,13 +8,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.cli import call, invoke
 from support.llm_server import LLMServer
 from support.paying import paying
 from support.project import Project
-from typer.testing import CliRunner
 
 from raggs.app.cost import cost
-from raggs.cli.app import app
 from raggs.hashing import hash_value
 
 
@@ -24,26 +23,20 @@ def project(server: LLMServer, tmp_path: Path) -> Project:
     return paying(tmp_path, server, usd=100.0)
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stderr
-
-
 def spent(project: Project, run: str = "demo") -> float:
     return cost(project.folder / "runs" / run).spent.total.usd
 
 
 def test_three_invocations_under_one_cap_spend_no_more_than_it(project: Project) -> None:
     for _ in range(3):
-        errors = call("run", "--config", project.config, "--quiet", "--max-usd", 0.5, code=7)
+        errors = call("run", "--config", project.config, "--quiet", "--max-usd", 0.5, code=7).stderr
         assert re.search(r"the budget is used up: 0\.4\d+ of 0\.5000 USD spent", errors), errors
     assert 0.3 < spent(project) <= 0.5
 
 
 def test_the_end_of_the_budget_names_the_command_that_goes_on(server: LLMServer, project: Project) -> None:
     flags = ("--config", project.config, "--run-id", "other one".replace(" ", "-"), "--set", "rank.top=4")
-    errors = call("run", *flags, "--quiet", "--max-usd", 0.5, code=7)
+    errors = call("run", *flags, "--quiet", "--max-usd", 0.5, code=7).stderr
     found = re.search(r"left to do: up to [\d,]+ calls at an estimated [\d.]+ USD — .* to go on: raggs (.*)", errors)
     assert found, errors
     command = shlex.split(found[1])
@@ -61,7 +54,7 @@ def test_calls_are_the_runs_too_and_an_invocation_has_caps_of_its_own(server: LL
         call("run", "--config", project.config, "--quiet", "--max-calls", 10, code=7)
     assert server.count <= 10
     more = ("--set", "budget.max_usd=null", "--set", "budget.max_calls_per_invocation=5")
-    errors = [call("run", "--config", project.config, "--quiet", *more, code=7) for _ in range(2)]
+    errors = [call("run", "--config", project.config, "--quiet", *more, code=7).stderr for _ in range(2)]
     assert 15 <= server.count <= 20
     assert errors[0].strip().endswith("budget.max_usd=null --set budget.max_calls_per_invocation=5")
 
@@ -85,7 +78,7 @@ def test_a_lock_that_names_an_address_as_a_cause_is_still_up_to_date(server: LLM
         lock["components"]["judge"]["llm"]["api_base"] = "http://localhost:1/v1"
         lock["fingerprint"] = hash_value(lock["components"])
     path.write_text(json.dumps({**manifest, "seal": None}))  # the version that had it did not seal
-    result = CliRunner().invoke(app, ["run", "--config", str(project.config)])
+    result = invoke("run", "--config", project.config)
     assert "Nothing to do" in result.stdout, result.stderr
 
 
@@ -97,13 +90,13 @@ def test_a_changed_judge_does_not_replace_paid_results_unasked(server: LLMServer
     call(*flags, "--max-usd", 50)
     before, paid = project.artifacts(), server.count
     project.change(judge={"judge": {"type": "litellm", "model": "openai/other"}}, budget={"max_usd": None})
-    errors = call(*flags, code=2)
+    errors = call(*flags, code=2).stderr
     assert re.search(PAID, errors), errors
     assert "pass --yes to replace them" in errors
     assert (project.artifacts(), server.count) == (before, paid)
     call(*flags, "--yes", "--to", "judge")
     assert server.count > paid
-    errors = call(*flags[:-1], "--force")
+    errors = call(*flags[:-1], "--force").stderr
     assert re.search(r"note: rank would run again .* results for which \d\.\d+ USD were paid", errors), errors
 
 

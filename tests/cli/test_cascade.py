@@ -10,11 +10,11 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from support.cli import call
 from support.llm_server import FENCED, LLMServer
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
+pytestmark = pytest.mark.usefixtures("provider_key")
 
 PRICES = {"openai/small": {"input": 1.0, "output": 2.0}, "openai/big": {"input": 10.0, "output": 20.0}}
 MODELS = [{"type": "litellm", "model": name} for name in PRICES]
@@ -32,21 +32,10 @@ class TwoModels(LLMServer):
         return found
 
 
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdefghijklmnop")
-
-
 @pytest.fixture
 def server() -> Iterator[TwoModels]:
     with TwoModels() as running:
         yield running
-
-
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout + result.stderr
 
 
 def rows(project: Project) -> list[dict[str, Any]]:
@@ -68,7 +57,7 @@ def asked(server: LLMServer, form: str = "grade") -> Counter[str]:
 
 
 def dry(project: Project, *flags: str) -> dict[tuple[str, str], dict[str, Any]]:
-    lines = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags))["estimates"]
+    lines = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags).output)["estimates"]
     return {(line["stage"], line["who"]): line for line in lines}
 
 
@@ -79,11 +68,11 @@ def test_the_big_model_is_asked_where_it_matters_and_every_page_says_so(server: 
     big = before["judge", "openai/big"]
     assert (big["calls"], big["least"], big["exact"], "expected" in big) == (most, round(0.3 * most), False, False)
     assert ("rank", "openai/small") not in before
-    assert "is asked where a cheap judge sends for it" in call("run", "--config", project.config, "--dry-run")
+    assert "is asked where a cheap judge sends for it" in call("run", "--config", project.config, "--dry-run").output
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     assert dry(project)["judge", "openai/small"]["exact"]
 
-    out = call("run", "--config", project.config)
+    out = call("run", "--config", project.config).output
     found = rows(project)
     by_big = [row for row in found if row["judge"] == "litellm openai/big"]
     assert 0 < len(by_big) < len(found)
@@ -99,19 +88,19 @@ def test_the_big_model_is_asked_where_it_matters_and_every_page_says_so(server: 
     assert (health["cascade"]["asked"]["count"], health["cascade"]["asked"]["total"]) == (len(by_big), len(found))
     told = f"cascade: the good judge was asked of {len(by_big)} of {len(found)} passages"
     assert told in out
-    assert told in call("status", project.run)
+    assert told in call("status", project.run).output
     assert 0 < health["cascade"]["overruled"]["count"] < len(by_big)
     call("audit", project.run)
-    cost = json.loads(call("cost", project.run, "--json"))
+    cost = json.loads(call("cost", project.run, "--json").output)
     assert cost["model"]["openai/small"]["calls"] == len(found)
     assert cost["stage"]["judge"]["calls"] == len(found) + len(by_big)
 
 
 def test_a_cascade_that_costs_more_than_its_good_judge_alone_is_told(tmp_path: Path) -> None:
     project = paid(tmp_path, "http://127.0.0.1:9/v1")
-    assert "does not pay" not in call("run", "--config", project.config, "--dry-run")
+    assert "does not pay" not in call("run", "--config", project.config, "--dry-run").output
     project.change(llm={"prices": dict.fromkeys(PRICES, PRICES["openai/big"])})
-    assert "does not pay: openai/big alone would cost $" in call("run", "--config", project.config, "--dry-run")
+    assert "does not pay: openai/big alone would cost $" in call("run", "--config", project.config, "--dry-run").output
 
 
 def test_the_share_that_was_sent_for_is_expected_of_the_next_run(server: TwoModels, tmp_path: Path) -> None:
@@ -122,7 +111,7 @@ def test_the_share_that_was_sent_for_is_expected_of_the_next_run(server: TwoMode
     call("cache", "clear", "--workspace", project.folder / "runs", "--what", "llm", "--yes")
     line = dry(project, "--force", "--only", "judge")["judge", "openai/big"]
     assert line["least"] < line["expected"] == round(share * line["calls"]) < line["calls"]
-    assert "by the share so far" in call("run", "--config", project.config, "--dry-run", "--force")
+    assert "by the share so far" in call("run", "--config", project.config, "--dry-run", "--force").output
 
 
 def test_a_run_stopped_by_its_budget_goes_on_to_the_bytes_of_a_calm_one(server: TwoModels, tmp_path: Path) -> None:
@@ -163,7 +152,7 @@ def test_another_who_orders_changes_no_grade_and_asks_for_new_orders_alone(serve
     call("run", "--config", project.config, "--quiet")
     graded, server.requests = project.artifacts()["judge"], []
     project.change(judge={"judge": {**CASCADE, "order": "cheap"}})
-    plan = json.loads(call("run", "--config", project.config, "--dry-run", "--json"))["plan"]
+    plan = json.loads(call("run", "--config", project.config, "--dry-run", "--json").output)["plan"]
     assert [stage for stage, reasons in plan.items() if reasons] == ["rank"]
     call("run", "--config", project.config, "--quiet", "--yes")
     assert project.artifacts()["judge"] == graded
@@ -174,7 +163,7 @@ def test_another_who_orders_changes_no_grade_and_asks_for_new_orders_alone(serve
 def test_prices_of_both_are_looked_at_first(tmp_path: Path) -> None:
     strange = {**CASCADE, "judges": [MODELS[0], {"type": "litellm", "model": "no-such-model-of-mine"}]}
     project = make_project(tmp_path, judge={"judge": strange}, budget={"max_usd": 1}, llm={"prices": PRICES})
-    assert "no-such-model-of-mine" in call("run", "--config", project.config, "--quiet", code=5)
+    assert "no-such-model-of-mine" in call("run", "--config", project.config, "--quiet", code=5).output
 
 
 def test_the_small_model_sees_passages_together_and_the_big_one_each_alone(server: TwoModels, tmp_path: Path) -> None:
@@ -201,7 +190,7 @@ def test_behind_people_and_with_samples_the_audit_finds_nothing(tmp_path: Path) 
     inner = {"type": "cascade", "judges": [noisy, {"type": "qrels", "path": "qrels.txt"}], "samples": 2, "audit": 0.2}
     people = {"type": "panel", "rule": "first", "judges": [{"type": "human"}, inner]}
     project = make_project(tmp_path, queries=3, judge={"judge": people, "samples": 2}, rank={"max_calls": 2})
-    assert "cascade: by cheap grade, it agrees on" in call("run", "--config", project.config)
+    assert "cascade: by cheap grade, it agrees on" in call("run", "--config", project.config).output
     assert set(rows(project)[0]["votes"]) >= {"qrels qrels.txt", "qrels qrels.txt #sample 2"}
     assert {row["judge"] for row in rows(project)} == {"qrels qrels.txt", "qrels qrels.txt #2"}
     call("audit", project.run)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.llm_bench import KEY
+from support.cli import invoke
 from support.llm_server import LLMServer
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 MORE = " more and more" * 4
 TEXT = f"Cats sleep all day long{MORE}.\n\nDogs bark at night{MORE}.\n\nBirds sing in spring{MORE}.\n"
@@ -41,7 +37,7 @@ def write(folder: Path, rows: list[tuple[str, str, int]], corpus: str = "pets") 
 
 def run(folder: Path, *words: str, chunkers: str = "paragraphs:20,paragraphs:50") -> Result:
     given = ["--corpus", str(folder / "docs"), "--questions", str(folder / "questions.csv"), "--chunkers", chunkers]
-    return CliRunner().invoke(app, ["chunks", "eval", *given, "--out", str(folder / "out"), *words])
+    return invoke("chunks", "eval", *given, "--out", folder / "out", *words)
 
 
 def test_chunkers_are_compared_and_the_files_named(folder: Path) -> None:
@@ -80,7 +76,7 @@ def test_the_report_as_json_has_the_scores(folder: Path) -> None:
 
 def test_the_schema_fits_what_is_written(folder: Path) -> None:
     run(folder)
-    schema = json.loads(CliRunner().invoke(app, ["schema", "chunks"]).stdout)
+    schema = json.loads(invoke("schema", "chunks").stdout)
     written = json.loads((folder / "out" / "chunks.json").read_text())
     assert written.keys() == schema["properties"].keys()
     assert written["systems"][0].keys() == schema["$defs"]["SystemPart"]["properties"].keys()
@@ -151,7 +147,7 @@ def configured(folder: Path, corpus: dict[str, object]) -> Path:
 
 
 def shown(config: Path, *words: str) -> Result:
-    return CliRunner().invoke(app, ["chunks", "show", "--config", str(config), *words])
+    return invoke("chunks", "show", "--config", config, *words)
 
 
 def test_a_corpus_is_shown_and_one_file_of_it(folder: Path) -> None:
@@ -184,11 +180,9 @@ PAID_EMBEDDER = "litellm:openai/text-embedding-3-small:dims=8"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        monkeypatch.setenv("OPENAI_API_KEY", KEY)
-        monkeypatch.setenv("OPENAI_BASE_URL", running.url)
-        yield running
+def server(server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> LLMServer:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    return server
 
 
 def test_a_chunker_that_is_paid_is_compared_once_paid(folder: Path, server: LLMServer) -> None:
@@ -257,14 +251,14 @@ def test_a_configuration_of_somebody_else_gets_no_key(folder: Path, server: LLMS
 def test_the_configuration_is_an_argument_or_lies_here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     config = configured(folder, {"type": "folder", "path": "docs"})
     as_option = shown(config).stdout
-    assert CliRunner().invoke(app, ["chunks", "show", str(config)]).stdout == as_option
+    assert invoke("chunks", "show", config).stdout == as_option
     monkeypatch.chdir(folder)
     for words in (["chunks", "show"], ["config", "show"]):
-        here = CliRunner().invoke(app, words)
+        here = invoke(*words)
         assert here.exit_code == 0, here.output
-        assert CliRunner().invoke(app, [*words, "raggs.yaml", "--config", "b.yaml"]).exit_code == 2
+        assert invoke(*words, "raggs.yaml", "--config", "b.yaml").exit_code == 2
     config.unlink()
-    assert "name one: raggs chunks show raggs.yaml" in CliRunner().invoke(app, ["chunks", "show"]).output
+    assert "name one: raggs chunks show raggs.yaml" in invoke("chunks", "show").output
 
 
 def test_a_document_that_cannot_be_cut_stops_the_comparison(folder: Path, server: LLMServer) -> None:
@@ -282,13 +276,11 @@ def test_cuts_are_shown_as_a_page(folder: Path) -> None:
         "judge: {judge: {type: nuggets}}\n"
     )
     page = folder / "cuts.html"
-    result = CliRunner().invoke(app, ["chunks", "show", "--config", str(config), "--html", str(page)])
+    result = invoke("chunks", "show", "--config", config, "--html", page)
     assert result.exit_code == 0, result.output
     assert result.stdout.splitlines()[-1] == str(page)
     assert "Dogs bark at night" in page.read_text()
-    result = CliRunner().invoke(
-        app, ["chunks", "show", "--config", str(config), "--html", str(folder / "no" / "x.html")]
-    )
+    result = invoke("chunks", "show", "--config", config, "--html", folder / "no" / "x.html")
     assert result.exit_code == 6
     assert "choose another --html" in result.stderr
 
@@ -300,11 +292,11 @@ def test_words_are_explained_where_they_are_met(folder: Path) -> None:
 
 
 def test_the_questions_of_the_help_can_be_asked(folder: Path) -> None:
-    shown = " ".join(CliRunner().invoke(app, ["chunks", "eval", "--help"]).stdout.split())
+    shown = " ".join(invoke("chunks", "eval", "--help").stdout.split())
     lines = re.findall(r'{"text".*?\]}', shown)
     assert len(lines) == 2
     (folder / "docs" / "pets.md").write_text("Dogs bark. Cats do not.")
     (folder / "questions.jsonl").write_text("\n".join(lines).replace("Who barks?", "Who?", 1))
     given = ["--corpus", str(folder / "docs"), "--questions", str(folder / "questions.jsonl")]
-    done = CliRunner().invoke(app, ["chunks", "eval", *given, "--chunkers", "recursive", "--out", str(folder / "out")])
+    done = invoke("chunks", "eval", *given, "--chunkers", "recursive", "--out", folder / "out")
     assert done.exit_code == 0, done.output

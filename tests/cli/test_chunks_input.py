@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.project import raggs
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 TEXT = "# Birds\n\nThe heron nests in May. The boats stay. The heron nests in May.\n\nThe otter sleeps in the reeds.\n"
 OTTER, START = "The otter sleeps", TEXT.index("The otter sleeps")
@@ -46,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def call(*arguments: str, **options: str) -> Any:
     given = {"--corpus": "docs", "--questions": "q.csv", "--chunkers": "recursive:20", **options}
-    return CliRunner().invoke(app, ["chunks", "eval", *(word for pair in given.items() for word in pair), *arguments])
+    return invoke("chunks", "eval", *(word for pair in given.items() for word in pair), *arguments)
 
 
 def told(result: Any, code: int = 5) -> str:

@@ -8,16 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.llm_bench import KEY
-from support.llm_server import LLMServer
-from typer.testing import CliRunner
+from support.cli import invoke
+from support.llm_server import KEY, LLMServer
 
-from raggs.cli.app import app
 from raggs.indexes.passages import PassageStore
 
 PIECE = "The keeper of lighthouse {name} wrote letter number {number} to the harbour that evening, as he was used to."
@@ -36,12 +33,6 @@ judge: {judge: {type: litellm, model: openai/gpt-4o-mini}}
 
 
 @pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-@pytest.fixture
 def folder(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "docs").mkdir()
     for name in "abc":
@@ -49,18 +40,13 @@ def folder(tmp_path: Path, server: LLMServer, monkeypatch: pytest.MonkeyPatch) -
         (tmp_path / "docs" / f"{name}.md").write_text("\n".join(lines))
     (tmp_path / "queries.jsonl").write_text('{"qid": "q1", "text": "What did the keeper of lighthouse b write?"}\n')
     (tmp_path / "raggs.yaml").write_text(CONFIG)
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def raggs(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
-
-
 def make(*words: str) -> Result:
-    return raggs("chunks", "make", "--config", "raggs.yaml", *words)
+    return invoke("chunks", "make", "--config", "raggs.yaml", *words)
 
 
 def test_a_dry_run_sends_and_writes_nothing(folder: Path, server: LLMServer) -> None:
@@ -82,9 +68,9 @@ def test_cuts_are_made_booked_and_then_found_by_a_run(folder: Path, server: LLMS
     assert {(line["stage"], line["task"]) for line in lines} == {("chunks", "split")}
     count = server.count
     assert len(lines) == count
-    ran = raggs("run", "--config", "raggs.yaml", "--to", "merge", "--quiet")
+    ran = invoke("run", "--config", "raggs.yaml", "--to", "merge", "--quiet")
     assert ran.exit_code == 0, ran.output
-    shown = json.loads(raggs("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
+    shown = json.loads(invoke("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
     assert [len(file["chunks"]) for file in shown["files"]] == [10, 10, 10]
     assert make().stdout == "0 documents cut, 3 cut before\n"
     assert server.count == count
@@ -101,7 +87,7 @@ def test_cuts_are_made_booked_and_then_found_by_a_run(folder: Path, server: LLMS
     ],
 )
 def test_nobody_else_pays_for_cuts(folder: Path, server: LLMServer, words: tuple[str, ...]) -> None:
-    result = raggs(*words)
+    result = invoke(*words)
     assert server.count == 0
     if words[0] != "validate":
         assert result.exit_code == 3
@@ -141,16 +127,16 @@ def test_what_no_answer_came_for_is_asked_again_on_request(folder: Path, server:
     make()
     show = ("chunks", "show", "--config", "raggs.yaml", "--json")
     run = ("run", "--config", "raggs.yaml", "--to", "merge", "--quiet")
-    assert raggs(*run).exit_code == 0
-    before = [len(file["chunks"]) for file in json.loads(raggs(*show).stdout)["files"]]
+    assert invoke(*run).exit_code == 0
+    before = [len(file["chunks"]) for file in json.loads(invoke(*show).stdout)["files"]]
     server.fault_for, count = None, server.count
     assert make().stdout == "0 documents cut, 3 cut before\n"
     assert json.loads(make("--again", "--dry-run", "--json").stdout)["cut"] == 1
     assert server.count == count
     assert make("--again").stdout.startswith("1 document cut, 2 cut before; ")
-    assert [len(file["chunks"]) for file in json.loads(raggs(*show).stdout)["files"]] == [10, 10, 10] != before
+    assert [len(file["chunks"]) for file in json.loads(invoke(*show).stdout)["files"]] == [10, 10, 10] != before
     assert make("--again").stdout == "0 documents cut, 3 cut before\n"
-    assert raggs(*run).exit_code == 0
+    assert invoke(*run).exit_code == 0
     stored = [PassageStore.open(path) for path in (folder / "runs" / ".cache" / "corpora").glob("*.sqlite")]
     assert sorted(map(len, stored)) == [sum(before), 30], "other cuts are other passages"
     for store in stored:
@@ -162,7 +148,7 @@ def test_what_stands_before_a_document_s_text_is_not_shown(folder: Path, server:
     path.write_text(f"---\ntitle: Secret letters\n---\n{path.read_text()}")
     assert make().exit_code == 0
     assert not any("Secret" in str(body) for body in server.requests)
-    shown = json.loads(raggs("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
+    shown = json.loads(invoke("chunks", "show", "--config", "raggs.yaml", "--json").stdout)
     assert [len(file["chunks"]) for file in shown["files"]] == [10, 10, 10]
 
 
@@ -207,6 +193,6 @@ def test_without_a_key_nothing_begins(folder: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_the_configuration_is_an_argument_or_lies_here(folder: Path) -> None:
-    shown = raggs("chunks", "make", "--dry-run", "--config", "raggs.yaml").stdout
-    assert raggs("chunks", "make", "--dry-run").stdout == shown != ""
-    assert raggs("chunks", "make", "raggs.yaml", "--dry-run").stdout == shown
+    shown = invoke("chunks", "make", "--dry-run", "--config", "raggs.yaml").stdout
+    assert invoke("chunks", "make", "--dry-run").stdout == shown != ""
+    assert invoke("chunks", "make", "raggs.yaml", "--dry-run").stdout == shown

@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
+from support.cli import invoke
 
 TEXT = "Dogs bark at night. Cats sleep. Dogs bark at dawn.\n"
 JSONL = """{"_id": "q2", "text": "Who sleeps?", "references": ["Cats sleep."]}
@@ -28,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(questions: str, to: str, *more: str) -> Any:
-    return CliRunner().invoke(app, ["chunks", "place", "--corpus", "docs", "--questions", questions, "--to", to, *more])
+    return invoke("chunks", "place", "--corpus", "docs", "--questions", questions, "--to", to, *more)
 
 
 def test_a_table_of_benchmarks_comes_of_questions_without_offsets(folder: Path) -> None:
@@ -52,7 +50,7 @@ def test_what_was_placed_is_evaluated_as_before(folder: Path) -> None:
         if name != "q.jsonl":
             assert call("q.jsonl", name).exit_code == 0
         words = ["--corpus", "docs", "--questions", name, "--chunkers", "recursive:5", "--out", "out", "--json"]
-        done = CliRunner().invoke(app, ["chunks", "eval", *words])
+        done = invoke("chunks", "eval", *words)
         assert done.exit_code == 0, done.output
         reports.append(json.loads(done.stdout)["systems"])
     assert reports[0] == reports[1]

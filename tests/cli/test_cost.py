@@ -9,23 +9,15 @@ import time
 from pathlib import Path
 
 import pytest
+from support.cli import call, invoke
 from support.llm_prefixes import Prefixes
 from support.llm_server import LLMServer
 from support.paying import MODEL
 from support.project import Project, make_project
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
-
-
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout
 
 
 def cost(project: Project) -> dict:
-    found: dict = json.loads(call("cost", project.run, "--json"))
+    found: dict = json.loads(call("cost", project.run, "--json").stdout)
     return found
 
 
@@ -47,7 +39,7 @@ def test_sums_are_the_locks_and_agree_with_each_other(server: LLMServer, project
 
 
 def test_the_estimate_stands_beside_the_actual(server: LLMServer, project: Project) -> None:
-    before = json.loads(call("run", "--config", project.config, "--dry-run", "--json"))["estimates"]
+    before = json.loads(call("run", "--config", project.config, "--dry-run", "--json").stdout)["estimates"]
     call("run", "--config", project.config, "--quiet")
     found = cost(project)
     after = {line["stage"]: line for line in found["estimates"]}
@@ -55,7 +47,7 @@ def test_the_estimate_stands_beside_the_actual(server: LLMServer, project: Proje
     assert after["judge"]["calls"] == found["stage"]["judge"]["calls"], "the pools are known by now"
     assert after["rank"]["calls"] >= found["stage"]["rank"]["calls"]
     assert found["total"]["usd"] <= sum(line["usd"] for line in after.values())
-    printed = call("cost", project.run)
+    printed = call("cost", project.run).stdout
     assert f"{after['judge']['usd']:,.4f}" in printed
     assert "the dry run's estimate is" in printed
 
@@ -68,27 +60,27 @@ def test_what_the_cache_saved_is_told_and_money_spent_before_stays(server: LLMSe
     assert second["usd"] == first["usd"]
     assert second["cached"] == first["answered"]
     assert second["saved_usd"] == pytest.approx(first["usd"])
-    assert "saved by the cache" in call("cost", project.run)
+    assert "saved by the cache" in call("cost", project.run).stdout
 
 
 def test_the_ledger_is_no_artifact_and_no_cause(server: LLMServer, project: Project) -> None:
     call("run", "--config", project.config, "--quiet")
     ledger = project.run / "llm.ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes()[:-5])
-    assert "llm.ledger.jsonl" in call("audit", project.run, code=5), "the account is sealed with the rest"
+    assert "llm.ledger.jsonl" in call("audit", project.run, code=5).stdout, "the account is sealed with the rest"
     assert cost(project)["total"]["calls"] == server.count - 1
     ledger.unlink()
-    assert "llm.ledger.jsonl" in call("audit", project.run, code=5)
-    assert "would run" not in call("status", project.run, "--config", project.config)
+    assert "llm.ledger.jsonl" in call("audit", project.run, code=5).stdout
+    assert "would run" not in call("status", project.run, "--config", project.config).stdout
     assert cost(project)["total"]["calls"] == 0
-    assert "time" in json.loads(call("schema", "llm.ledger"))["properties"]
+    assert "time" in json.loads(call("schema", "llm.ledger").stdout)["properties"]
 
 
 def test_a_damaged_line_is_named(server: LLMServer, project: Project) -> None:
     call("run", "--config", project.config, "--quiet")
     ledger = project.run / "llm.ledger.jsonl"
     ledger.write_bytes(ledger.read_bytes().replace(b'"attempts":1', b'"attempts":-1', 1))
-    result = CliRunner().invoke(app, ["cost", str(project.run)])
+    result = invoke("cost", project.run)
     assert result.exit_code == 5
     assert "llm.ledger.jsonl:1" in result.stderr
 
@@ -98,7 +90,7 @@ def test_the_remedy_for_a_damaged_line_leaves_no_finding_and_pays_nothing(server
     ledger, paid = project.run / "llm.ledger.jsonl", server.count
     whole = ledger.read_bytes()
     ledger.write_bytes(whole.replace(b'"attempts":1', b'"attempts":-1', 1))
-    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--force"])
+    result = invoke("run", "--config", project.config, "--force")
     assert "restore the file from a copy, or run with --run-id NAME" in result.stderr
     call("run", "--config", project.config, "--quiet", "--run-id", "anew")
     assert server.count == paid
@@ -109,18 +101,18 @@ def test_the_remedy_for_a_damaged_line_leaves_no_finding_and_pays_nothing(server
 
 def test_what_was_expected_is_kept_with_the_run_and_needs_no_inputs(server: LLMServer, project: Project) -> None:
     call("run", "--config", project.config, "--quiet")
-    with_inputs = call("cost", project.run)
+    with_inputs = call("cost", project.run).stdout
     (project.folder / "queries.jsonl").unlink()
     project.config.unlink()
     assert "the dry run's estimate is" in with_inputs
-    assert call("cost", project.run) == with_inputs
+    assert call("cost", project.run).stdout == with_inputs
 
 
 def test_a_run_without_a_model_costs_nothing(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=2, corpus=12)
     call("run", "--config", project.config, "--quiet")
     assert not (project.run / "llm.ledger.jsonl").exists()
-    assert "$0.0000 spent" in call("cost", project.run)
+    assert "$0.0000 spent" in call("cost", project.run).stdout
 
 
 def test_a_kill_loses_no_line_but_those_of_calls_on_their_way(server: LLMServer, project: Project) -> None:
@@ -160,6 +152,6 @@ def test_what_the_provider_remembered_is_told(server: LLMServer, project: Projec
     found = cost(project)["total"]
     assert found["cached_tokens"] == sum(each.cached for each in server.prefixes.seen) > 0
     assert found["discount_usd"] == pytest.approx(0.9e-6 * found["cached_tokens"])
-    told = " ".join(call("cost", project.run).split())
+    told = " ".join(call("cost", project.run).stdout.split())
     assert f"{found['cached_tokens']:,} tokens sent were in the providers' prefix caches (judge " in told
     call("audit", project.run)

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from support.cli import invoke
 from support.diagnosing import NAME, TARGET, Tiny
 from support.llm_server import LLMServer
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.diagnosis import REGISTRY
 from raggs.errors import DataError
 
@@ -24,7 +23,7 @@ def registered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["diagnose", *words])
+    return invoke("diagnose", *words)
 
 
 def test_without_a_kind_all_are_listed_with_what_they_need() -> None:
@@ -109,6 +108,6 @@ def test_what_is_wrong_is_a_sentence(words: list[str], code: int, said: str) -> 
 
 
 def test_the_schema_has_the_findings_of_every_kind() -> None:
-    schema = json.loads(CliRunner().invoke(app, ["schema", "diagnose"]).stdout)
+    schema = json.loads(invoke("schema", "diagnose").stdout)
     assert schema["properties"]["found"] == {"oneOf": [{"$ref": "#/$defs/TinyFound"}]}
     assert {"TinyFound", "Row"} <= set(schema["$defs"])

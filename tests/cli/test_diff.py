@@ -10,15 +10,14 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from support.cli import invoke
 from support.project import make_project, write_lines
 from support.scoring import raggs_eval
-from typer.testing import CliRunner
 
 from raggs import load_config
 from raggs import run as run_config
 from raggs.app.diff import DiffRequest
 from raggs.app.diff import diff as compared
-from raggs.cli.app import app
 from raggs.cli.diffs import show
 from raggs.cli.screen import Screen
 from raggs.diffs.models import DiffReport
@@ -29,7 +28,7 @@ QUERIES = [f"q{number:02}" for number in range(14)]
 
 
 def diff(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["diff", *map(str, arguments)])
+    return invoke("diff", *arguments)
 
 
 def found(*arguments: object) -> dict[str, Any]:
@@ -41,7 +40,7 @@ def found(*arguments: object) -> dict[str, Any]:
 
 
 def test_the_form_has_a_schema() -> None:
-    shown = CliRunner().invoke(app, ["schema", "diff"])
+    shown = invoke("schema", "diff")
     assert set(json.loads(shown.stdout)["properties"]) == set(DiffReport.model_fields)
 
 
@@ -237,7 +236,7 @@ def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tupl
     call = {"time": "2026-01-01T00:00:00Z", "stage": "judge", "qid": "q00", "model": "openai/x", "task": "grade"}
     paid = {**call, "outcome": "answered", "attempts": 2, "usd": 0.25}
     write_lines(other / "llm.ledger.jsonl", [paid, paid])
-    asked = CliRunner().invoke(app, ["compare", str(runs[0]), str(other), "--json"])
+    asked = invoke("compare", runs[0], other, "--json")
     assert asked.exit_code == 0, asked.output
     found = json.loads(asked.stdout)
     counts = {each["name"]: each["counts"] for each in found["settings"]}
@@ -250,9 +249,9 @@ def test_two_runs_are_compared_setting_by_setting_with_what_each_cost(runs: tupl
     reasons = stages["judge"]["reasons"]
     assert "config.judge.grade_noise changed (0.25 -> 0.9)" in reasons
     assert not any(reason.startswith("judge.grade_noise") for reason in reasons)  # once is enough
-    shown = CliRunner().invoke(app, ["compare", str(runs[0]), str(other)]).stdout
+    shown = invoke("compare", runs[0], other).stdout
     assert "4 calls, 0.5000 USD" in shown and "4 settings of which 3 can change results" in shown
     assert "judge: config.judge.beta changed" in shown
     for wrong, code, said in (((runs[0], runs[0]), 2, "one and the same"), ((runs[0], tmp_path), 4, "no run")):
-        refused = CliRunner().invoke(app, ["compare", *map(str, wrong)])
+        refused = invoke("compare", *wrong)
         assert (refused.exit_code, said in refused.stderr) == (code, True), refused.stderr

@@ -7,15 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import environment, make_project, raggs
 from support.scoring import QRELS, RUN, write
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 
 def call(*arguments: object) -> tuple[int, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = invoke(*arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stderr.strip()
 

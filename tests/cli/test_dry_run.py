@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import call, invoke
 from support.llm_server import LLMServer
 from support.project import Project, make_project
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 
 def paid(folder: Path, server: LLMServer, model: str = "openai/judge", **sections: Any) -> Project:
@@ -22,14 +20,8 @@ def paid(folder: Path, server: LLMServer, model: str = "openai/judge", **section
     return project
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout
-
-
 def expected(project: Project, *flags: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags))
+    found: dict[str, Any] = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags).stdout)
     return {**found, **{line["stage"]: line for line in found["estimates"]}}
 
 
@@ -48,7 +40,7 @@ def test_what_is_cached_and_journalled_costs_nothing(server: LLMServer, tmp_path
     assert (found["judge"]["calls"], found["judge"]["cached"]) == (0, locks["judge"]["cost"]["calls"])
     assert (found["rank"]["calls"], found["rank"]["cached"]) == (0, locks["rank"]["cost"]["calls"])
     assert found["rank"]["exact"]
-    assert "estimated cost: $0.0000 (" in call("run", "--config", project.config, "--dry-run", "--force")
+    assert "estimated cost: $0.0000 (" in call("run", "--config", project.config, "--dry-run", "--force").stdout
     call("run", "--config", project.config, "--quiet", "--force")
     assert server.count == asked
     (project.run / "rank.journal.jsonl").unlink()
@@ -130,20 +122,20 @@ def test_a_rewrite_that_is_missing_makes_its_vector_a_guess(server: LLMServer, t
 
 def test_pools_that_are_not_known_are_said_to_be(server: LLMServer, tmp_path: Path) -> None:
     project, told = paid(tmp_path, server), "the pools are not known before merge has run"
-    assert told in call("run", "--config", project.config, "--dry-run")
+    assert told in call("run", "--config", project.config, "--dry-run").stdout
     call("run", "--config", project.config, "--quiet")
     again = ("run", "--config", project.config, "--run-id", "again")
-    assert told in call(*again, "--dry-run")
+    assert told in call(*again, "--dry-run").stdout
     call(*again, "--quiet", "--to", "merge")
-    printed = call(*again, "--dry-run")
+    printed = call(*again, "--dry-run").stdout
     assert told not in printed and "estimated cost: $0.0000" in printed
 
 
 def test_a_ranking_that_is_dearer_than_the_grades_is_advised_against(server: LLMServer, tmp_path: Path) -> None:
     told = "rank is dearer than judge: to tell systems apart, further questions do more for that money"
     project = paid(tmp_path, server, rank={"max_calls": 80})
-    assert told in call("run", "--config", project.config, "--dry-run")
-    assert told not in call("run", "--config", project.config, "--dry-run", "--set", "rank.max_calls=1")
+    assert told in call("run", "--config", project.config, "--dry-run").stdout
+    assert told not in call("run", "--config", project.config, "--dry-run", "--set", "rank.max_calls=1").stdout
 
 
 def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, tmp_path: Path) -> None:
@@ -151,7 +143,7 @@ def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, t
     first = expected(project)
     assert first["judge"]["hidden_tokens"] == 1000
     assert first["judge"]["output_tokens"] == 1060 * first["judge"]["calls"]
-    told = call("run", "--config", project.config, "--dry-run")
+    told = call("run", "--config", project.config, "--dry-run").stdout
     assert "1,000 tokens of hidden reasoning are assumed for each answer of openai/gpt-5-mini" in told
     assert "estimated cost: at most $" in told
     project.change(budget={"max_calls": 17})
@@ -167,7 +159,7 @@ def test_the_first_long_answers_lengthen_what_is_assumed_of_all(server: LLMServe
     project = paid(tmp_path, server)
     server.fault_for = lambda number, body: "hidden"
     project.change(budget={"max_calls": 2})
-    ended = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
+    ended = invoke("run", "--config", project.config, "--quiet")
     assert ended.exit_code == 7
     then = expected(project)
     for stage in ("judge", "rank"):
@@ -182,7 +174,7 @@ def test_at_most_counts_corrections(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server)
     found = expected(project)
     assert found["usd_at_most"] == pytest.approx(3 * found["usd"])
-    assert "were every answer corrected twice" in call("run", "--config", project.config, "--dry-run")
+    assert "were every answer corrected twice" in call("run", "--config", project.config, "--dry-run").stdout
     server.fault_for = lambda number, body: "grade 7" if len(body["messages"]) < 3 else None
     call("run", "--config", project.config, "--quiet")
     spent = sum(lock["cost"]["usd"] for lock in project.manifest()["stages"].values())
@@ -195,7 +187,7 @@ def test_what_a_provider_is_likely_to_remember_is_told_and_not_taken_off(server:
     shipped = expected(project)
     told = "where the provider remembers the prompts' own words"
     assert "discount_usd" not in shipped["judge"], "the prompt that comes with raggs is too short"
-    assert told not in call("run", "--config", project.config, "--dry-run")
+    assert told not in call("run", "--config", project.config, "--dry-run").stdout
     (project.folder / "mine.md").write_text(
         f"# system\n\n{'Grade it. ' * 700}\n\n# user\n\n{{{{query}}}} {{{{passage}}}}\n"
     )
@@ -203,7 +195,7 @@ def test_what_a_provider_is_likely_to_remember_is_told_and_not_taken_off(server:
     longer = expected(project)["judge"]
     assert 0.5 * longer["usd"] < longer["discount_usd"] < longer["usd"]
     assert longer["usd"] > shipped["judge"]["usd"], "an upper bound all the same"
-    assert told in " ".join(call("run", "--config", project.config, "--dry-run").split())
+    assert told in " ".join(call("run", "--config", project.config, "--dry-run").stdout.split())
 
 
 def test_lists_that_the_judges_model_cannot_read_are_refused_before_anything_is_paid(
@@ -214,9 +206,7 @@ def test_lists_that_the_judges_model_cannot_read_are_refused_before_anything_is_
     (project.folder / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     call("run", "--config", project.config, "--dry-run")
     for size in ("20", "auto"):
-        result = CliRunner().invoke(
-            app, ["run", "-c", str(project.config), "--set", f"rank.batch_size={size}", "--yes"]
-        )
+        result = invoke("run", "-c", project.config, "--set", f"rank.batch_size={size}", "--yes")
         assert result.exit_code == 5 and server.count == 0
         told = " ".join(result.stderr.split())
         assert "lists of 20 passages of about" in told and "the 8,192 tokens that openai/gpt-4 reads" in told

@@ -10,19 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.elastic import fill, fresh_name, write
 from support.forks import shared
 from support.project import Project, make_project, raggs
-from typer.testing import CliRunner, Result
 
-from raggs.cli.app import app
 from raggs.elastic.index import Index
 from raggs.elastic.settings import IndexPlace
 from raggs.errors import NotFoundError
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, list(map(str, arguments)))
 
 
 def searched(folder: Path, place: dict[str, Any], modes: tuple[str, ...] = ("bm25", "knn"), **sections: Any) -> Project:

@@ -9,11 +9,10 @@ import math
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import Project, make_project, raggs
 from support.scoring import BETTER, QRELS, RUN, means, raggs_eval, scored, write
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.evaluation.models import Report
 
 NESTED = {
@@ -35,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def golden(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """A finished run of raggs; tests leave it as it is."""
     project = make_project(tmp_path_factory.mktemp("golden"), queries=6)
-    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"])
+    result = invoke("run", "--config", project.config, "--quiet")
     assert result.exit_code == 0, result.stderr
     return project
 
@@ -335,7 +334,7 @@ def test_a_run_directory_is_golden_set_and_systems(golden: Project) -> None:
 
 
 def test_the_export_of_a_run_scores_as_the_run(golden: Project, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["export", str(golden.run), "--format", "trec", "--out", str(tmp_path)])
+    done = invoke("export", golden.run, "--format", "trec", "--out", tmp_path)
     assert done.exit_code == 0
     from_run = scored("-g", golden.run, "-r", tmp_path / "run.trec")
     from_file = scored("-g", tmp_path / "qrels.txt", "-r", tmp_path / "run.trec", "--scale", "1-5")
@@ -398,10 +397,10 @@ def test_a_name_may_be_given_and_a_path_may_hold_an_equals_sign(here: Path) -> N
 
 
 def test_the_schema_is_printed_and_holds(here: Path) -> None:
-    result = CliRunner().invoke(app, ["schema", "eval"])
+    result = invoke("schema", "eval")
     assert result.exit_code == 0, result.output
     schema = json.loads(result.stdout)
-    assert schema == json.loads(CliRunner().invoke(app, ["schema", "eval.json"]).stdout)
+    assert schema == json.loads(invoke("schema", "eval.json").stdout)
     report = scored("-g", "qrels", "-r", "a")
     assert set(schema["required"]) <= set(report) <= set(schema["properties"])
 
@@ -410,7 +409,7 @@ def test_help_names_every_option_and_the_command_works_as_a_process(here: Path) 
     done = raggs("eval", "-g", "qrels", "-r", "a", "-m", "mrr", cwd=here)
     assert (done.returncode, done.stderr) == (0, "")
     assert "mrr" in done.stdout
-    shown = CliRunner().invoke(app, ["eval", "--help"], env={"COLUMNS": "160"}).stdout
+    shown = invoke("eval", "--help", env={"COLUMNS": "160"}).stdout
     for option in (
         "--golden", "--run", "--measures", "--k", "--baseline", "--out", "--per-query", "--ties", "--scale",
         "--binary-at", "--gains", "--condensed", "--pool", "--bounds", "--sensitivity", "--robustness",

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.cli import invoke
 from support.project import write_lines
 from support.scoring import means, raggs_eval, scored
-from typer.testing import CliRunner
 
 from raggs import load_config
 from raggs import run as run_config
-from raggs.cli.app import app
 
 WORDS = "amber brook cedar delta ember flint grove heron inlet jetty knoll larch maple noble otter pearl".split()  # noqa: SIM905
 TEXT = "".join(
@@ -163,7 +162,7 @@ def test_labels_of_a_file_have_the_places_of_the_corpus_that_is_named_for_them(
     runs: tuple[Path, Path], folder: Path, tmp_path: Path
 ) -> None:
     of_run = means(scored("-g", runs[0], "-r", runs[1], "--project"))
-    result = CliRunner().invoke(app, ["export", str(runs[0]), "--format", "jsonl", "--out", str(tmp_path / "out")])
+    result = invoke("export", runs[0], "--format", "jsonl", "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     exported = tmp_path / "out"
     found = scored("-g", exported, "-r", runs[1], "--project", "--corpus", f"golden={folder / 'at100.yaml'}")

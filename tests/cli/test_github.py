@@ -12,15 +12,14 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 from click.testing import Result
+from support.cli import invoke
 from support.project import make_project
 from support.scoring import BETTER, QRELS, RUN, raggs_eval, write
 from support.sweeping import make_sweep
-from typer.testing import CliRunner
 
 from raggs import load_config
 from raggs import run as run_config
 from raggs.cli import github
-from raggs.cli.app import app
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ci.md"
 
@@ -35,7 +34,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(command: str) -> Result:
-    return CliRunner().invoke(app, shlex.split(command)[1:])
+    return invoke(*shlex.split(command)[1:])
 
 
 def test_the_commands_of_the_page_and_its_workflow_do_what_it_says(here: Path) -> None:

@@ -3,43 +3,26 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import call
 from support.fault_plan import GRADES
 from support.forks import shared
 from support.hostile import hostile, obeys
 from support.llm_server import LLMServer
-from support.paying import KEY, MODEL
+from support.paying import MODEL
 from support.project import Project, environment, make_project
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.manifests.models import RunManifest
 from raggs.reporting.sections.provenance import _prompts
 from raggs.stages.companies import INCITED
 
+pytestmark = pytest.mark.usefixtures("provider_key")
+
 GROUP = 5
-
-
-@pytest.fixture(autouse=True)
-def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout + result.stderr
 
 
 def grouped(folder: Path, server: LLMServer, **sections: Any) -> Project:
@@ -61,7 +44,7 @@ def form(body: dict[str, Any]) -> str:
 
 
 def estimated(project: Project, *flags: str) -> list[dict[str, Any]]:
-    found = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags))["estimates"]
+    found = json.loads(call("run", "--config", project.config, "--dry-run", "--json", *flags).output)["estimates"]
     return [line for line in found if line["stage"] == "judge"]
 
 
@@ -93,7 +76,7 @@ def test_grades_are_those_of_each_alone_at_a_fifth_of_the_calls_which_the_dry_ru
     assert [(row["doc_id"], row["grade"]) for row in rows(project)] == [
         (row["doc_id"], row["grade"]) for row in rows(alone)
     ]
-    told = json.loads(call("cost", project.run, "--json"))
+    told = json.loads(call("cost", project.run, "--json").output)
     assert told["stage"]["judge"]["calls"] == needed
     assert [line["calls"] for line in estimated(project, "--force")] == [0], "what is paid is not counted again"
 
@@ -144,13 +127,13 @@ def test_canaries_tell_that_grades_hang_on_their_company_and_are_priced(server: 
     project = grouped(tmp_path, server, judge={"canaries": 0.02})
     call("run", "--config", project.config, "--quiet", "--to", "merge")
     [line] = estimated(project)
-    out = call("run", "--config", project.config, "--to", "judge")
+    out = call("run", "--config", project.config, "--to", "judge").output
     lock = project.manifest()["stages"]["judge"]
     pools = sum(-(-count // GROUP) for count in leaders(project))
     assert pools + 6 < lock["cost"]["calls"] <= line["calls"] <= pools + 24
     assert lock["health"]["canaries"]["company"]["neighbours"] == {"grades": 0, "interval": [0, 0], "questions": 2}
     assert "company: a grade moves by +0.00 [+0.00, +0.00] beside good passages rather than bad ones" in out
-    assert "company: " in call("status", project.run)
+    assert "company: " in call("status", project.run).output
     call("run", "--config", project.config, "--quiet")
     call("audit", project.run)
 
@@ -185,9 +168,11 @@ def test_ones_own_prompt_for_several_is_sent_and_is_a_cause(server: LLMServer, t
     project = grouped(tmp_path, server)
     call("run", "--config", project.config, "--quiet", "--to", "judge")
     mine = tmp_path / "ours.en.md"
-    mine.write_text(call("prompts", "show", "grades@1").replace("You grade passages", "You, Ada, grade passages"))
+    mine.write_text(
+        call("prompts", "show", "grades@1").output.replace("You grade passages", "You, Ada, grade passages")
+    )
     project.change(judge={"group_prompt": "ours.en.md"})
-    why = call("why", project.run, "judge", "--config", project.config)
+    why = call("why", project.run, "judge", "--config", project.config).output
     assert "group" in why
     call("run", "--config", project.config, "--quiet", "--to", "judge")
     assert "You, Ada, grade" in server.requests[-1]["messages"][0]["content"]
@@ -215,6 +200,6 @@ def test_two_runs_tell_what_grouping_changes_and_saves(server: LLMServer, tmp_pa
     project = grouped(tmp_path, server, judge={"group": 1})
     call("run", "--config", project.config, "--quiet", "--to", "judge")
     call("run", "--config", project.config, "--quiet", "--to", "judge", "--run-id", "b", "--set", "judge.group=5")
-    out = call("judge", "compare", project.run, project.run.parent / "b")
+    out = call("judge", "compare", project.run, project.run.parent / "b").output
     assert "they differ in group (– / 5)" in out
     assert "take the cheaper" in out

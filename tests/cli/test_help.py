@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from typer.core import TyperGroup
 from typer.main import get_command
-from typer.testing import CliRunner
 
 from raggs.cli.app import app
 from raggs.diagnosis import REGISTRY
@@ -36,7 +36,7 @@ COMMANDS = [
 
 
 def help_of(*words: str) -> str:
-    result = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}, prog_name="raggs")
+    result = invoke(*words, "--help", env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -62,15 +62,13 @@ def test_a_variable_is_named_by_the_option_as_it_is_written(tmp_path: Path) -> N
         ("RAGGS_RUN_SET", "rank.max_cals=4", "rank.max_cals"),
     ]:
         folder = tmp_path / variable
-        assert CliRunner().invoke(app, ["init", str(folder)]).exit_code == 0
+        assert invoke("init", folder).exit_code == 0
         env = {"RAGGS_RUN_CONFIG": str(folder / "raggs.yaml"), variable: value}
-        result = CliRunner().invoke(app, ["run"], env=env)
+        result = invoke("run", env=env)
         assert result.exit_code != 0
         assert message in result.output
 
 
 def test_the_option_wins_over_its_variable() -> None:
-    result = CliRunner().invoke(
-        app, ["prompts", "show", "grade@1", "-l", "en"], env={"RAGGS_PROMPTS_SHOW_LANGUAGE": "fr"}
-    )
+    result = invoke("prompts", "show", "grade@1", "-l", "en", env={"RAGGS_PROMPTS_SHOW_LANGUAGE": "fr"})
     assert "# system\n\nYou grade" in result.stdout

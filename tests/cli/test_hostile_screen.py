@@ -7,10 +7,9 @@ import re
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import Project, make_project, write_lines
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.cli.plain import say, say_json
 from raggs.cli.screen import Screen, table
 from raggs.pipeline.events import Building, Notice
@@ -57,7 +56,7 @@ def hostile(folder: Path) -> Project:
 
 
 def shown(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    result = invoke(*arguments)
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     assert not ACTS.search(result.stdout + result.stderr), repr(result.stdout + result.stderr)
     assert "Traceback" not in result.stderr

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import environment, make_project
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.config.load import load_config
 from raggs.errors import ConfigError
 
@@ -47,7 +46,7 @@ def test_a_path_that_cannot_be(key: str, text: str, said: str, tmp_path: Path) -
 def test_a_corpus(attack: str, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=3)
     (tmp_path / "corpus.jsonl").write_bytes(CORPORA[attack])
-    result = CliRunner().invoke(app, ["validate", "--config", str(project.config)])
+    result = invoke("validate", "--config", project.config)
     assert result.exit_code in (0, 5), result.stderr
     assert "bug in raggs" not in result.stderr
     assert len(result.stderr) < 1000
@@ -62,7 +61,7 @@ def test_a_dotenv_that_is_no_text(tmp_path: Path) -> None:
 
 def test_more_queries_to_show_than_there_are_numbers(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
-    result = CliRunner().invoke(app, ["run", "--config", str(project.config), "--show", "9" * 30])
+    result = invoke("run", "--config", project.config, "--show", "9" * 30)
     assert result.exit_code == 0, result.stderr
 
 
@@ -78,34 +77,34 @@ def test_streams_that_a_shell_has_closed_are_no_fault(closed: str, tmp_path: Pat
 @pytest.mark.parametrize("option", ["--lock", "--verify", "--sign"])
 def test_a_pipe_in_place_of_a_lock_or_a_key_is_refused(option: str, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
-    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
     os.mkfifo(tmp_path / "pipe")
-    found = CliRunner().invoke(app, ["audit", str(project.run), option, str(tmp_path / "pipe")])
+    found = invoke("audit", project.run, option, tmp_path / "pipe")
     assert (found.exit_code, "is a pipe, not a file" in found.output) == (5, True), found.output
 
 
 def test_a_pipe_in_place_of_a_manifest_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "manifest.json")
     for command in ("status", "audit", "cost"):
-        found = CliRunner().invoke(app, [command, str(tmp_path)])
+        found = invoke(command, tmp_path)
         assert found.exit_code in (4, 5) and "Traceback" not in found.output, found.output
 
 
 @pytest.mark.parametrize(("format_", "code"), [("trec", 0), ("jsonl", 0)])
 def test_a_ranking_that_is_gone_is_no_empty_ranking(format_: str, code: int, tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
-    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
     (project.run / "rank.jsonl").unlink()
-    found = CliRunner().invoke(app, ["export", str(project.run), "--format", format_, "--out", str(tmp_path / "out")])
+    found = invoke("export", project.run, "--format", format_, "--out", tmp_path / "out")
     assert found.exit_code == code
     assert "missing, though its stage has run" in found.output
 
 
 def test_a_pipe_in_place_of_the_ledger_is_refused(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=5)
-    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
     (project.run / "llm.ledger.jsonl").unlink(missing_ok=True)
     os.mkfifo(project.run / "llm.ledger.jsonl")
     for command in ("status", "cost", "audit"):
-        found = CliRunner().invoke(app, [command, str(project.run)])
+        found = invoke(command, project.run)
         assert found.exit_code == 5, found.output

@@ -6,22 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import Project, make_project
 from support.reviewing import speak
-from typer.testing import CliRunner, Result
 
 from raggs.app.judgecheck import check_judge
 from raggs.app.unaided import unaided
 from raggs.artifacts import JudgeRecord
-from raggs.cli.app import app
 from raggs.manifests.opened import open_run
 
 QRELS = {"type": "qrels", "path": "qrels.txt"}
 NOISY = {**QRELS, "beta": 3.0, "grade_noise": 0.25, "seed": 1}
-
-
-def raggs(*arguments: object) -> Result:
-    return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 @pytest.fixture
@@ -35,46 +30,46 @@ def health(project: Project) -> dict[str, object] | None:
 
 
 def test_a_run_is_held_to_people_as_they_speak_and_no_stage_runs_again(project: Project) -> None:
-    done = raggs("run", "--config", project.config)
+    done = invoke("run", "--config", project.config)
     assert done.exit_code == 7
     assert "only 0 grades of 0 questions can be held against people's" in done.stderr
     speak(project.run, project.folder / "reviews", lambda _, grade: grade, reads=lambda each: each.rank <= 5)
     before = project.artifacts()
-    done = raggs("run", "--config", project.config)
+    done = invoke("run", "--config", project.config)
     assert done.exit_code == 0, done.stderr
     assert "nothing to do" in (done.stdout + done.stderr).lower()
     assert project.artifacts() == before
-    told = raggs("status", project.run).stdout
+    told = invoke("status", project.run).stdout
     assert "against people: kappa 1.00" in told
-    assert raggs("audit", project.run).exit_code == 0
+    assert invoke("audit", project.run).exit_code == 0
 
     elsewhere = project.folder / "others"
     speak(project.run, elsewhere, lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank <= 9)
-    held = raggs("run", "--config", project.config, "--set", f"judge.gate.reviews={elsewhere}")
+    held = invoke("run", "--config", project.config, "--set", f"judge.gate.reviews={elsewhere}")
     assert held.exit_code == 7
     assert "the judge falls below its gate: kappa with people is -" in held.stderr
     checked = check_judge(open_run(project.run), elsewhere)
     people = health(project)["people"]
     assert (people["kappa"], people["grades"]) == (round(checked.whole.kappa.value, 4), checked.whole.cases)
-    assert raggs("export", project.run, "--format", "trec", "--out", project.folder / "out").exit_code == 0
+    assert invoke("export", project.run, "--format", "trec", "--out", project.folder / "out").exit_code == 0
     meta = json.loads((project.folder / "out" / "qrels.txt.meta.json").read_text())
     assert meta["provenance"]["gate"] == [held.stderr.strip().rsplit("gate: ", 1)[1]]
     for labels in (project.folder / "out", project.folder / "out" / "qrels.txt"):
-        scored = raggs("eval", "--golden", labels, "--run", project.run)
+        scored = invoke("eval", "--golden", labels, "--run", project.run)
         assert scored.exit_code == 0, scored.stderr
         assert "the judge falls below its gate: kappa with people" in " ".join(scored.stdout.split())
 
-    loosened = raggs("run", "--config", project.config, "--set", "judge.gate.kappa=null")
+    loosened = invoke("run", "--config", project.config, "--set", "judge.gate.kappa=null")
     assert (loosened.exit_code, health(project)) == (0, None)
 
 
 def test_peoples_own_votes_are_no_part_of_what_is_held_against_them(project: Project) -> None:
-    raggs("run", "--config", project.config, "--to", "judge", "-q")
+    invoke("run", "--config", project.config, "--to", "judge", "-q")
     speak(project.run, project.folder / "reviews", lambda _, grade: 6 - (grade or 1), reads=lambda each: each.rank <= 6)
     for rule, own in (("median", 0), ("first", 36)):
         panel = {"type": "panel", "rule": rule, "judges": [{"type": "human"}, NOISY]}
         project.change(judge={"judge": panel, "gate": {"kappa": 0.6}})
-        done = raggs("run", "--config", project.config, "--to", "judge", "-q")
+        done = invoke("run", "--config", project.config, "--to", "judge", "-q")
         assert done.exit_code == 7, done.stderr
         people = health(project)["people"]
         assert (people["by_people"], people["grades"]) == (own, 36 - own)
@@ -95,12 +90,12 @@ def test_a_grade_without_people_is_that_of_the_other_members() -> None:
 
 def test_a_gate_that_cannot_be_is_told(project: Project) -> None:
     for setting, said in (("kappa=2", "judge.gate.kappa"), ("kappa=0", "judge.gate.kappa")):
-        done = raggs("run", "--config", project.config, "--set", f"judge.gate.{setting}")
+        done = invoke("run", "--config", project.config, "--set", f"judge.gate.{setting}")
         assert (done.exit_code, said in done.stderr) == (5, True)
-    alone = raggs("run", "--config", project.config, "--set", "judge.gate.kappa=null", "--set", "judge.gate.reviews=x")
+    alone = invoke("run", "--config", project.config, "--set", "judge.gate.kappa=null", "--set", "judge.gate.reviews=x")
     assert (alone.exit_code, "nothing is held against them" in alone.stderr) == (5, True)
     (project.folder / "reviews").mkdir()
     (project.folder / "reviews" / "reviews.jsonl").write_text('{"kind": "grade", "grade": 7}\n')
-    damaged = raggs("run", "--config", project.config)
+    damaged = invoke("run", "--config", project.config)
     assert (damaged.exit_code, "reviews.jsonl" in damaged.stderr) == (5, True)
     assert not (project.run / "judge.jsonl").exists(), "told before anything is paid"

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import call
 from support.llm_server import LLMServer
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.hashing import hash_file
+
+pytestmark = pytest.mark.usefixtures("provider_key")
 
 PRICES = {f"openai/{name}": {"input": 1.0, "output": 2.0} for name in ("first", "second")}
 NOISY: dict[str, Any] = {"type": "qrels", "path": "qrels.txt", "beta": 3.0, "grade_noise": 0.3}
-
-
-@pytest.fixture(autouse=True)
-def _calm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdefghijklmnop")
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout + result.stderr
 
 
 def rows(project: Project, artifact: str) -> list[dict[str, Any]]:
@@ -56,7 +39,7 @@ def panel(*models: str) -> dict[str, Any]:
 
 def test_a_shallow_run_says_what_it_saved_and_ranks_and_exports_only_what_was_judged(tmp_path: Path) -> None:
     project = make_project(tmp_path, judge={"stop_after": 2})
-    out = call("run", "--config", project.config)
+    out = call("run", "--config", project.config).output
     judged = rows(project, "judge")
     skipped = {(row["qid"], row["doc_id"]) for row in judged if row["skipped"]}
     assert 0 < len(skipped) < len(judged)
@@ -85,7 +68,7 @@ def test_another_depth_judges_again_and_an_unlimited_one_gives_the_whole_pool(tm
     for project in (shallow, whole):
         call("run", "--config", project.config, "--quiet")
     shallow.change(judge={"stop_after": None})
-    done = json.loads(call("run", "--config", shallow.config, "--json"))["ran"]
+    done = json.loads(call("run", "--config", shallow.config, "--json").output)["ran"]
     assert done["judge"] == ["config.stop_after changed (2 -> None)"]
     assert shallow.artifacts() == whole.artifacts()
 
@@ -97,7 +80,7 @@ def test_a_walk_stopped_by_the_budget_or_by_failures_goes_on_to_the_bytes_of_a_c
     ) as server:
         stormy = paid(tmp_path / "stormy", server.url, judge={"stop_after": 3}, budget={"max_calls": 10})
         calm = paid(tmp_path / "calm", server.url, judge={"stop_after": 3})
-        assert "budget.max_calls" in call("run", "--config", stormy.config, "--quiet", code=7)
+        assert "budget.max_calls" in call("run", "--config", stormy.config, "--quiet", code=7).output
         stormy.change(budget={"max_calls": 5000})
         call("run", "--config", stormy.config, "--quiet", code=7)
         failed = [row for row in rows(stormy, "judge") if row["error"]]
@@ -117,10 +100,10 @@ def test_a_walk_stopped_by_the_budget_or_by_failures_goes_on_to_the_bytes_of_a_c
 def test_the_dry_run_of_a_walk_is_an_upper_bound(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server.url, judge={"stop_after": 2, "samples": 2})
     call("run", "--config", project.config, "--quiet", "--to", "merge")
-    assert "≤ " in call("run", "--config", project.config, "--dry-run").split("judge ")[-1].splitlines()[0]
+    assert "≤ " in call("run", "--config", project.config, "--dry-run").output.split("judge ")[-1].splitlines()[0]
     [line] = [
         each
-        for each in json.loads(call("run", "--config", project.config, "--dry-run", "--json"))["estimates"]
+        for each in json.loads(call("run", "--config", project.config, "--dry-run", "--json").output)["estimates"]
         if each["stage"] == "judge"
     ]
     leaders = sum(row["duplicate_of"] is None for row in rows(project, "merge"))
@@ -131,7 +114,7 @@ def test_the_dry_run_of_a_walk_is_an_upper_bound(server: LLMServer, tmp_path: Pa
 
 def test_samples_are_asked_anew_kept_and_compared(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server.url, judge={"samples": 3}, rank={"max_calls": 0})
-    out = call("run", "--config", project.config)
+    out = call("run", "--config", project.config).output
     leaders = [row for row in rows(project, "judge") if not row["duplicate_of"]]
     assert server.count == 3 * len(leaders)
     assert all(len(set(row["grades"])) == 1 and len(row["grades"]) == 3 for row in leaders)
@@ -141,7 +124,7 @@ def test_samples_are_asked_anew_kept_and_compared(server: LLMServer, tmp_path: P
 
 def test_a_panel_of_models_asks_pays_and_estimates_each_of_them(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path, server.url, judge={"judge": panel("first", "second")})
-    estimates = json.loads(call("run", "--config", project.config, "--dry-run", "--json"))["estimates"]
+    estimates = json.loads(call("run", "--config", project.config, "--dry-run", "--json").output)["estimates"]
     assert [(line["stage"], line["who"]) for line in estimates] == [
         (stage, f"openai/{model}") for stage in ("judge", "rank") for model in ("first", "second")
     ]
@@ -164,7 +147,7 @@ def test_a_panel_of_models_asks_pays_and_estimates_each_of_them(server: LLMServe
 def test_a_panel_tells_how_its_members_agree(tmp_path: Path) -> None:
     members = [{**NOISY, "seed": seed} for seed in (1, 2)] + [{**NOISY, "grade_noise": 0.0}]
     project = make_project(tmp_path, judge={"judge": {"type": "panel", "judges": members}})
-    out = call("run", "--config", project.config)
+    out = call("run", "--config", project.config).output
     told = project.manifest()["stages"]["judge"]["health"]["panel"]
     assert list(told["members"]) == ["qrels qrels.txt", "qrels qrels.txt #2", "qrels qrels.txt #3"]
     assert len(told["agreement"]) == 3
@@ -177,7 +160,7 @@ def test_a_panel_tells_how_its_members_agree(tmp_path: Path) -> None:
 def test_a_member_that_fails_leaves_the_others_to_decide_and_is_told(tmp_path: Path) -> None:
     with LLMServer(fault_for=lambda number, body: "refusal" if body["model"] == "second" else None) as server:
         project = paid(tmp_path, server.url, judge={"judge": panel("first", "second")})
-        out = call("run", "--config", project.config)
+        out = call("run", "--config", project.config).output
     assert all(row["grade"] and row["error"] for row in rows(project, "judge"))
     lock = project.manifest()["stages"]["judge"]
     assert (lock["failed"], lock["health"]["panel"]["members"]["litellm openai/second"]["given"]) == (0, 0)
@@ -188,9 +171,9 @@ def test_the_key_and_the_price_of_every_member_are_looked_at_first(tmp_path: Pat
     project = make_project(
         tmp_path, judge={"judge": panel("gpt-5-mini", "no-such-model-of-mine")}, budget={"max_usd": 1}
     )
-    out = call("doctor", "--config", project.config, code=3)
+    out = call("doctor", "--config", project.config, code=3).output
     assert "no-such-model-of-mine" in out
-    assert "no-such-model-of-mine" in call("run", "--config", project.config, "--quiet", code=5)
+    assert "no-such-model-of-mine" in call("run", "--config", project.config, "--quiet", code=5).output
 
 
 def test_a_mistake_in_a_member_is_told_with_its_line_and_the_nearest_name(tmp_path: Path) -> None:
@@ -201,7 +184,7 @@ def test_a_mistake_in_a_member_is_told_with_its_line_and_the_nearest_name(tmp_pa
         ({"type": "panel", "judges": []}, "known: cascade, human, litellm"),
     ):
         project.change(judge={"judge": {"type": "panel", "judges": [wrong, NOISY]}})
-        message = call("validate", "--config", project.config, code=5)
+        message = call("validate", "--config", project.config, code=5).output
         assert told in message
         assert "raggs.yaml:" in message
 
@@ -212,7 +195,7 @@ def test_a_copied_run_of_a_panel_is_up_to_date(tmp_path: Path) -> None:
     call("run", "--config", project.config, "--quiet")
     shutil.copytree(project.folder, tmp_path / "two")
     copied = Project(tmp_path / "two")
-    assert json.loads(call("run", "--config", copied.config, "--json"))["ran"] == {}
+    assert json.loads(call("run", "--config", copied.config, "--json").output)["ran"] == {}
     call("run", "--config", copied.config, "--force", "--quiet")
     assert copied.artifacts() == project.artifacts()
 
@@ -231,7 +214,7 @@ def forge(project: Project, place: int, **fields: Any) -> str:
     output = manifest["stages"]["judge"]["outputs"]["judge.jsonl"]
     output["sha256"], output["bytes"] = hash_file(path), path.stat().st_size
     (project.run / "manifest.json").write_text(json.dumps(manifest))
-    return call("audit", project.run, code=5)
+    return call("audit", project.run, code=5).output
 
 
 LIES: list[tuple[str, dict[str, Any], str]] = [

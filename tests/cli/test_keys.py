@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.project import Project, make_project
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 LACK = "openai/judge needs OPENAI_API_KEY, which is not set"
 KEY = "sk-test-0123456789abcdefghijklmnop"
@@ -24,14 +22,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return made
 
 
-def call(*arguments: object, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout, result.stderr
-
-
 def test_run_says_so_before_the_first_stage(project: Project) -> None:
-    _, errors = call("run", "--config", project.config, code=3)
+    errors = call("run", "--config", project.config, code=3).stderr
     assert LACK in errors
     assert not (project.run / "embed.jsonl").exists()
 
@@ -43,25 +35,25 @@ def test_what_the_judge_needs_is_not_asked_for_without_it(project: Project) -> N
 
 
 def test_the_doctor_and_validate_fail(project: Project) -> None:
-    out, errors = call("doctor", "--config", project.config, code=3)
-    assert f"FAIL key                    {LACK}" in out
-    assert LACK in errors
-    assert "ok   inputs" in out
-    assert LACK in call("validate", "--config", project.config, code=3)[1]
+    done = call("doctor", "--config", project.config, code=3)
+    assert f"FAIL key                    {LACK}" in done.stdout
+    assert LACK in done.stderr
+    assert "ok   inputs" in done.stdout
+    assert LACK in call("validate", "--config", project.config, code=3).stderr
 
 
 def test_a_key_beside_the_configuration_is_set(project: Project) -> None:
     (project.folder / ".env").write_text(f"OPENAI_API_KEY={KEY}\n")
-    out, _ = call("doctor", "--config", project.config)
+    out = call("doctor", "--config", project.config).stdout
     assert "ok   OPENAI_API_KEY         set" in out
     assert "ok   key                    OPENAI_API_KEY is set" in out
-    assert "is valid" in call("validate", "--config", project.config)[0]
+    assert "is valid" in call("validate", "--config", project.config).stdout
 
 
 def test_a_model_with_a_key_variable_of_its_own(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     project.change(llm={"models": {"openai/judge": {"api_key_env": "JUDGE_API_KEY"}}})
-    assert "needs JUDGE_API_KEY, which is not set" in call("run", "--config", project.config, code=3)[1]
+    assert "needs JUDGE_API_KEY, which is not set" in call("run", "--config", project.config, code=3).stderr
 
 
 def test_clouds_that_know_other_ways_are_only_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +64,6 @@ def test_clouds_that_know_other_ways_are_only_told(project: Project, monkeypatch
     )
     assert (
         f"AWS_ACCESS_KEY_ID is not set; {model} may find credentials elsewhere"
-        in call("doctor", "--config", project.config)[0]
+        in call("doctor", "--config", project.config).stdout
     )
     call("validate", "--config", project.config)

@@ -8,20 +8,13 @@ import re
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.project import ARTIFACTS, Project, make_project
-from typer.testing import CliRunner
 
 from raggs.app.audit import UNCHECKED
-from raggs.cli.app import app
 from raggs.ranking import REGISTRY
 
 STAGES = ("embed", "retrieve", "merge", "judge", "prune", "rank")
-
-
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout if code == 0 else result.stdout + result.stderr
 
 
 def done_by_stage(out: str) -> dict[str, str]:
@@ -31,7 +24,7 @@ def done_by_stage(out: str) -> dict[str, str]:
 
 def ran(project: Project, *options: str) -> dict[str, list[str]]:
     """The stages that a run executed, with their reasons."""
-    found: dict[str, list[str]] = json.loads(call("run", "--config", project.config, "--json", *options))["ran"]
+    found: dict[str, list[str]] = json.loads(call("run", "--config", project.config, "--json", *options).stdout)["ran"]
     return found
 
 
@@ -56,12 +49,12 @@ def project(tmp_path: Path, finished: Project) -> Project:
 def test_all_artifacts_are_there_and_a_copy_of_a_run_is_up_to_date(project: Project) -> None:
     assert all(project.artifacts().values())
     assert ran(project) == {}
-    assert "Nothing to do" in call("run", "--config", project.config)
+    assert "Nothing to do" in call("run", "--config", project.config).stdout
 
 
 def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -> None:
     project = make_project(tmp_path)
-    out = call("run", "--config", project.config)
+    out = call("run", "--config", project.config).stdout
     for part in (
         "query",
         "grade",
@@ -74,7 +67,7 @@ def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -
         assert part in out
     assert done_by_stage(out) == dict.fromkeys(STAGES, "ran")
     project.change(prune={"min_keep": 7, "max_keep": 9})
-    again = done_by_stage(call("run", "--config", project.config))
+    again = done_by_stage(call("run", "--config", project.config).stdout)
     assert again == dict.fromkeys(STAGES[:4], "unchanged") | dict.fromkeys(STAGES[4:], "ran")
 
 
@@ -141,14 +134,14 @@ def test_selections(project: Project) -> None:
     assert set(ran(project, "--from", "judge", "--force")) == {"judge", "prune", "rank"}
     assert set(ran(project, "--to", "retrieve", "--force")) == {"embed", "retrieve"}
     project.change(merge={"k": 10})
-    assert "merge is out of date" in call("run", "--config", project.config, "--from", "judge", code=5)
+    assert "merge is out of date" in call("run", "--config", project.config, "--from", "judge", code=5).output
 
 
 def test_a_second_run_on_one_directory_is_refused(project: Project) -> None:
     from raggs.manifests.store import RunStore
 
     with RunStore(project.run).owned():
-        assert "another raggs run" in call("run", "--config", project.config, code=6)
+        assert "another raggs run" in call("run", "--config", project.config, code=6).output
 
 
 def test_a_run_without_a_name_collision(project: Project) -> None:
@@ -157,24 +150,24 @@ def test_a_run_without_a_name_collision(project: Project) -> None:
 
 
 def test_the_words_of_a_table_are_explained_below_it(project: Project) -> None:
-    shown = call("run", "--force", "--only", "rank", "--config", project.config)
+    shown = call("run", "--force", "--only", "rank", "--config", project.config).stdout
     assert "conf.: how surely a passage stands above the next one" in shown
-    shown = " ".join(call("why", project.run, "--query", "q00").split())
+    shown = " ".join(call("why", project.run, "--query", "q00").stdout.split())
     assert all(f"{word}: " in shown for word in ("95%", "score", "shown", "won-lost", "above next"))
 
 
 def test_status_why_and_their_json(project: Project) -> None:
-    assert "up to date" in call("status", project.run)
-    assert "next: raggs audit" in call("status", project.run)
-    assert "judge: first shown wins" in call("status", project.run)
+    assert "up to date" in call("status", project.run).stdout
+    assert "next: raggs audit" in call("status", project.run).stdout
+    assert "judge: first shown wins" in call("status", project.run).stdout
     project.change(merge={"k": 10})
-    assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config)
+    assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config).stdout
     assert f"next: raggs run --config {project.config}" in call(
         "status", project.run, "--config", project.config
-    ).replace("\n", "")
-    assert "config.k changed (60 -> 10)" in call("why", project.run, "merge", "--config", project.config)
-    assert "would not run again" in call("why", project.run, "merge")
-    stages = json.loads(call("status", project.run, "--json"))["stages"]
+    ).stdout.replace("\n", "")
+    assert "config.k changed (60 -> 10)" in call("why", project.run, "merge", "--config", project.config).stdout
+    assert "would not run again" in call("why", project.run, "merge").stdout
+    stages = json.loads(call("status", project.run, "--json").stdout)["stages"]
     assert all(stage["done"] and not stage["reasons"] for stage in stages.values())
 
 
@@ -194,7 +187,7 @@ def test_each_engine_resumes_in_mid_round_and_replays(tmp_path: Path, engine: st
     assert set(ran(project)) == {"rank"}
     assert project.artifacts() == whole
     call("audit", project.run)
-    assert json.loads(call("why", project.run, "--query", "q00", "--json"))["calls"] > 0
+    assert json.loads(call("why", project.run, "--query", "q00", "--json").stdout)["calls"] > 0
 
 
 def test_an_answer_that_was_edited_by_hand_is_asked_again(project: Project) -> None:
@@ -217,7 +210,7 @@ def test_a_kill_is_not_taken_for_an_edit(project: Project) -> None:
 
 
 def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
-    out = call("why", finished.run, "--query", "q01")
+    out = call("why", finished.run, "--query", "q01").stdout
     assert "won-lost" in out
     assert "judged batches, 0 failed, of at most 8; stopped: " in out
     for part in (
@@ -227,20 +220,20 @@ def test_why_explains_an_order_by_its_batches(finished: Project) -> None:
         " between neighbours)",
     ):
         assert part in out
-    found = json.loads(call("why", finished.run, "--query", "q01", "--json"))
+    found = json.loads(call("why", finished.run, "--query", "q01", "--json").stdout)
     ranked = [json.loads(line) for line in (finished.run / "rank.jsonl").read_text().splitlines()]
     leaders = [row["doc_id"] for row in ranked if row["qid"] == "q01" and row["duplicate_of"] is None]
     assert found["order"] == leaders
     journal = [json.loads(line) for line in (finished.run / "rank.journal.jsonl").read_text().splitlines()]
     sizes = [len(row["order"]) for row in journal if row["qid"] == "q01"]
     assert sum(win["batches"] for win in found["wins"]) == sum(size * (size - 1) // 2 for size in sizes)
-    assert "did you mean" in call("why", finished.run, "--query", "q1", code=4)
-    assert "STAGE or --query" in call("why", finished.run, code=2)
+    assert "did you mean" in call("why", finished.run, "--query", "q1", code=4).output
+    assert "STAGE or --query" in call("why", finished.run, code=2).output
 
 
 def test_dry_run_touches_nothing(tmp_path: Path) -> None:
     project = make_project(tmp_path)
-    out = call("run", "--config", project.config, "--dry-run")
+    out = call("run", "--config", project.config, "--dry-run").stdout
     assert "would run: it has not run yet" in out
     assert "estimated cost: $0.0000" in out
     assert not project.run.exists()
@@ -255,7 +248,7 @@ def test_one_changed_byte_anywhere_is_named_by_file_and_line(project: Project, a
     data[at] = data[at] + 1 if data[at] != 0x7E else 0x21
     number = bytes(data[:at]).count(b"\n") + 1
     path.write_bytes(data)
-    out = call("audit", project.run, code=5)
+    out = call("audit", project.run, code=5).output
     assert f"{artifact}.jsonl:{number}:" in out
 
 
@@ -275,12 +268,12 @@ def test_audit_finds_a_lie_that_its_hashes_cover(project: Project) -> None:
     output["sha256"], output["bytes"] = hash_file(path), path.stat().st_size
     (project.run / "manifest.json").write_text(json.dumps(manifest))
     assert RunStore(project.run).manifest().stages["rank"].outputs["rank.jsonl"].sha256 == hash_file(path)
-    assert "rank.jsonl:1: doc_id is" in call("audit", project.run, code=5)
+    assert "rank.jsonl:1: doc_id is" in call("audit", project.run, code=5).output
 
 
 def test_audit_passes_and_reports_as_json(finished: Project) -> None:
-    assert "all as the manifest says" in call("audit", finished.run)
-    assert json.loads(call("audit", finished.run, "--json")) == {
+    assert "all as the manifest says" in call("audit", finished.run).stdout
+    assert json.loads(call("audit", finished.run, "--json").stdout) == {
         "run": str(finished.run),
         "ok": True,
         "findings": [],
@@ -292,33 +285,35 @@ def test_audit_passes_and_reports_as_json(finished: Project) -> None:
 
 @pytest.mark.parametrize("format_", ["trec", "beir", "jsonl"])
 def test_exports(finished: Project, tmp_path: Path, format_: str) -> None:
-    files = call("export", finished.run, "--format", format_, "--out", tmp_path / "out").splitlines()
+    files = call("export", finished.run, "--format", format_, "--out", tmp_path / "out").stdout.splitlines()
     assert files
     assert all(Path(file).stat().st_size for file in files if not file.endswith("unjudged.jsonl"))
 
 
 def test_config_show_names_each_origin(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAGGS__PRUNE__MIN_KEEP", "6")
-    shown = json.loads(call("config", "show", "--config", project.config, "--set", "rank.max_calls=40", "--json"))
+    shown = json.loads(
+        call("config", "show", "--config", project.config, "--set", "rank.max_calls=40", "--json").stdout
+    )
     assert shown["rank.max_calls"] == {"value": 40, "origin": "--set rank.max_calls"}
     assert shown["prune.min_keep"] == {"value": 6, "origin": "environment RAGGS__PRUNE__MIN_KEEP"}
     assert shown["prune.max_keep"]["origin"].startswith("file raggs.yaml:")
     assert shown["merge.k"] == {"value": 60, "origin": "default"}
-    assert "# default" in call("config", "show", "--config", project.config)
+    assert "# default" in call("config", "show", "--config", project.config).stdout
 
 
 def test_validate_and_doctor_and_cache(project: Project) -> None:
-    assert "is valid: 4 queries, 40 passages" in call("validate", "--config", project.config)
-    assert "4 queries, 40 passages" in call("doctor", "--config", project.config)
-    assert "corpora" in call("cache", "stats", "--workspace", project.run.parent)
-    assert "cleared corpora" in call("cache", "clear", "--workspace", project.run.parent, "--what", "corpora")
+    assert "is valid: 4 queries, 40 passages" in call("validate", "--config", project.config).stdout
+    assert "4 queries, 40 passages" in call("doctor", "--config", project.config).stdout
+    assert "corpora" in call("cache", "stats", "--workspace", project.run.parent).stdout
+    assert "cleared corpora" in call("cache", "clear", "--workspace", project.run.parent, "--what", "corpora").stdout
     assert ran(project) == {}
 
 
 def test_init_runs_offline_at_once(tmp_path: Path) -> None:
     call("init", tmp_path / "demo")
-    assert "already there" in call("init", tmp_path / "demo", code=2)
-    out = call("run", "--config", tmp_path / "demo" / "raggs.yaml")
+    assert "already there" in call("init", tmp_path / "demo", code=2).output
+    out = call("run", "--config", tmp_path / "demo" / "raggs.yaml").stdout
     assert "next: raggs audit" in out
     (run,) = (path.parent for path in (tmp_path / "demo" / "runs").glob("*/manifest.json"))
     call("audit", run)
@@ -342,8 +337,11 @@ def test_why_tells_an_unknown_query_from_one_without_passages(tmp_path: Path) ->
     with (tmp_path / "queries.jsonl").open("a") as file:
         file.write(json.dumps({"_id": "nothing", "text": "xyzzy"}) + "\n")
     call("run", "--config", project.config, "--quiet")
-    assert "no retriever found a passage for query 'nothing'" in call("why", project.run, "--query", "nothing", code=4)
-    assert "there is no query 'q000000'" in call("why", project.run, "--query", "q000000", code=4)
+    assert (
+        "no retriever found a passage for query 'nothing'"
+        in call("why", project.run, "--query", "nothing", code=4).output
+    )
+    assert "there is no query 'q000000'" in call("why", project.run, "--query", "q000000", code=4).output
 
 
 def test_a_run_of_another_version_is_called_that_and_not_a_lie(
@@ -353,8 +351,8 @@ def test_a_run_of_another_version_is_called_that_and_not_a_lie(
 
     made_by = f"it was made by bayes/{BayesRanker.VERSION}, and this raggs has bayes/99"
     monkeypatch.setattr(BayesRanker, "VERSION", 99)
-    assert f"rank.jsonl: cannot be derived again: {made_by}" in call("audit", project.run, code=5)
-    assert made_by in call("why", project.run, "--query", "q00", code=4)
+    assert f"rank.jsonl: cannot be derived again: {made_by}" in call("audit", project.run, code=5).output
+    assert made_by in call("why", project.run, "--query", "q00", code=4).output
     assert set(ran(project)) == {"rank"}
     call("audit", project.run)
 
@@ -367,4 +365,4 @@ def test_audit_names_a_difference_of_bytes_between_equal_numbers(project: Projec
     manifest, output = project.manifest(), path.read_bytes()
     manifest["stages"]["rank"]["outputs"]["rank.queries.jsonl"]["sha256"] = hashlib.sha256(output).hexdigest()
     (project.run / "manifest.json").write_text(json.dumps(manifest))
-    assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5)
+    assert "echo is '-0.0', derived again it is '0.0'" in call("audit", project.run, code=5).output

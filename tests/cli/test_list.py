@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
-from raggs.cli.app import app
 from raggs.metrics.measures import REGISTRY
 
 
 def listed(*arguments: str) -> str:
-    result = CliRunner().invoke(app, ["list", *arguments], catch_exceptions=False)
+    result = invoke("list", *arguments)
     assert result.exit_code == 0, result.output
     return result.stdout
 

@@ -7,9 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
+from support.cli import invoke
 
 LABELS = "q1 0 d1 5\nq1 0 d2 1\nq2 0 d3 4\n"
 RUN = "q1 Q0 d1 1 2.0 x\nq2 Q0 d2 1 2.0 x\n"
@@ -25,7 +23,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def call(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(app, list(words))
+    done = invoke(*words)
     return done.exit_code, done.output.splitlines()[0] if done.output else ""
 
 

@@ -7,18 +7,11 @@ import shlex
 from pathlib import Path
 
 import pytest
+from support.cli import call, invoke
 from support.project import make_project
-from typer.testing import CliRunner
 
 from raggs import run
-from raggs.cli.app import app
 from raggs.pipeline.events import StageStarted
-
-
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout
 
 
 def shown(out: str) -> list[str]:
@@ -29,15 +22,15 @@ def shown(out: str) -> list[str]:
 def test_the_next_command_repeats_configuration_run_and_settings(tmp_path: Path) -> None:
     project = make_project(tmp_path / "a folder", queries=2, corpus=12)
     flags = ("--run-id", "other", "--set", "rank.max_calls=3", "--set", "rank.top=4")
-    out = call("run", "--config", project.config, *flags, "--to", "merge")
+    out = call("run", "--config", project.config, *flags, "--to", "merge").stdout
     assert shown(out) == ["raggs", "run", "--config", str(project.config), *flags]
     run = project.folder / "runs" / "other"
     settings = flags[2:]
-    out = call("status", run, "--config", project.config, *settings)
+    out = call("status", run, "--config", project.config, *settings).stdout
     assert shown(out) == ["raggs", "run", "--config", str(project.config), *flags]
     call(*shown(out)[1:])
-    assert shown(call("status", run, "--config", project.config, *settings))[:2] == ["raggs", "audit"]
-    checked = call("validate", "--config", project.config, *settings)
+    assert shown(call("status", run, "--config", project.config, *settings).stdout)[:2] == ["raggs", "audit"]
+    checked = call("validate", "--config", project.config, *settings).stdout
     assert shown(checked) == ["raggs", "run", "--config", str(project.config), *settings]
 
 
@@ -50,11 +43,11 @@ def test_the_configuration_may_be_an_argument_or_lie_here(tmp_path: Path, monkey
     project = make_project(tmp_path, queries=2, corpus=12)
     call("run", project.config, "--quiet", "--to", "merge")
     monkeypatch.chdir(tmp_path)
-    assert shown(call("run", "--to", "merge")) == ["raggs", "run", "--config", "raggs.yaml"]
+    assert shown(call("run", "--to", "merge").stdout) == ["raggs", "run", "--config", "raggs.yaml"]
     call("run", "raggs.yaml", "--config", "raggs.yaml", code=2)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    result = CliRunner().invoke(app, ["run"])
+    result = invoke("run")
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         2,
         "raggs: no configuration — name one: raggs run --config raggs.yaml; raggs init DIR makes one",

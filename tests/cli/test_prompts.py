@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
-from raggs.cli.app import app
 from raggs.prompts import FOLDER, load_prompt
 
 
 def prompts(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["prompts", *arguments])
+    result = invoke("prompts", *arguments)
     assert result.exit_code == code, result.output
     return result.output
 

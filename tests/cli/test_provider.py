@@ -3,29 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.llm_server import LLMServer, no_truth
+from support.cli import call
+from support.llm_server import KEY, LLMServer, no_truth
 from support.project import Project, make_project, questions
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
+pytestmark = pytest.mark.usefixtures("provider_key")
 
-KEY = "sk-test-0123456789abcdefghijklmnop"
 PRICES = {"openai/judge": {"input": 1.0, "output": 2.0}}
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
 
 
 def provider_project(folder: Path, url: str, **sections: object) -> Project:
@@ -36,12 +23,6 @@ def provider_project(folder: Path, url: str, **sections: object) -> Project:
         retrieve={"retrievers": [{"type": "bm25", "k": 10}, {"type": "dense", "k": 10}]},
     )
     return project
-
-
-def call(*arguments: object, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout, result.stderr
 
 
 def rows(project: Project, artifact: str) -> list[dict[str, object]]:
@@ -62,7 +43,7 @@ def graded(project: Project) -> dict[tuple[str, str], int | None]:
 
 def test_grades_are_the_servers_and_nothing_is_asked_twice(server: LLMServer, tmp_path: Path) -> None:
     project = provider_project(tmp_path, server.url)
-    out, _ = call("run", "--config", project.config)
+    out = call("run", "--config", project.config).stdout
     assert graded(project) == expected_grades(project)
     asked = server.count
     cost = {name: lock["cost"] for name, lock in project.manifest()["stages"].items()}
@@ -96,14 +77,14 @@ def test_what_failed_is_told_and_healed_by_the_next_run(tmp_path: Path) -> None:
     ) as server:
         for each in (calm, project):
             each.change(llm={"api_base": server.url})
-        _, errors = call("run", "--config", project.config, code=7)
+        errors = call("run", "--config", project.config, code=7).stderr
         assert "failed; run again to retry (q0" in errors
         failed = [row for row in rows(project, "judge") if row["grade"] is None]
         assert failed
         assert all("7" in str(row["raw"]) and row["error"] for row in failed)
         pruned = {(row["qid"], row["doc_id"]): row for row in rows(project, "prune")}
         assert all(not pruned[row["qid"], row["doc_id"]]["kept"] for row in failed)
-        out, _ = call("status", project.run)
+        out = call("status", project.run).stdout
         assert "failed last time and will be tried again" in out
         sick = False
         paid = server.count
@@ -117,7 +98,7 @@ def test_what_failed_is_told_and_healed_by_the_next_run(tmp_path: Path) -> None:
 
 def test_the_budget_stops_in_good_order_and_a_higher_one_goes_on(server: LLMServer, tmp_path: Path) -> None:
     project = provider_project(tmp_path / "own", server.url, budget={"max_calls": 17})
-    _, errors = call("run", "--config", project.config, "--quiet", code=7)
+    errors = call("run", "--config", project.config, "--quiet", code=7).stderr
     assert "budget.max_calls" in errors
     assert server.count <= 17
     project.change(budget={"max_calls": 5000})
@@ -132,7 +113,7 @@ def test_the_budget_stops_in_good_order_and_a_higher_one_goes_on(server: LLMServ
 def test_a_refused_key_stops_at_once_without_showing_it(tmp_path: Path) -> None:
     with LLMServer(fault_for=lambda number, body: "401" if number > 5 else None) as server:
         project = provider_project(tmp_path, server.url)
-        _, errors = call("run", "--config", project.config, "--quiet", code=3)
+        errors = call("run", "--config", project.config, "--quiet", code=3).stderr
     assert "OPENAI_API_KEY" in errors
     assert KEY not in errors
     assert len(errors.strip().splitlines()) == 1
@@ -140,7 +121,7 @@ def test_a_refused_key_stops_at_once_without_showing_it(tmp_path: Path) -> None:
 
 def test_the_dry_run_asks_nobody_and_estimates(server: LLMServer, tmp_path: Path) -> None:
     project = provider_project(tmp_path, server.url)
-    estimate = json.loads(call("run", "--config", project.config, "--dry-run", "--json")[0])
+    estimate = json.loads(call("run", "--config", project.config, "--dry-run", "--json").stdout)
     assert server.count == 0
     assert 0 < estimate["usd"] < 5
     call("run", "--config", project.config, "--quiet")
@@ -159,7 +140,7 @@ def test_a_changed_prompt_asks_again_and_says_which(server: LLMServer, tmp_path:
     call("run", "--config", project.config, "--quiet")
     asked = server.count
     own.write_text(own.read_text(encoding="utf-8").replace("# system", "# system\nBe strict.", 1), encoding="utf-8")
-    ran = json.loads(call("run", "--config", project.config, "--json", "--yes")[0])["ran"]
+    ran = json.loads(call("run", "--config", project.config, "--json", "--yes").stdout)["ran"]
     assert set(ran) == {"judge"}, "the grades did not change, so nothing after judge may run"
     assert any("judge.prompt changed" in reason for reason in ran["judge"])
     assert server.count - asked == len(graded(project))
@@ -176,7 +157,7 @@ def test_a_changed_rewrite_prompt_embeds_again(server: LLMServer, tmp_path: Path
     call("run", "--config", project.config, "--quiet")
     assert project.manifest()["stages"]["embed"]["cost"]["calls"] == 3
     own.write_text(own.read_text(encoding="utf-8").replace("# system", "# system\nBe brief.", 1), encoding="utf-8")
-    ran = json.loads(call("run", "--config", project.config, "--json")[0])["ran"]
+    ran = json.loads(call("run", "--config", project.config, "--json").stdout)["ran"]
     assert any("rewriter.prompt changed" in reason for reason in ran["embed"])
 
 
@@ -188,4 +169,4 @@ def test_the_dry_run_estimates_a_prompt_that_is_not_in_english(server: LLMServer
     own = project.folder / "mine.fr.md"
     own.write_text((folder / "grade@1.fr.md").read_text(encoding="utf-8"), encoding="utf-8")
     project.change(judge={"prompt": "mine.fr.md"})
-    assert json.loads(call("run", "--config", project.config, "--dry-run", "--json")[0])["usd"] > 0
+    assert json.loads(call("run", "--config", project.config, "--dry-run", "--json").stdout)["usd"] > 0

@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
+from support.cli import invoke
 
 ROWS = [
     {"_id": "1", "text": "When do dogs bark?", "corpus_id": "pets", "references": ["Dogs bark at night."]},
@@ -27,7 +25,7 @@ def questions(tmp_path: Path) -> Path:
 
 
 def run(questions: Path, *words: str, given: str = "") -> Result:
-    return CliRunner().invoke(app, ["questions", "calibrate", str(questions), *words], input=given)
+    return invoke("questions", "calibrate", questions, *words, input=given)
 
 
 def test_histograms_and_the_pairs_next_to_the_thresholds_are_shown(questions: Path) -> None:

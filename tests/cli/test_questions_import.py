@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
+from support.cli import invoke
 
 LOG = """How do I reset my password?
 how do i reset my password
@@ -34,7 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(app, ["questions", "import", *words])
+    return invoke("questions", "import", *words)
 
 
 def rows(path: Path) -> list[dict[str, object]]:

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.llm_server import LLMServer
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
 from raggs import exporters
-from raggs.cli.app import app
 from raggs.config.load import load_config
 from raggs.errors import ConfigError
 from raggs.golden.opened import open_golden
@@ -25,7 +24,7 @@ LEFT = "rank: null"
 
 
 def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "160"})
+    result = invoke(*arguments, env={"COLUMNS": "160"})
     assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
     return result.stdout + result.stderr
 
@@ -33,9 +32,9 @@ def call(*arguments: object, code: int = 0) -> str:
 @pytest.fixture(scope="module")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = make_project(tmp_path_factory.mktemp("null"), rank=None)
-    plan = json.loads(call("run", "--config", project.config, "--dry-run", "--json"))
+    plan = json.loads(call("run", "--config", project.config, "--dry-run", "--json").output)
     assert "rank" not in plan["plan"] and {line["stage"] for line in plan["estimates"]} == {"judge"}
-    told = call("run", "--config", project.config)
+    told = call("run", "--config", project.config).output
     assert "[5/5] prune done" in told and LEFT in told and "raggs export" in told
     return project
 
@@ -43,24 +42,24 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Project:
 def test_it_is_whole_and_says_what_it_leaves_out(graded: Project) -> None:
     assert tuple(graded.manifest()["stages"]) == GOLDEN.order[:-1]
     assert not list(graded.run.glob("rank*"))
-    told = call("status", graded.run)
+    told = call("status", graded.run).output
     assert "left out (rank: null)" in told and "would run" not in told and "next: raggs audit" in told
-    found = json.loads(call("status", graded.run, "--json"))
+    found = json.loads(call("status", graded.run, "--json").output)
     assert found["left_out"] == ["rank"] and "rank" not in found["stages"]
-    assert "merge, judge and prune derived again" in call("audit", graded.run)
-    assert "Nothing to do" in call("run", "--config", graded.config)
+    assert "merge, judge and prune derived again" in call("audit", graded.run).output
+    assert "Nothing to do" in call("run", "--config", graded.config).output
 
 
 def test_commands_work_or_name_the_remedy(graded: Project, tmp_path: Path) -> None:
     run = graded.run
     call("eval", "-g", run, "-r", run)
-    assert "rank is null" in call("eval", "-g", run, "-r", run, "-m", "ndcg[utility]", code=5)
-    rows = [line.split() for line in call("show", run, "q01", "--all").splitlines()]
+    assert "rank is null" in call("eval", "-g", run, "-r", run, "-m", "ndcg[utility]", code=5).output
+    rows = [line.split() for line in call("show", run, "q01", "--all").output.splitlines()]
     grades = [int(row[1]) for row in rows if len(row) > 2 and row[0].isdigit() and row[1].isdigit()]
     assert len(grades) > 5 and grades == sorted(grades, reverse=True)
     for asked in (("--query", "q01"), ("rank",)):
-        assert "leaves rank out (rank: null)" in call("why", run, *asked, code=2)
-    assert "leaves rank out" in call("run", "--config", graded.config, "--to", "rank", code=2)
+        assert "leaves rank out (rank: null)" in call("why", run, *asked, code=2).output
+    assert "leaves rank out" in call("run", "--config", graded.config, "--to", "rank", code=2).output
     call("run", "--config", graded.config, "--set", "rank={max_calls: 0}", "--run-id", "ranked", "-q")
     for pair in ((run, run.parent / "ranked"), (run.parent / "ranked", run)):
         call("diff", *pair)
@@ -73,7 +72,7 @@ def test_commands_work_or_name_the_remedy(graded: Project, tmp_path: Path) -> No
 
 def test_every_export_works_and_marks_what_stands_for_an_order(graded: Project, tmp_path: Path) -> None:
     for name in exporters.REGISTRY.builtin:
-        assert LEFT in call("export", graded.run, "--format", name, "--out", tmp_path / name)
+        assert LEFT in call("export", graded.run, "--format", name, "--out", tmp_path / name).output
     grades = [json.loads(line) for line in (graded.run / "judge.jsonl").read_text().splitlines()]
     given = {(each["qid"], each["doc_id"]): each["grade"] for each in grades if each["grade"]}
     golden = [json.loads(line) for line in (tmp_path / "jsonl" / "golden.jsonl").read_text().splitlines()]
@@ -97,16 +96,16 @@ def test_a_ranking_of_before_is_no_part_of_it_and_comes_back_unpaid(server: LLMS
     project.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
     call("run", "--config", project.config, "-q")
     before, asked = project.artifacts(), server.count
-    assert "once that is run" in call("status", project.run, "--config", project.config, *NULL)
+    assert "once that is run" in call("status", project.run, "--config", project.config, *NULL).output
     call("run", "--config", project.config, "-q", *NULL)
     assert "rank" not in project.manifest()["stages"] and project.manifest()["config"]["rank"] is None
-    assert "its files here are of before, unread" in call("status", project.run)
+    assert "its files here are of before, unread" in call("status", project.run).output
     (project.run / "rank.jsonl").write_text("edited\n")
     call("audit", project.run)
     call("eval", "-g", project.run, "-r", project.run)
-    assert "confidence" not in call("show", project.run, "q01")
+    assert "confidence" not in call("show", project.run, "q01").output
     assert {each.order for each in open_golden(project.run).by_query()} == {()}
-    assert "it has not run yet" in call("status", project.run, "--config", project.config)
+    assert "it has not run yet" in call("status", project.run, "--config", project.config).output
     call("run", "--config", project.config, "-q")
     assert project.artifacts() == before and server.count == asked
     call("audit", project.run)

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import yaml
+from support.cli import invoke
 from support.project import Project, make_project, raggs
-from typer.testing import CliRunner
 
 from raggs.app.run import open_runner
-from raggs.cli.app import app
 from raggs.config.load import load_config
 from raggs.errors import ConfigError
 
@@ -62,7 +61,7 @@ def holders(folder: Path, *secrets: str) -> list[Path]:
 def refused(project: Project, *arguments: str) -> None:
     parts = (CANARY, LITERAL, CANARY[7:17], LITERAL[8:18])
     for command in (("run",), ("validate",), ("config", "show"), ("run", "--debug"), ("run", "--dry-run")):
-        done = CliRunner().invoke(app, [*command, "--config", str(project.config), *arguments])
+        done = invoke(*command, "--config", project.config, *arguments)
         assert done.exit_code == 5, done.stderr
         assert not [part for part in parts if part in done.stdout + done.stderr], done.stderr
     assert holders(project.folder, *parts) == []
@@ -127,7 +126,7 @@ def test_what_a_function_of_the_user_says_of_a_key_is_masked(tmp_path: Path) -> 
 
 def test_the_sentence_names_the_place_and_the_remedy(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=1, corpus=4, llm={"parameters": {"extra_body": {"api_key": LITERAL}}})
-    done = CliRunner().invoke(app, ["validate", "--config", str(project.config)])
+    done = invoke("validate", "--config", project.config)
     assert "llm.parameters.extra_body.api_key: a key does not belong into a file" in done.stderr
     assert "raggs.yaml:" in done.stderr
     assert "set the provider's environment variable" in done.stderr
@@ -167,7 +166,7 @@ def test_reading_a_foreign_run_sends_nothing_to_the_addresses_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make_project(tmp_path, queries=1, corpus=6)
-    assert CliRunner().invoke(app, ["run", "--config", str(project.config), "--quiet"]).exit_code == 0
+    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
     monkeypatch.setenv("ELASTIC_API_KEY", CANARY)
     with closing(Ear()) as ear:
         manifest = project.manifest()
@@ -188,7 +187,7 @@ def test_reading_a_foreign_run_sends_nothing_to_the_addresses_in_it(
             ["export", project.run, "--format", "trec", "--out", tmp_path / "out"],
             ["eval", "--golden", project.run, "--run", project.run],
         ):
-            done = CliRunner().invoke(app, list(map(str, command)))
+            done = invoke(*command)
             assert not isinstance(done.exception, OSError)
             assert ear.listen() == [], command
 
@@ -207,12 +206,12 @@ def test_a_foreign_configuration_gets_the_key_only_after_a_word(
         ear.settimeout(0.1)
         commands = (["run"], ["run", "--dry-run"], ["validate"], ["index"], ["doctor"], ["status", str(project.run)])
         for command in commands:
-            done = CliRunner().invoke(app, [*command, "--config", str(project.config)])
+            done = invoke(*command, "--config", project.config)
             assert "ELASTIC_API_KEY would be sent to" in done.stdout + done.stderr or command[0] == "status"
             with pytest.raises(TimeoutError):
                 ear.accept()
         monkeypatch.setenv("RAGGS_TRUSTED_HOSTS", "0.0.0.0")
-        CliRunner().invoke(app, ["validate", "--config", str(project.config)])
+        invoke("validate", "--config", project.config)
         connection, _ = ear.accept()
         connection.close()
 
@@ -232,8 +231,8 @@ def test_what_a_judge_says_of_a_key_and_what_an_old_manifest_holds_is_masked(tmp
     (project.run / "manifest.json").write_text(json.dumps(manifest))
     for command in ("status", "audit", "cost"):
         for form in ([], ["--json"]):
-            told = CliRunner().invoke(app, [command, str(project.run), *form])
+            told = invoke(command, project.run, *form)
             assert CANARY not in told.stdout + told.stderr
-    told = CliRunner().invoke(app, ["why", str(project.run), "judge"])
+    told = invoke("why", project.run, "judge")
     assert CANARY not in told.stdout + told.stderr
     assert "[redacted]" in told.stdout

@@ -8,14 +8,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.cli import call, invoke
 from support.golden import change
 from support.project import make_project
-from typer.testing import CliRunner
 
 from raggs import load_config, run
 from raggs.artifacts import JudgeRecord, MergeRecord, RankRecord, RetrieveRecord
 from raggs.cli import screen, showing
-from raggs.cli.app import app
 from raggs.jsonl import read_records
 
 
@@ -25,10 +24,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return run(load_config(project.config)).store.folder
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, ["show", *map(str, arguments)])
-    assert result.exit_code == code, result.output
-    return result.output
+def shown(*arguments: object, code: int = 0) -> str:
+    return call("show", *arguments, code=code).output
 
 
 def of(folder: Path, artifact: str, model: type, qid: str = "q01") -> list:
@@ -36,7 +33,7 @@ def of(folder: Path, artifact: str, model: type, qid: str = "q01") -> list:
 
 
 def test_the_order_and_its_passages(made: Path) -> None:
-    out = call(made, "q01")
+    out = shown(made, "q01")
     ranked, pooled = of(made, "rank", RankRecord), {each.doc_id: each for each in of(made, "merge", MergeRecord)}
     rows = [line.split() for line in out.splitlines() if re.match(r" *\d+ +\d+-\d+ ", line)]
     assert [(row[0], row[2], row[-3]) for row in rows] == [
@@ -46,7 +43,7 @@ def test_the_order_and_its_passages(made: Path) -> None:
         assert f"[#{each.rank}, grade {each.grade}] {each.doc_id}" in out
         assert pooled[each.doc_id].text in out
     assert pooled[ranked[3].doc_id].text not in out
-    assert pooled[ranked[3].doc_id].text in call(made, "q01", "--passages", 4)
+    assert pooled[ranked[3].doc_id].text in shown(made, "q01", "--passages", 4)
     assert f"raggs why {made} --query q01" in out
 
 
@@ -55,48 +52,48 @@ def test_what_a_system_returned(made: Path, tmp_path: Path) -> None:
     best = of(made, "rank", RankRecord)[0]
     path = tmp_path / "mine.trec"
     path.write_text(f"q01 Q0 {best.doc_id} 1 2 mine\nq01 Q0 nowhere 2 1 mine\n")
-    assert f"mine        2         1  {grades[best.doc_id]} ·" in call(made, "q01", "--run", path)
-    out = call(made, "q01", "--run", path, "--system", "mine")
+    assert f"mine        2         1  {grades[best.doc_id]} ·" in shown(made, "q01", "--run", path)
+    out = shown(made, "q01", "--run", path, "--system", "mine")
     assert "nowhere" in out and "not judged" in out and f"[#1, grade {best.grade}] {best.doc_id}" in out
-    assert "did you mean 'mine'" in call(made, "q01", "--run", path, "--system", "min", code=4)
+    assert "did you mean 'mine'" in shown(made, "q01", "--run", path, "--system", "min", code=4)
     shutil.copy(path, tmp_path / "bm25.trec")
-    assert "two systems are called bm25" in call(made, "q01", "--run", tmp_path / "bm25.trec", code=2)
+    assert "two systems are called bm25" in shown(made, "q01", "--run", tmp_path / "bm25.trec", code=2)
 
 
 def test_long_tables_are_cut_unless_all_is_asked_for(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = of(made, "rank", RankRecord)
     monkeypatch.setattr(showing, "MOST_ROWS", 2)
-    short, whole = call(made, "q01", "-p", 0), call(made, "q01", "-p", 0, "--all")
+    short, whole = shown(made, "q01", "-p", 0), shown(made, "q01", "-p", 0, "--all")
     assert f"{len(ranked) - 2} more with --all" in short
     third = f" {ranked[2].doc_id} "
     assert third not in short
     assert third in whole and "--all" not in whole
     found = [hit for hit in of(made, "retrieve", RetrieveRecord) if hit.retriever == "bm25"]
-    assert f"{len(found) - 2} more with --all" in call(made, "q01", "-s", "bm25", "-p", 0)
+    assert f"{len(found) - 2} more with --all" in shown(made, "q01", "-s", "bm25", "-p", 0)
 
 
 def test_all_questions_in_a_table_and_an_unknown_one(made: Path) -> None:
-    assert [line.split()[0] for line in call(made).splitlines()[1:4]] == ["q00", "q01", "q02"]
-    assert [line["qid"] for line in json.loads(call(made, "--json"))] == ["q00", "q01", "q02"]
-    assert "there is no question 'q1'" in call(made, "q1", code=4)
+    assert [line.split()[0] for line in shown(made).splitlines()[1:4]] == ["q00", "q01", "q02"]
+    assert [line["qid"] for line in json.loads(shown(made, "--json"))] == ["q00", "q01", "q02"]
+    assert "there is no question 'q1'" in shown(made, "q1", code=4)
 
 
 def test_pools_are_counted_before_anything_is_judged_and_commands_can_be_pasted(made: Path, tmp_path: Path) -> None:
     copy = tmp_path / "my run"
     shutil.copytree(made, copy)
-    assert f"raggs why '{copy}' --query q01" in call(copy, "q01")
-    before = [line["pooled"] for line in json.loads(call(copy, "--json"))]
+    assert f"raggs why '{copy}' --query q01" in shown(copy, "q01")
+    before = [line["pooled"] for line in json.loads(shown(copy, "--json"))]
     (copy / "judge.jsonl").unlink()
-    assert [line["pooled"] for line in json.loads(call(copy, "--json"))] == before
+    assert [line["pooled"] for line in json.loads(shown(copy, "--json"))] == before
 
 
 def test_json_holds_what_the_screen_cuts(made: Path) -> None:
-    found = json.loads(call(made, "q01", "--json"))
+    found = json.loads(shown(made, "q01", "--json"))
     assert [each["doc_id"] for each in found["passages"]] == [each.doc_id for each in of(made, "merge", MergeRecord)]
     assert {each["system"] for each in found["systems"]} == {"bm25", "dense", "fused"}
-    silent = call(made, "q01", "--json", "--no-text")
+    silent = shown(made, "q01", "--json", "--no-text")
     assert not any(each.text in silent or each.title in silent for each in of(made, "merge", MergeRecord))
-    assert "\n[#1" not in call(made, "q01", "--no-text")
+    assert "\n[#1" not in shown(made, "q01", "--no-text")
 
 
 def test_people_and_reasons_stand_with_the_passage(made: Path, tmp_path: Path) -> None:
@@ -105,22 +102,22 @@ def test_people_and_reasons_stand_with_the_passage(made: Path, tmp_path: Path) -
     best = of(made, "rank", RankRecord)[0].doc_id
     for who, grade, more in (("ada", "2", ["--note", "half of it"]), ("bo", "?", [])):
         said = ["review", "set", str(copy), "q01", best, grade, "--who", who, *more]
-        assert CliRunner().invoke(app, said).exit_code == 0
-    out = call(copy, "q01", "-p", 1)
+        assert invoke(*said).exit_code == 0
+    out = shown(copy, "q01", "-p", 1)
     assert "names the limit" in out
     assert "  ada: grade 2, half of it\n  bo: cannot tell" in out
-    assert "half of it" not in call(copy, "q01", "--no-text", "--json")
+    assert "half of it" not in shown(copy, "q01", "--no-text", "--json")
 
 
 def test_a_narrow_screen_cuts_no_number(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(screen, "PIPE_WIDTH", 60)
-    out = call(made, "q01", "-p", 0)
+    out = shown(made, "q01", "-p", 0)
     for each in of(made, "rank", RankRecord)[:-1]:
         assert f"{each.rank_low}-{each.rank_high}" in out and f"{each.confidence:.0%}" in out
 
 
 def test_labels_alone_have_questions_too(made: Path) -> None:
-    out = call(made.parents[1] / "qrels.txt", "q01")
+    out = shown(made.parents[1] / "qrels.txt", "q01")
     grades = re.findall(r"^ +(\d)  p\d+", out, re.MULTILINE)
     assert len(grades) == 20
     assert grades == sorted(grades, reverse=True)

@@ -9,11 +9,9 @@ import sys
 import time
 from pathlib import Path
 
+from support.cli import call
 from support.llm_server import LLMServer
 from support.project import Project, environment, make_project
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 
 def paid(folder: Path, server: LLMServer) -> Project:
@@ -21,12 +19,6 @@ def paid(folder: Path, server: LLMServer) -> Project:
     llm = {"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}}
     project.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
     return project
-
-
-def call(*arguments: object, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout, result.stderr
 
 
 def done(project: Project, artifact: str) -> list[str]:
@@ -49,24 +41,24 @@ def goes_on(project: Project, calm: Project, server: LLMServer) -> None:
 def test_grades_that_the_budget_paid_for_are_evaluated_and_exported(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     project.change(budget={"max_calls": 70})
-    _, errors = call("run", "--config", project.config, code=7)
+    errors = call("run", "--config", project.config, code=7).stderr
     assert "judge: the queries that are done can be evaluated and exported" in errors
     finished = done(project, "judge")
     assert 1 <= len(finished) < 6
     missing = [f"q{number:02}" for number in range(6) if f"q{number:02}" not in finished]
     told = f"stage judge was stopped: {len(missing)} quer"
-    out, _ = call("eval", "-g", project.run, "-r", project.run)
+    out = call("eval", "-g", project.run, "-r", project.run).stdout
     assert told in " ".join(out.split()) and missing[0] in out
-    _, errors = call("export", project.run, "--format", "trec", "--out", tmp_path / "trec")
+    errors = call("export", project.run, "--format", "trec", "--out", tmp_path / "trec").stderr
     assert told in errors
     qrels = (tmp_path / "trec" / "qrels.txt").read_text().split("\n")
     assert {line.split()[0] for line in qrels if line} == set(finished)
-    out, _ = call("eval", "-g", tmp_path / "trec", "-r", project.run)
+    out = call("eval", "-g", tmp_path / "trec", "-r", project.run).stdout
     assert told in " ".join(out.split()), "labels of a part of the questions are told as such"
-    out, _ = call("status", project.run)
+    out = call("status", project.run).stdout
     assert f"stopped: {len(finished)} of 6 queries done" in out
     [row] = [line for line in out.splitlines() if line.startswith("judge")]
-    assert f"{json.loads(call('cost', project.run, '--json')[0])['stage']['judge']['usd']:,.4f}" in row
+    assert f"{json.loads(call('cost', project.run, '--json').stdout)['stage']['judge']['usd']:,.4f}" in row
     goes_on(project, paid(tmp_path / "calm", server), server)
 
 
@@ -76,10 +68,10 @@ def test_rankings_that_are_done_are_exported(server: LLMServer, tmp_path: Path) 
     project.change(budget={"max_calls": server.count + 40})
     call("run", "--config", project.config, "--quiet", code=7)
     assert len(done(project, "rank")) == 6
-    assert "6 of 6 queries done, " in call("status", project.run)[0]
-    _, errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl")
+    assert "6 of 6 queries done, " in call("status", project.run).stdout
+    errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl").stderr
     assert "stage rank was stopped" in errors and "cut short" in errors
-    out, _ = call("eval", "-g", project.run, "-r", project.run)
+    out = call("eval", "-g", project.run, "-r", project.run).stdout
     assert "stage rank was stopped" in out
     goes_on(project, paid(tmp_path / "calm", server), server)
 
@@ -106,7 +98,7 @@ def test_a_whole_result_is_not_replaced_by_a_part(server: LLMServer, tmp_path: P
     project.change(judge={"samples": 2}, budget={"max_calls": server.count + 70})
     call("run", "--config", project.config, "--quiet", code=7)
     assert project.artifacts() == before
-    assert "was stopped" not in call("eval", "-g", project.run, "-r", project.run)[0]
+    assert "was stopped" not in call("eval", "-g", project.run, "-r", project.run).stdout
 
 
 def test_what_came_before_has_changed_so_the_part_is_gone(server: LLMServer, tmp_path: Path) -> None:
@@ -123,18 +115,18 @@ def test_what_is_judged_is_ranked_evaluated_and_exported(server: LLMServer, tmp_
     project = paid(tmp_path / "own", server)
     project.change(budget={"max_calls": 70})
     call("run", "--config", project.config, "--quiet", code=7)
-    finished, status = done(project, "judge"), json.loads(call("status", project.run, "--json")[0])
-    out, _ = call("run", "--config", project.config, "--partial", "--set", "budget.max_calls=5000")
+    finished, status = done(project, "judge"), json.loads(call("status", project.run, "--json").stdout)
+    out = call("run", "--config", project.config, "--partial", "--set", "budget.max_calls=5000").stdout
     assert f"prune and rank: the queries that judge has done; stage judge was stopped: {6 - len(finished)} quer" in out
     assert done(project, "prune") == done(project, "rank") == finished
     assert not {"judge", "prune", "rank"} & project.manifest()["stages"].keys()
-    now = json.loads(call("status", project.run, "--json")[0])
+    now = json.loads(call("status", project.run, "--json").stdout)
     assert now["stages"]["judge"]["usd"] == status["stages"]["judge"]["usd"], "judge was asked nothing"
     assert now["stages"]["rank"]["begun"] == f"{len(finished)} of 6 queries done"
-    assert json.loads(call("cost", project.run, "--json")[0])["total"]["calls"] == server.count
-    _, errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl")
+    assert json.loads(call("cost", project.run, "--json").stdout)["total"]["calls"] == server.count
+    errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl").stderr
     assert f"stage judge was stopped: {6 - len(finished)} quer" in errors
-    assert "stage judge was stopped" in call("eval", "-g", project.run, "-r", project.run)[0]
+    assert "stage judge was stopped" in call("eval", "-g", project.run, "-r", project.run).stdout
     asked = server.count
     call("run", "--config", project.config, "--partial", "--quiet")
     assert server.count == asked, "what was ordered is in the journal"
@@ -147,14 +139,14 @@ def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path) -> 
     call("run", "--config", project.config, "--quiet", code=7)
     finished, cap = done(project, "judge"), server.count + 14
     flags = ("--partial", "--set", f"budget.max_calls={cap}", "--set", "llm.concurrency=1")
-    _, errors = call("run", "--config", project.config, *flags, code=7)
+    errors = call("run", "--config", project.config, *flags, code=7).stderr
     assert "rank: the queries that are done can be evaluated and exported" in errors
     assert done(project, "rank") == finished
-    told = json.loads(call("status", project.run, "--json")[0])
+    told = json.loads(call("status", project.run, "--json").stdout)
     short = told["bought"]["short"]
     assert 1 <= short < len(finished), "the others are ranked to the end"
     assert told["stages"]["rank"]["begun"].startswith(f"{len(finished)} of 6 queries done, {short} ranking")
-    _, errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl")
+    errors = call("export", project.run, "--format", "jsonl", "--out", tmp_path / "jsonl").stderr
     assert "stage judge was stopped" in errors and "stage rank was stopped" in errors
     goes_on(project, paid(tmp_path / "calm", server), server)
 
@@ -162,18 +154,18 @@ def test_a_ranking_in_part_may_end_itself(server: LLMServer, tmp_path: Path) -> 
 def test_a_part_of_something_else_is_not_gone_on_with(server: LLMServer, tmp_path: Path) -> None:
     project = paid(tmp_path / "own", server)
     part = ("run", "--config", project.config, "--quiet", "--partial")
-    assert "there is no run here" in call(*part, code=4)[1]
+    assert "there is no run here" in call(*part, code=4).stderr
     call("run", "--config", project.config, "--quiet", "--to", "merge")
-    assert "no stage was stopped" in call(*part, code=5)[1]
+    assert "no stage was stopped" in call(*part, code=5).stderr
     project.change(budget={"max_calls": 70})
     call("run", "--config", project.config, "--quiet", code=7)
     before = (project.run / "judge.partial.jsonl").read_bytes()
-    assert "with other settings or inputs" in call(*part, "--set", "judge.judge.model=openai/other", code=5)[1]
-    assert "stage merge is out of date" in call(*part, "--set", "merge.depth=5", code=5)[1]
-    assert "--partial stands alone" in call(*part, "--force", code=2)[1]
+    assert "with other settings or inputs" in call(*part, "--set", "judge.judge.model=openai/other", code=5).stderr
+    assert "stage merge is out of date" in call(*part, "--set", "merge.depth=5", code=5).stderr
+    assert "--partial stands alone" in call(*part, "--force", code=2).stderr
     assert (project.run / "judge.partial.jsonl").read_bytes() == before
     call("run", "--config", project.config, "--quiet", "--set", "budget.max_calls=5000")
-    assert "no stage was stopped" in call(*part, code=5)[1]
+    assert "no stage was stopped" in call(*part, code=5).stderr
 
 
 def test_a_part_of_other_settings_is_not_left_for_the_next_attempt(server: LLMServer, tmp_path: Path) -> None:

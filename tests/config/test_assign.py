@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import make_project
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
 from raggs.config.assign import join_key, split_key
 from raggs.config.load import load_config
 from raggs.errors import ConfigError, RaggsError
@@ -32,7 +31,7 @@ def config(tmp_path: Path, name: str = "plain") -> Path:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_every_printed_key_takes_its_printed_value(name: str, tmp_path: Path) -> None:
     path = config(tmp_path, name)
-    result = CliRunner().invoke(app, ["config", "show", "--config", str(path)])
+    result = invoke("config", "show", "--config", path)
     assert result.exit_code == 0, result.stderr
     plain = load_config(path, (), {}).effective()
     lines = [line.rsplit("  # ", 1)[0].split(None, 1) for line in result.stdout.splitlines()]

@@ -16,8 +16,7 @@ from typing import Any
 import pytest
 from support.contracts import settings_of
 from support.diagnosing import NAME, TARGET
-from support.llm_server import LLMServer
-from support.paying import KEY
+from support.llm_server import KEY, LLMServer
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, opened, run_diagnosis
 from raggs.diagnosis import REGISTRY, verdicts

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.cranfield import DATA, needs_cranfield
 from support.depths import BASE, DEEP, QUESTIONS, hard_ones, make_depths
-from typer.testing import CliRunner
 
 from raggs import load_config, run
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, run_diagnosis
-from raggs.cli.app import app
 from raggs.diagnosis.depth.models import DepthFound
 from raggs.errors import DataError, UsageError
 
@@ -39,7 +38,7 @@ class World:
 def diagnose(folder: Path, *more: object, code: int = 0) -> str:
     """All that the command prints, on one line."""
     given = ["-c", folder / "raggs.yaml", "-g", folder / "qrels.txt", "-o", folder / "out", *DEPTHS, *more]
-    result = CliRunner().invoke(app, ["diagnose", "depth", *map(str, given)])
+    result = invoke("diagnose", "depth", *given)
     assert result.exit_code == code, result.output
     return " ".join(result.stdout.split())
 
@@ -78,7 +77,7 @@ def test_the_router_is_written_as_a_run_that_searches_those_questions_deep(helpe
     lines = [json.loads(line) for line in (folder / "retrieve.jsonl").read_text().splitlines()]
     deep = {int(line["qid"][1:]) for line in lines if line.get("escalated")}
     assert deep == set(hard_ones())
-    said = CliRunner().invoke(app, ["status", str(folder)]).output
+    said = invoke("status", folder).output
     assert f"depth: {len(deep)} of {QUESTIONS} questions searched deeper" in said
 
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.cli import invoke
 from support.vectors import clusters, crowds
-from typer.testing import CliRunner
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, diagnose, forecast_diagnosis
-from raggs.cli.app import app
 from raggs.config.load import load_config
 from raggs.diagnosis.index import measuring, tuning
 from raggs.diagnosis.index.models import IndexFound
@@ -315,7 +314,7 @@ def test_files_that_hold_no_vectors(files: Path, tmp_path: Path) -> None:
 
 def test_the_command_line_and_its_forecast(files: Path, tmp_path: Path) -> None:
     words = ["diagnose", "index", "--vectors", str(files / "v.npy"), "--out", str(files / "out")]
-    told = CliRunner().invoke(app, [*words, "--index", "hnsw,ivf:lists=40", "--k", "10", "--dry-run"])
+    told = invoke(*words, "--index", "hnsw,ivf:lists=40", "--k", "10", "--dry-run")
     assert told.exit_code == 0, told.output
     assert "2,000 vectors of 16 dimensions indexed by hnsw, ivf:lists=40; asked for 10 hits" in told.stdout
     usual = DiagnoseRequest("index", settings={"vectors": files / "v.npy"}, out=tmp_path)

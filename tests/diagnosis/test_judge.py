@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.llm_server import LLMServer
-from support.paying import KEY, MODEL
+from support.llm_server import KEY, LLMServer
+from support.paying import MODEL
 from support.project import Project, make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis

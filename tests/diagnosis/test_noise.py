@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.llm_bench import KEY
-from support.llm_server import LLMServer
+from support.llm_server import KEY, LLMServer
 from support.project import make_project
 
 from raggs.app.diagnose import Diagnosed, DiagnoseRequest, forecast_diagnosis, run_diagnosis

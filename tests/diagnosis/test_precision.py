@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.onnx_models import write_cross_encoder
-from typer.testing import CliRunner
 
 from raggs.app.diagnose import DiagnoseRequest, run_diagnosis
-from raggs.cli.app import app
 from raggs.diagnosis.precision.models import PrecisionFound, SystemPart
 from raggs.errors import DataError, NotFoundError, PrerequisiteError, RaggsError, UsageError
 
@@ -208,7 +207,7 @@ def test_the_command_has_a_flag_for_each_setting(golden: Path, tmp_path: Path) -
         system(golden, "t", TIED),
     ]
     flags = ["-m", "mrr, recall", "-k", "3", "--deepest", "5", "--candidates", "7", "--scores", "score", "--limit", "2"]
-    shown = CliRunner().invoke(app, [*words, *flags, "--json"])
+    shown = invoke(*words, *flags, "--json")
     report = json.loads(shown.stdout)
     own = {"measures": ["mrr", "recall"], "cutoff": 3, "deepest": 5, "candidates": 7, "scores": "score", "limit": 2.0}
     assert {name: value for name, value in report["settings"].items() if name != "runs"} == own

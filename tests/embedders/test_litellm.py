@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from support.llm_server import LLMServer, embedding
+from support.llm_server import embedding
 from support.project import make_project
 
 from raggs.app.run import run
@@ -24,12 +24,6 @@ def _environment(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789")
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def server():
-    with LLMServer() as running:
-        yield running
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ from pathlib import Path
 import ir_measures
 import pytest
 import yaml
+from support.cli import invoke
 from support.scoring import scored
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data" / "cranfield"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the Cranfield collection is not on this machine")
@@ -29,7 +27,7 @@ def test_retrievers_of_a_run_score_as_ir_measures_says(tmp_path):
     }
     (tmp_path / "raggs.yaml").write_text(yaml.safe_dump(settings))
     arguments = ["run", "--config", str(tmp_path / "raggs.yaml"), "--to", "merge", "--quiet"]
-    done = CliRunner().invoke(app, arguments)
+    done = invoke(*arguments)
     assert done.exit_code == 0, done.stderr
     run = tmp_path / "runs" / "cranfield"
     report = scored("-g", DATA / "qrels.trec", "-r", run, "-m", ",".join(MEASURES), "-b", "bm25", "--scale", "0-5")

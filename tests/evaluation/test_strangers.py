@@ -124,13 +124,11 @@ def test_an_artifact_that_was_edited_is_named_by_eval(tmp_path: Path, file: str)
 @pytest.mark.parametrize("file", ["judge.jsonl", "rank.jsonl", "merge.jsonl"])
 def test_an_artifact_that_was_edited_is_named_by_export(tmp_path: Path, file: str) -> None:
     from click.testing import Result
-    from typer.testing import CliRunner
-
-    from raggs.cli.app import app
+    from support.cli import invoke
 
     run = made(tmp_path, 20)
     edit(run, file)
-    result: Result = CliRunner().invoke(app, ["export", str(run), "--out", str(tmp_path / "out")])
+    result: Result = invoke("export", run, "--out", tmp_path / "out")
     assert (result.exit_code, f"{file} is not what its stage wrote" in result.stderr) == (0, True)
 
 

@@ -17,7 +17,7 @@ import dask
 import pytest
 from distributed import Client, KilledWorker, LocalCluster
 from support.elastic import fill
-from support.llm_server import LLMServer
+from support.llm_server import KEY, LLMServer
 from support.project import Project, make_project, passages
 
 from raggs.app.audit import audit
@@ -32,7 +32,6 @@ from raggs.manifests.models import versions
 from raggs.pipeline.plan import Selection
 from raggs.stages import GOLDEN
 
-KEY = "sk-test-0123456789abcdef"
 PRICES = {"openai/test-model": {"input": 1.0, "output": 10.0}}
 PANEL = {
     "type": "panel",

@@ -6,12 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import make_project
-from typer.testing import CliRunner
 
 from raggs import load_config, open_golden
 from raggs import run as run_config
-from raggs.cli.app import app
 from raggs.exporters import REGISTRY
 from raggs.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
@@ -70,15 +69,15 @@ def test_equal_content_in_any_order_is_told_equal_and_any_change_is_told(golden)
 
 def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
     asked = ["export", str(run), "--format", "beir", "--out", str(tmp_path / "out"), "--split", "dev"]
-    found = CliRunner().invoke(app, asked)
+    found = invoke(*asked)
     assert found.exit_code == 0, found.output
     assert "beir does not hold:\n" in found.stderr and "\n  32  how sure a place in the order is\n" in found.stderr
     assert (tmp_path / "out" / "qrels" / "dev.tsv").is_file()
-    told = json.loads(CliRunner().invoke(app, [*asked, "--json"]).stdout)
+    told = json.loads(invoke(*asked, "--json").stdout)
     assert {"part": "confidence", "what": PARTS["confidence"], "count": 32, "kept": 0} in told["lost"]
     assert sidecar(tmp_path / "out")["lost"] == told["lost"]
     asked = ["export", str(run), "--format", "trec", "--out", str(tmp_path / "trec"), "--split", "dev"]
-    assert "trec has no parts: the split dev is not written" in CliRunner().invoke(app, asked).stderr
+    assert "trec has no parts: the split dev is not written" in invoke(*asked).stderr
 
 
 @pytest.mark.parametrize(
@@ -92,6 +91,6 @@ def test_the_command_says_what_is_lost(run: Path, tmp_path: Path) -> None:
 def test_what_cannot_be_is_one_sentence_and_leaves_nothing(
     options: list[str], said: str, run: Path, tmp_path: Path
 ) -> None:
-    found = CliRunner().invoke(app, ["export", str(run), "--out", str(tmp_path / "out"), *options])
+    found = invoke("export", run, "--out", tmp_path / "out", *options)
     assert found.exit_code == 2
     assert said in found.output and not (tmp_path / "out").exists()

@@ -6,10 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
 import raggs
-from raggs.cli.app import app
 from raggs.errors import DataError, NotFoundError
 from raggs.golden.opened import open_golden
 from raggs.golden.runs import RunGolden
@@ -47,15 +46,12 @@ def test_grades_of_an_older_run_are_read_and_its_questions_refused(older):
 
 
 def test_an_older_run_is_evaluated_not_exported_and_made_anew_by_running_again(older, tmp_path):
-    def call(*arguments):
-        return CliRunner().invoke(app, [*map(str, arguments)])
-
-    assert call("eval", "--golden", older, "--run", older, "--k", 2).exit_code == 0
-    refused = call("export", older, "--out", tmp_path / "out")
+    assert invoke("eval", "--golden", older, "--run", older, "--k", 2).exit_code == 0
+    refused = invoke("export", older, "--out", tmp_path / "out")
     assert refused.exit_code == 5
     assert "holds no queries.jsonl" in refused.output
     assert not (tmp_path / "out").exists()
-    assert call("run", "--config", older.parents[1] / "raggs.yaml", "--quiet").exit_code == 0
-    assert call("export", older, "--out", tmp_path / "out").exit_code == 0
+    assert invoke("run", "--config", older.parents[1] / "raggs.yaml", "--quiet").exit_code == 0
+    assert invoke("export", older, "--out", tmp_path / "out").exit_code == 0
     assert not list(audit(open_run(older)))
     assert next(open_golden(older).queries()).answer == "By the brook."

@@ -8,11 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from support.cli import invoke
 
 from raggs import importers, open_golden
 from raggs.app.importset import import_set
-from raggs.cli.app import app
 from raggs.errors import DataError, NotFoundError, RaggsError, UsageError
 
 LABELS = {"q1": {"a": 3, "b": 0}, "q2": {"a": 1}}
@@ -155,7 +154,7 @@ def test_bad_input_is_one_sentence(arguments: list[str], code: int, said: str, t
     Path("empty.qrels").write_text("\n")
     Path("spaced.json").write_text('{"q 1": {"a": 1}}')
     Path("torn.json").write_text('{"q1": {"a": 1')
-    found = CliRunner().invoke(app, ["import", "--out", "out", *arguments])
+    found = invoke("import", "--out", "out", *arguments)
     assert (found.exit_code, "Traceback" in found.output) == (code, False), found.output
     assert said in " ".join(found.output.split())
     assert not Path("out").exists()

@@ -7,14 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.cli import invoke
 from support.project import make_project
 from support.rich import rich_golden
-from typer.testing import CliRunner
 
 from raggs import exporters, importers, load_config, open_golden
 from raggs import run as run_config
 from raggs.app.importset import import_set
-from raggs.cli.app import app
 from raggs.errors import UsageError
 from raggs.exporters.base import ExportOptions
 from raggs.golden.parts import PARTS, contents_of
@@ -85,20 +84,19 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", BOTH)
 def test_a_run_is_evaluated_as_before(name: str, run: Path, tmp_path: Path) -> None:
-    call = CliRunner().invoke
-    assert call(app, ["export", str(run), "-f", name, "-o", str(tmp_path / "out")]).exit_code == 0
-    told = call(app, ["import", str(tmp_path / "out"), "-o", str(tmp_path / "back")])
+    assert invoke("export", run, "-f", name, "-o", tmp_path / "out").exit_code == 0
+    told = invoke("import", tmp_path / "out", "-o", tmp_path / "back")
     assert "as it was:\n" in told.stderr and "  grades from 1 to 5\n" in told.stderr
-    found = call(app, ["import", str(tmp_path / "out"), "-o", str(tmp_path / "back"), "--json"])
+    found = invoke("import", tmp_path / "out", "-o", tmp_path / "back", "--json")
     assert found.exit_code == 0, found.output
     through = {each["part"]: each for each in json.loads(found.stdout)["through"]}
     assert through["grades"]["came"] == "whole" and through["grades"]["count"] == through["grades"]["before"] > 0
     assert "changed" not in {each["came"] for each in through.values()}
-    refused = call(app, ["import", str(run), "-o", str(tmp_path / "never")])
+    refused = invoke("import", run, "-o", tmp_path / "never")
     assert refused.exit_code == 2 and "is a run of raggs" in refused.output
     scores = []
     for golden in (run, tmp_path / "back"):
-        told = call(app, ["eval", "-g", str(golden), "-r", str(run), "-m", "nDCG@10,P@5", "--json"])
+        told = invoke("eval", "-g", golden, "-r", run, "-m", "nDCG@10,P@5", "--json")
         assert told.exit_code == 0, told.output
         scores.append(json.loads(told.stdout)["per_query"])
     assert scores[0] == scores[1]

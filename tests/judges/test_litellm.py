@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.hostile import obeys
-from support.llm_bench import KEY, MODEL, PRICE
-from support.llm_server import FENCED, LLMServer
+from support.llm_bench import MODEL, PRICE
+from support.llm_server import FENCED, KEY, LLMServer
 
 from raggs.artifacts import Passage, Query
 from raggs.errors import BudgetError, ConfigError

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.llm_bench import KEY, Bench
-from support.llm_server import LLMServer
+from support.llm_bench import Bench
+from support.llm_server import KEY, LLMServer
 
 from raggs.llm.providers import library
 

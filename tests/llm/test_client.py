@@ -8,8 +8,8 @@ import logging
 import time
 
 import pytest
-from support.llm_bench import KEY, MODEL, question
-from support.llm_server import LLMServer
+from support.llm_bench import MODEL, question
+from support.llm_server import KEY, LLMServer
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
 from raggs.jsonl import read_torn

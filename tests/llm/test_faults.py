@@ -11,12 +11,11 @@ import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.llm_server import KEY
 
 from raggs.errors import AuthenticationError, DataError, ModelError, ProviderError, RaggsError
 from raggs.llm.faults import TABLE, Treatment, fault_of, redact, retry_after
 from raggs.llm.providers import exceptions, library
-
-KEY = "sk-test-0123456789abcdef"
 
 
 def litellm_classes():

@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.forging import edit_file, edit_manifest
 from support.garbage import mutated
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
 from raggs.app.audit import audit
 from raggs.app.export import export_run
 from raggs.app.run import run
-from raggs.cli.app import app
 from raggs.errors import RaggsError
 from raggs.manifests.explain import explain
 from raggs.manifests.models import LedgerMark, RunManifest
@@ -55,7 +54,7 @@ def each_command(project: Project, *, found: bool = True) -> None:
         ("cost", project.run),
         ("export", project.run, "--format", "beir", "--out", out),
     ):
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        result = invoke(*arguments)
         assert result.exception is None or isinstance(result.exception, SystemExit), (arguments, result.exception)
         if arguments[0] == "audit" and found:
             assert result.exit_code == 5, (arguments, result.output)

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from support.cli import call, invoke
 from support.llm_server import LLMServer
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
 from raggs.app.audit import audit
-from raggs.cli.app import app
 
 
 @pytest.fixture
@@ -29,11 +28,6 @@ def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project
         yield made
 
 
-def call(*arguments: object, code: int = 0) -> None:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-
-
 def told(project: Project) -> list[str]:
     return [str(finding) for finding in audit(project.run).findings]
 
@@ -42,9 +36,7 @@ def test_a_sound_part_has_no_findings_and_is_not_called_whole(project: Project) 
     found = audit(project.run)
     assert not found.findings and not found.ok
     assert found.unfinished == ("judge", "prune", "rank")
-    result = CliRunner().invoke(
-        app, ["audit", str(project.run), "--write-lock", str(project.run.parent / "golden.lock")]
-    )
+    result = invoke("audit", project.run, "--write-lock", project.run.parent / "golden.lock")
     assert result.exit_code == 7
     assert "has not finished judge, prune, rank; what is there is as the manifest says" in result.stderr
     assert not (project.run.parent / "golden.lock").exists()

@@ -10,14 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.forging import edit_file, edit_manifest
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
 from raggs.app.audit import audit
 from raggs.app.copies import NO_STORE
 from raggs.app.run import run
-from raggs.cli.app import app
 
 
 @pytest.fixture(scope="module")
@@ -33,18 +32,12 @@ def project(finished: Project, tmp_path: Path) -> Project:
     return Project(tmp_path / "copy")
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return result.output
-
-
 # --- the lock -------------------------------------------------------------------------------------------------
 
 
 def test_a_lock_fits_its_run_wherever_that_lies(project: Project, tmp_path: Path) -> None:
     lock = tmp_path / "golden.lock"
-    assert f"lock: {lock}" in call("audit", project.run, "--write-lock", lock)
+    assert f"lock: {lock}" in call("audit", project.run, "--write-lock", lock).output
     found = json.loads(lock.read_text())
     assert (found["name"], found["queries"], found["failed"]) == ("demo", 2, 0)
     assert found["files"]["rank.jsonl"]["rows"] == len((project.run / "rank.jsonl").read_bytes().splitlines())
@@ -64,13 +57,13 @@ def test_a_lock_counts_grades_and_says_what_measures_are(project: Project, tmp_p
     other = {**found, "measures": {**found["measures"], "recall": "something else"}}
     lock.write_text(json.dumps(other, indent=2))
     number = next(number for number, line in enumerate(lock.read_text().split("\n"), 1) if '"recall":' in line)
-    said = call("audit", project.run, "--lock", lock, code=5)
+    said = call("audit", project.run, "--lock", lock, code=5).output
     assert f"golden.lock:{number}: the measure recall is '|rel and" in said
     del found["measures"], found["judgments"]  # as an earlier version wrote it
     lock.write_text(json.dumps(found | {"schema_version": 1}, indent=2))
     call("audit", project.run, "--lock", lock)
     scores = ("-r", project.run, "-m", "mrr", "--lock", lock)
-    assert "says nothing of judgments" in call("eval", "-g", project.run, *scores, code=5)
+    assert "says nothing of judgments" in call("eval", "-g", project.run, *scores, code=5).output
 
 
 def test_an_evaluation_is_held_to_the_set_that_the_lock_means(project: Project, tmp_path: Path) -> None:
@@ -84,13 +77,15 @@ def test_an_evaluation_is_held_to_the_set_that_the_lock_means(project: Project, 
     qrels = tmp_path / "trec" / "qrels.txt"
     lines = qrels.read_text().splitlines()
     qrels.write_text("\n".join([*lines[:-1], lines[-1][:-1] + ("0" if lines[-1][-1] != "0" else "3")]) + "\n")
-    said = call("eval", "-g", tmp_path / "trec", *scores, code=5)
+    said = call("eval", "-g", tmp_path / "trec", *scores, code=5).output
     assert "golden.lock:" in said and "means another golden set" in said and "judgments: digest is " in said
-    assert "relevant is 3 here, 4 in the lock" in call("eval", "-g", project.run, *scores, "--binary-at", 3, code=5)
+    assert (
+        "relevant is 3 here, 4 in the lock" in call("eval", "-g", project.run, *scores, "--binary-at", 3, code=5).output
+    )
     found = json.loads(lock.read_text())
     found["measures"]["mrr"] = "another formula"
     lock.write_text(json.dumps(found, indent=2))
-    assert "the measure mrr is" in call("eval", "-g", project.run, *scores, code=5)
+    assert "the measure mrr is" in call("eval", "-g", project.run, *scores, code=5).output
     call("eval", "-g", project.run, *scores[:2], "-m", "map", *scores[4:])  # what is not asked for does not matter
 
 
@@ -100,7 +95,7 @@ def test_another_run_is_told_by_file_and_line(project: Project, tmp_path: Path) 
     project.change(rank={"max_calls": 2})
     run(project.config)
     call("audit", project.run)
-    out = call("audit", project.run, "--lock", lock, code=5)
+    out = call("audit", project.run, "--lock", lock, code=5).output
     lines = lock.read_text().splitlines()
     number = next(number for number, line in enumerate(lines, start=1) if '"rank.jsonl":' in line)
     assert f"golden.lock:{number}: rank.jsonl is " in out
@@ -113,7 +108,7 @@ def test_a_forger_who_seals_anew_does_not_fit_the_lock(project: Project, tmp_pat
     shutil.rmtree(project.run / ".sums")
     edit_file(project.run, "judge.jsonl", lambda data: data.replace(b'"reason":""', b'"reason":"x"'), reseal=True)
     call("audit", project.run)
-    assert "judge.jsonl is " in call("audit", project.run, "--lock", lock, code=5)
+    assert "judge.jsonl is " in call("audit", project.run, "--lock", lock, code=5).output
 
 
 def test_no_lock_is_written_of_a_run_with_findings(project: Project, tmp_path: Path) -> None:
@@ -127,7 +122,7 @@ def test_a_lock_that_is_none_is_a_sentence(project: Project, tmp_path: Path, dat
     lock = tmp_path / "golden.lock"
     if data is not None:
         lock.write_bytes(data)
-    assert "golden.lock" in call("audit", project.run, "--lock", lock, code=code)
+    assert "golden.lock" in call("audit", project.run, "--lock", lock, code=code).output
 
 
 # --- the signature --------------------------------------------------------------------------------------------
@@ -140,16 +135,17 @@ def test_a_signature_holds_until_a_byte_changes(project: Project, tmp_path: Path
         call("keygen", file)
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert "PRIVATE" in key.read_text()
-    assert "exists" in call("keygen", key, code=2)
-    assert "the run is not signed" in call("audit", project.run, "--verify", f"{key}.pub", code=5)
-    assert "manifest.sig" in call("audit", project.run, "--sign", key)
+    assert "exists" in call("keygen", key, code=2).output
+    assert "the run is not signed" in call("audit", project.run, "--verify", f"{key}.pub", code=5).output
+    assert "manifest.sig" in call("audit", project.run, "--sign", key).output
     call("audit", project.run, "--verify", f"{key}.pub")
-    assert "no signature of this manifest.json by the key other.key.pub" in call(
-        "audit", project.run, "--verify", f"{other}.pub", code=5
+    assert (
+        "no signature of this manifest.json by the key other.key.pub"
+        in call("audit", project.run, "--verify", f"{other}.pub", code=5).output
     )
     edit_manifest(project.run, lambda content: content.update(created="2020-01-01T00:00:00Z"), reseal=True)
     call("audit", project.run)
-    assert "no signature of this manifest.json" in call("audit", project.run, "--verify", f"{key}.pub", code=5)
+    assert "no signature of this manifest.json" in call("audit", project.run, "--verify", f"{key}.pub", code=5).output
 
 
 def test_openssl_reads_the_signature(project: Project, tmp_path: Path) -> None:
@@ -169,10 +165,10 @@ def test_what_is_no_key_is_a_sentence(project: Project, tmp_path: Path) -> None:
     (tmp_path / "x").write_bytes(b"\xff\x00")
     call("keygen", tmp_path / "k")
     for option in ("--sign", "--verify"):
-        assert "ed25519 key" in call("audit", project.run, option, tmp_path / "x", code=5)
-        assert "there is no such key" in call("audit", project.run, option, tmp_path / "none", code=4)
-    assert "no private ed25519 key" in call("audit", project.run, "--sign", tmp_path / "k.pub", code=5)
-    assert "no public ed25519 key" in call("audit", project.run, "--verify", tmp_path / "k", code=5)
+        assert "ed25519 key" in call("audit", project.run, option, tmp_path / "x", code=5).output
+        assert "there is no such key" in call("audit", project.run, option, tmp_path / "none", code=4).output
+    assert "no private ed25519 key" in call("audit", project.run, "--sign", tmp_path / "k.pub", code=5).output
+    assert "no public ed25519 key" in call("audit", project.run, "--verify", tmp_path / "k", code=5).output
 
 
 def test_without_the_package_the_sentence_says_what_to_install(
@@ -181,9 +177,9 @@ def test_without_the_package_the_sentence_says_what_to_install(
     for name in [name for name in sys.modules if name.partition(".")[0] == "cryptography"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cryptography", None)
-    assert 'pip install "raggs[sign]"' in call("keygen", tmp_path / "k", code=3)
-    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--sign", tmp_path / "k", code=3)
-    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--verify", tmp_path / "k", code=3)
+    assert 'pip install "raggs[sign]"' in call("keygen", tmp_path / "k", code=3).output
+    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--sign", tmp_path / "k", code=3).output
+    assert 'pip install "raggs[sign]"' in call("audit", project.run, "--verify", tmp_path / "k", code=3).output
 
 
 # --- texts ----------------------------------------------------------------------------------------------------
@@ -202,7 +198,7 @@ def test_without_the_cache_it_is_said_that_texts_were_not_compared(project: Proj
     found = audit(project.run)
     assert found.ok
     assert NO_STORE in found.unchecked
-    assert f"not checked: {NO_STORE}" in call("audit", project.run)
+    assert f"not checked: {NO_STORE}" in call("audit", project.run).output
 
 
 # --- runs of versions before ----------------------------------------------------------------------------------
@@ -216,11 +212,11 @@ def test_a_run_without_a_seal_is_no_lie(project: Project) -> None:
                 del lock[name]
 
     edit_manifest(project.run, unseal)
-    out = call("audit", project.run)
+    out = call("audit", project.run).output
     assert "note: the manifest has no seal" in out
     for arguments in (("status", project.run), ("cost", project.run), ("why", project.run, "--query", "q00")):
         call(*arguments)
-    assert json.loads(call("run", "--config", project.config, "--json"))["ran"] == {}
-    assert json.loads(call("audit", project.run, "--json"))["ok"]
+    assert json.loads(call("run", "--config", project.config, "--json").output)["ran"] == {}
+    assert json.loads(call("audit", project.run, "--json").output)["ok"]
     call("run", "--config", project.config, "--force", "--quiet")
-    assert "note" not in call("audit", project.run)
+    assert "note" not in call("audit", project.run).output

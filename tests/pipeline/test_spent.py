@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.cli import call
 from support.llm_server import LLMServer
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
 from raggs.app.audit import audit
-from raggs.cli.app import app
 
 QIDS = [f"q{number:02}" for number in range(5)]
 
@@ -41,17 +40,11 @@ def asking(folder: Path, server: LLMServer, **sections: object) -> Project:
     return project
 
 
-def call(*arguments: object, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout, result.stderr
-
-
 def ended(project: Project, *flags: object) -> dict:
     """What a run says of which the budget ends."""
-    out, errors = call("run", "--config", project.config, "--json", *flags, code=7)
-    told = json.loads(out)
-    assert told["error"] in errors and "budget.max_" in errors
+    done = call("run", "--config", project.config, "--json", *flags, code=7)
+    told = json.loads(done.stdout)
+    assert told["error"] in done.stderr and "budget.max_" in done.stderr
     return told
 
 
@@ -67,28 +60,28 @@ def parts(project: Project) -> dict[str, bytes]:
 def is_usable(project: Project, told: dict, out: Path) -> None:
     """All that reads a set reads it, and says what it lacks."""
     assert not audit(project.run).findings
-    assert "as the budget ended (budget.max_" in " ".join(call("audit", project.run, code=7)[0].split())
+    assert "as the budget ended (budget.max_" in " ".join(call("audit", project.run, code=7).stdout.split())
     graded = told["bought"]["graded"]
     said = f"{graded} of {len(QIDS)} queries graded in full"
-    assert said in " ".join(call("status", project.run)[0].split())
-    assert json.loads(call("status", project.run, "--json")[0])["bought"] == told["bought"]
+    assert said in " ".join(call("status", project.run).stdout.split())
+    assert json.loads(call("status", project.run, "--json").stdout)["bought"] == told["bought"]
     missing = [qid for lacks in told["lacks"].values() for qid in lacks["left"]]
     whole = [qid for qid in QIDS if qid not in missing]
     assert len(whole) == graded
-    report, _ = call("eval", "-g", project.run, "-r", project.run)
+    report = call("eval", "-g", project.run, "-r", project.run).stdout
     assert "as the budget ended (budget.max_" in " ".join(report.split())
     for form, file in (("trec", "qrels.txt"), ("beir", "qrels/test.tsv"), ("jsonl", "golden.jsonl")):
-        _, errors = call("export", project.run, "--format", form, "--out", out / form)
+        errors = call("export", project.run, "--format", form, "--out", out / form).stderr
         assert "as the budget ended (budget.max_" in errors
         text = (out / form / file).read_text()
         assert all(qid not in text for qid in missing) and all(qid in text for qid in whole), form
     call("report", project.run, "--out", out / "report.html")
     assert "as the budget ended" in (out / "report.html").read_text()
     short = told["lacks"]["rank"]["short"][0]
-    assert "the budget ended" in call("show", project.run, short)[0]
-    assert "stopped: the budget ended" in call("why", project.run, "--query", short)[0]
+    assert "the budget ended" in call("show", project.run, short).stdout
+    assert "stopped: the budget ended" in call("why", project.run, "--query", short).stdout
     for qid in missing:
-        assert f"query '{qid}' is left out" in call("why", project.run, "--query", qid, code=4)[1]
+        assert f"query '{qid}' is left out" in call("why", project.run, "--query", qid, code=4).stderr
 
 
 @pytest.mark.parametrize("cap", ["0.3 of grades", "0.66 of grades", "0.99 of grades", "0.5 of orders"])

@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 from support.asking import make_config, misplaced, read_questions, rows
 from support.llm_asking import INVENTED, SPOILT, earlier_of, windows_of
-from support.llm_server import LLMServer
-from support.paying import KEY
+from support.llm_server import KEY, LLMServer
 from support.project import environment, raggs
 
 MODEL = "openai/asker"

@@ -6,26 +6,24 @@ from pathlib import Path
 
 from filelock import FileLock
 from support.asking import make_config
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
+from support.cli import invoke
 
 
 def test_remedies_name_the_command_that_was_called(tmp_path: Path) -> None:
     config = make_config(tmp_path)
-    said = CliRunner().invoke(app, ["questions", "--config", str(config), "--partial"])
+    said = invoke("questions", "--config", config, "--partial")
     assert said.exit_code == 4
     assert "raggs questions --config CONFIG makes one" in said.stderr
     folder = tmp_path / "runs" / "demo.questions"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / ".lock"):
-        said = CliRunner().invoke(app, ["questions", "--config", str(config)])
+        said = invoke("questions", "--config", config)
     assert said.exit_code != 0
     assert "--set name=NAME" in said.stderr
     assert "--run-id" not in said.stderr
-    other = CliRunner().invoke(app, ["questions", "--config", str(config), "--set", "name=other"])
+    other = invoke("questions", "--config", config, "--set", "name=other")
     assert other.exit_code == 0, other.stderr
     assert (tmp_path / "runs" / "other.questions").is_dir()
-    wrong = CliRunner().invoke(app, ["judge", "check", str(tmp_path / "runs" / "other.questions")])
+    wrong = invoke("judge", "check", tmp_path / "runs" / "other.questions")
     assert wrong.exit_code == 2
     assert "this is a questions run, which has no queries — name a golden run, which raggs run" in wrong.stderr

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import pytest
 from support.browsing import XSS, Window, chromium
+from support.cli import invoke
 from support.diagnosing import NAME, TARGET, Tiny
 from support.sweeping import SweepProject, make_sweep
-from typer.testing import CliRunner
 
 import raggs
 from raggs.app.report import ReportRequest, gather, report, write_report_page
-from raggs.cli.app import app
 from raggs.diagnosis import REGISTRY
 from raggs.diagnosis.store import DiagnosisStore
 from raggs.errors import NotFoundError
@@ -113,5 +112,5 @@ def test_hostile_findings_stay_texts(project: SweepProject, tmp_path: Path, wide
 
 def test_the_command_line_names_the_folder(project: SweepProject, tmp_path: Path) -> None:
     words = ["report", str(project.folder), "--diagnose", str(project.folder / "d"), "--out", str(tmp_path / "r.html")]
-    assert CliRunner().invoke(app, words).exit_code == 0
+    assert invoke(*words).exit_code == 0
     assert "Vectors add up." in (tmp_path / "r.html").read_text()

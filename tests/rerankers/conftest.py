@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from support.llm_server import LLMServer
-from support.reranking import KEY
 
 from raggs.artifacts import Passage
 from raggs.llm import BudgetSettings, LLMSettings
@@ -25,13 +24,6 @@ class Bench(NamedTuple):
 
     def ask(self, passages: list[Passage], query: str = "what?", language: str = "en") -> Reranking:
         return self.workshop.loop.run(self.who.rerank(query, language, passages))
-
-
-@pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LLMServer]:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with LLMServer() as found:
-        yield found
 
 
 @pytest.fixture

@@ -10,13 +10,12 @@ from types import ModuleType
 from typing import Any, Literal
 
 import pytest
+from support.cli import call
 from support.contracts import write_module
 from support.project import Project, make_project, raggs
-from typer.testing import CliRunner
 
 from raggs import rerankers
 from raggs.app.catalog import json_schema
-from raggs.cli.app import app
 from raggs.errors import ConfigError, ProviderError
 from raggs.rerankers.base import Outlay, Reranker, RerankerConfig, Reranking
 from raggs.retrievers import REGISTRY
@@ -140,12 +139,6 @@ def demo(folder: Path, **reranked: Any) -> Project:
     return project
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout + result.stderr
-
-
 def test_a_run_holds_its_hits_and_runs_again_when_the_reranker_changes(tmp_path):
     project = demo(tmp_path)
     done = raggs("run", "--config", project.config)
@@ -163,7 +156,7 @@ def test_a_run_holds_its_hits_and_runs_again_when_the_reranker_changes(tmp_path)
 def test_without_an_embedder_dense_below_it_is_refused(tmp_path):
     project = demo(tmp_path)
     project.change(embed={"embedder": None})
-    told = call("run", "--config", project.config, code=5)
+    told = call("run", "--config", project.config, code=5).output
     assert "retriever reranked needs embed.embedder" in told
 
 
@@ -201,7 +194,7 @@ def paid(tmp_path, monkeypatch):
 
 
 def test_the_dry_run_counts_its_calls(paid):
-    found = json.loads(call("run", "--config", paid.config, "--dry-run", "--json"))
+    found = json.loads(call("run", "--config", paid.config, "--dry-run", "--json").output)
     (line,) = [line for line in found["estimates"] if line["stage"] == "retrieve"]
     assert (line["who"], line["calls"], line["exact"]) == ("openai/reranker", 4 * 12, False)
     assert line["usd"] == pytest.approx((line["input_tokens"] + 2 * line["output_tokens"]) / 1e6)
@@ -210,9 +203,9 @@ def test_the_dry_run_counts_its_calls(paid):
 
 def test_its_key_is_looked_for_before_the_first_stage(paid):
     lack = "openai/reranker needs OPENAI_API_KEY, which is not set"
-    assert lack in call("run", "--config", paid.config, code=3)
+    assert lack in call("run", "--config", paid.config, code=3).output
     assert not (paid.run / "embed.jsonl").exists()
-    assert lack in call("doctor", "--config", paid.config, code=3)
+    assert lack in call("doctor", "--config", paid.config, code=3).output
     call("run", "--config", paid.config, "--to", "embed")
 
 
@@ -228,5 +221,5 @@ def test_its_key_goes_to_no_new_address_unasked(paid, monkeypatch):
     entry = paid.settings()["retrieve"]["retrievers"][0]
     named = {"type": "litellm", "model": "openai/embedder", "dims": 3}
     paid.change(embed={"embedder": named}, retrieve={"retrievers": [entry]}, llm={"api_base": "https://odd.example/v1"})
-    told = call("run", "--config", paid.config, "--only", "retrieve", code=3)
+    told = call("run", "--config", paid.config, "--only", "retrieve", code=3).output
     assert "OPENAI_API_KEY would be sent to https://odd.example/v1" in told

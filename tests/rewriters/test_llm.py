@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 from pydantic import ValidationError
-from support.llm_bench import KEY, MODEL, PRICE
-from support.llm_server import FENCED, LLMServer
+from support.llm_bench import MODEL, PRICE
+from support.llm_server import FENCED, KEY, LLMServer
 
 from raggs.artifacts import Query
 from raggs.errors import ConfigError, ProviderError

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.forging import edit_file
-from support.llm_server import LLMServer
-from support.paying import KEY, MODEL, paying
+from support.llm_server import KEY, LLMServer
+from support.paying import MODEL, paying
 from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
-from typer.testing import CliRunner
 
 from raggs.artifacts import JournalRecord, Passage, Query
-from raggs.cli.app import app
 from raggs.judges.orderprice import TYPICAL, OrderPrice, order_price
 from raggs.llm import Price
 from raggs.ranking import make_ranker
@@ -171,7 +170,7 @@ def test_an_overhead_that_was_reckoned_with_stays_though_prices_change(
 
     def ranked_at(output: float, *flags: str) -> bytes:
         project.change(llm={"prices": {MODEL: {"input": 1.0, "output": output}}})
-        done = CliRunner().invoke(app, ["run", "--config", str(project.config), "-q", "--yes", *flags])
+        done = invoke("run", "--config", project.config, "-q", "--yes", *flags)
         assert done.exit_code == 0, done.output
         return project.artifacts()["rank.journal"]
 

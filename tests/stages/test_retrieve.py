@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.contracts import write_module
 from support.project import Project, make_project
-from typer.testing import CliRunner
 
 from raggs import load_config, run
 from raggs.app.audit import audit
 from raggs.app.status import status
 from raggs.artifacts import RetrieveRecord
-from raggs.cli.app import app
 from raggs.errors import ConfigError
 from raggs.manifests.opened import open_run
 from raggs.retrievers.depth import When
@@ -73,10 +72,10 @@ def test_questions_whose_signal_fires_have_long_lists_and_say_why(project: Proje
 
 
 def test_status_counts_them_and_show_says_which_and_the_audit_holds_them_against_the_records(project: Project) -> None:
-    said = CliRunner().invoke(app, ["status", str(project.run)]).output
+    said = invoke("status", project.run).output
     assert "depth: 2 of 4 questions searched deeper (head_margin 2)" in said
     qid = next(qid for (qid, _), records in hits(project).items() if records[0].escalated)
-    assert "searched deeper: head_margin" in CliRunner().invoke(app, ["show", str(project.run), qid]).output
+    assert "searched deeper: head_margin" in invoke("show", project.run, qid).output
     assert not audit(project.run).findings
     manifest = project.run / "manifest.json"
     told = json.loads(manifest.read_text())

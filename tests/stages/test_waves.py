@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 from support.forging import edit_file, edit_manifest
-from support.llm_server import LLMServer
-from support.paying import KEY, MODEL, paying
+from support.llm_server import KEY, LLMServer
+from support.paying import MODEL, paying
 from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
 from support.worlds import World, make_world

@@ -10,7 +10,6 @@ from typing import Any
 from raggs.llm import LLM, BudgetSettings, ChatRequest, LLMSettings, Price
 from support.llm_server import LLMServer
 
-KEY = "sk-test-0123456789abcdef"
 MODEL = "openai/test-model"
 PRICE = Price(input=1.0, output=10.0)
 

@@ -33,6 +33,7 @@ Truth = Callable[[str, str], int]
 FENCED = re.compile(r"<data-([0-9a-f]+)>\n(.*?)\n</data-\1>", re.DOTALL)
 LABELLED = re.compile(r"^Passage ([A-Z]+):$", re.MULTILINE)
 ASKED = re.compile(r"POST (/chat/completions|/embeddings|.*/rerank)")
+KEY = "sk-test-0123456789abcdef"
 TRICKLE_S = 0.2  # between two bytes
 # spoiled on the outside only: what they bring is the truth
 HARMLESS = ("", "other model", "wrong type", "fenced", "invented", "mended")

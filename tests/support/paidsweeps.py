@@ -11,7 +11,6 @@ from support.llm_reranks import tokens as rerank_tokens
 from support.llm_server import LLMServer
 from support.sweeping import SweepProject, make_sweep
 
-KEY = "sk-test-0123456789abcdef"
 EMBEDDER, REWRITER = "openai/embedder", "openai/rewriter"
 RERANKERS = {"litellm": "openai/reranker", "listwise": "openai/orderer", "pointwise": "openai/pointer"}
 MODELS = (EMBEDDER, REWRITER, *RERANKERS.values())

@@ -7,7 +7,6 @@ from pathlib import Path
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
-KEY = "sk-test-0123456789abcdef"
 MODEL = "openai/judge"
 
 

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import Result
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
+from support.cli import invoke
 
 QRELS = "q1 0 doc-3 5\nq1 0 doc-9 4\nq1 0 doc-1 2\nq2 0 doc-2 5\nq2 0 doc-7 1\nq3 0 doc-5 4\n"
 RUN = (
@@ -36,7 +35,7 @@ def write(folder: Path, **files: str | bytes) -> None:
 
 
 def raggs_eval(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["eval", *map(str, arguments)])
+    return invoke("eval", *arguments)
 
 
 def scored(*arguments: object) -> dict[str, Any]:

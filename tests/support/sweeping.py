@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from click.testing import Result
 
 from raggs.app.sweep import SweepResult, load_sweep, sweep
+from support.cli import call
 from support.project import grade_of, passages, questions
 
 
@@ -39,6 +41,16 @@ class SweepProject:
 
     def sweep(self) -> SweepResult:
         return sweep(load_sweep(self.config))
+
+    def call(self, *more: object, code: int = 0) -> Result:
+        """The command over this file, which must end with `code`."""
+        return call("sweep", "--config", self.config, *more, code=code)
+
+    def said(self, *more: object, code: int = 0) -> str:
+        """All that the command prints, on one line."""
+        told = " ".join(self.call(*more, code=code).output.split())
+        assert "Traceback" not in told and "bug in raggs" not in told
+        return told
 
     def files(self) -> dict[str, bytes]:
         """What must not depend on how often the sweep was interrupted: lists and scores."""

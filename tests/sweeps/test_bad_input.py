@@ -13,11 +13,9 @@ from typing import Any
 import pytest
 from support.onnx_models import write_cross_encoder, write_embedder
 from support.project import make_project
-from support.sweeping import SweepProject, make_sweep
-from typer.testing import CliRunner
+from support.sweeping import make_sweep
 
 from raggs.app.run import run
-from raggs.cli.app import app
 
 FAST: dict[str, Any] = {"mode": "lexical", "k": [5]}
 
@@ -27,15 +25,6 @@ def _own_code() -> Iterator[None]:
     """Each test has a module `mine` of its own."""
     yield
     sys.modules.pop("mine", None)
-
-
-def call(project: SweepProject, *more: str, code: int = 0) -> str:
-    """All that a command prints, on one line."""
-    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config), *more])
-    told = " ".join(result.output.split())
-    assert result.exit_code == code, told
-    assert "Traceback" not in told and "bug in raggs" not in told
-    return told
 
 
 def rerank(**settings: Any) -> dict[str, Any]:
@@ -74,7 +63,7 @@ def test_what_cannot_be_is_told_before_anything_is_done(
     write_embedder(tmp_path / "model")
     write_cross_encoder(tmp_path / "model")
     (tmp_path / "model" / "tokenizer.json").unlink()
-    assert said in call(project, code=code)
+    assert said in project.said(code=code)
     assert not (project.out / "manifest.json").exists()
 
 
@@ -82,7 +71,7 @@ def test_a_missing_extra_is_told_with_its_line_for_pip(tmp_path: Path, monkeypat
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     project = make_sweep(tmp_path, axes=rerank(type="onnx", path="model"))
     write_cross_encoder(tmp_path / "model")
-    assert 'pip install "raggs[local]"' in call(project, code=3)
+    assert 'pip install "raggs[local]"' in project.said(code=3)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +91,7 @@ def test_a_search_of_ones_own_that_fails_is_named_and_the_others_are_whole(
     own = {"type": "python", "callable": "mine:search"}
     project = make_sweep(tmp_path, axes={**FAST, "mode": ["lexical", own]})
     (tmp_path / "mine.py").write_text(f"def search(query, k):\n    {body}\n")
-    told = call(project, "--quiet", code=7)
+    told = project.said("--quiet", code=7)
     assert "finished in part: without python-search" in told and said in told
     assert f"next: raggs sweep --config {project.config}" in told
     report = json.loads((project.out / "sweep.json").read_text())
@@ -114,19 +103,19 @@ def test_a_search_of_ones_own_that_fails_is_named_and_the_others_are_whole(
 def test_a_reranker_that_loses_passages_is_named(tmp_path: Path, body: str) -> None:
     project = make_sweep(tmp_path, axes=rerank(type="python", callable="mine:order"))
     (tmp_path / "mine.py").write_text(f"def order(query, passages):\n    return list({body})\n")
-    assert "without lexical+python-order" in call(project, "--quiet", code=7)
+    assert "without lexical+python-order" in project.said("--quiet", code=7)
 
 
 def test_patterns_that_match_nothing_are_told(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST, **{"except": [{"mode": "dense", "k": 5}, {"mode": "hybrid"}]})
-    told = call(project, "--dry-run")
+    told = project.said("--dry-run")
     assert "`except` has {mode: dense, k: 5}, which no combination matches" in told
     assert "{mode: hybrid}" in told
 
 
 def test_more_candidates_than_passages_are_all_passages(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes={"mode": ["dense", "hybrid"], "k": [20, 1000]})
-    call(project, "--quiet")
+    project.said("--quiet")
     for path in (project.out / "runs").glob("*k1000*"):
         assert len(path.read_text().splitlines()) == 6 * 60
 
@@ -143,7 +132,7 @@ def test_two_sweeps_in_one_folder_do_not_mix(tmp_path: Path) -> None:
     )
     project.change(queries={"type": "jsonl", "path": "one.jsonl"}, latency={"passes": 1, "warmup": 0, "queries": 1})
     (tmp_path / "one.jsonl").write_text((tmp_path / "queries.jsonl").read_text().splitlines()[0] + "\n")
-    call(project, "--quiet")
+    project.said("--quiet")
     said = (tmp_path / "said").read_text()
     assert said.startswith("6") and "another raggs sweep is using this folder" in said
 
@@ -154,43 +143,43 @@ def test_a_runs_folder_is_not_written_into(tmp_path: Path) -> None:
     before = {path: path.read_bytes() for path in golden.run.iterdir() if path.is_file()}
     project = make_sweep(tmp_path, axes=FAST, name="demo")
     project.change(folder="golden/runs")
-    assert "a run lies here, not a sweep — choose another `name` or `folder`" in call(project, code=2)
+    assert "a run lies here, not a sweep — choose another `name` or `folder`" in project.said(code=2)
     assert {path: path.read_bytes() for path in golden.run.iterdir() if path.is_file()} == before
 
 
 def test_a_damaged_manifest_or_report_is_made_again(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST)
-    call(project, "--quiet")
+    project.said("--quiet")
     before = project.files()
     for name in ("manifest.json", "sweep.json", "systems.jsonl"):
         (project.out / name).write_text("{")
-        call(project, "--quiet")
+        project.said("--quiet")
         assert project.files() == before
-        assert call(project).count("unchanged") == 1
+        assert project.said().count("unchanged") == 1
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_may_not_be_written(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST)
     project.out.parent.mkdir(mode=0o500)
-    assert "cannot be written" in call(project, code=6)
+    assert "cannot be written" in project.said(code=6)
 
 
 def test_a_file_in_place_of_the_folder(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST)
     project.out.parent.write_text("")
-    assert "cannot be written" in call(project, code=6)
+    assert "cannot be written" in project.said(code=6)
 
 
 def test_a_golden_run_of_another_corpus_is_refused_with_the_two_hashes(tmp_path: Path) -> None:
     golden = make_project(tmp_path / "golden", queries=4, corpus=40)
     run(golden.config)
     project = make_sweep(tmp_path, size=40, axes=FAST, golden="golden/runs/demo")
-    call(project, "--quiet", "--dry-run")
+    project.said("--quiet", "--dry-run")
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("amber", "umber"))
     project.change(corpus={"type": "jsonl", "path": "corpus.jsonl"})
-    told = call(project, code=5)
+    told = project.said(code=5)
     found = re.search(r"is about another corpus than .* \(content ([0-9a-f]{12}), here ([0-9a-f]{12})\)", told)
     assert found and found[1] != found[2], told
 
@@ -198,11 +187,11 @@ def test_a_golden_run_of_another_corpus_is_refused_with_the_two_hashes(tmp_path:
 def test_an_index_that_does_not_fit_is_told_before_it_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("raggs.indexes.approximate.room.available", lambda: 1024)
     project = make_sweep(tmp_path, axes={"mode": ["dense", "lexical"], "k": [5], "index": {"type": "hnsw"}})
-    assert "to build the index hnsw" in call(project, "--quiet", code=3)
+    assert "to build the index hnsw" in project.said("--quiet", code=3)
     assert not (project.out / "runs").exists()
 
 
 def test_labels_of_which_none_is_relevant(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes=FAST)
     (tmp_path / "qrels.txt").write_text("".join(f"q0{at} 0 p00{at} 0\n" for at in range(6)))
-    assert "qrels.txt: no passage of any question has a grade above 0" in call(project, code=5)
+    assert "qrels.txt: no passage of any question has a grade above 0" in project.said(code=5)

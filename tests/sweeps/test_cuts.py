@@ -14,19 +14,18 @@ from typing import Any
 
 import pytest
 import yaml
+from support.cli import invoke
 from support.cutting import GOLDEN, SIZES, make_cut_sweep
-from support.llm_server import LLMServer
-from support.paidsweeps import EMBEDDER, KEY
+from support.llm_server import KEY, LLMServer
+from support.paidsweeps import EMBEDDER
 from support.project import environment, raggs
 from support.sweeping import SweepProject, make_sweep
-from typer.testing import CliRunner
 
 from raggs.app.audit import audit
 from raggs.app.evaluate import EvalRequest, JudgedFiles, MeasureRequest, evaluate
 from raggs.app.holes import judge_holes
 from raggs.app.projection import ProjectionRequest
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep
-from raggs.cli.app import app
 from raggs.embedders.wordllama import WordLlamaEmbedder
 from raggs.errors import UsageError
 from raggs.indexes.passages import PassageStore
@@ -200,7 +199,7 @@ def test_questions_without_references_have_no_such_measure(project: SweepProject
     report = project.sweep().report
     assert not any(name.startswith("reference_") for name in report.measures)
     project.change(quality=["reference_recall@5"])
-    assert "reference_recall" in call(project, 2)
+    assert "reference_recall" in project.said(code=2)
 
 
 def test_span_measures_may_decide(project: SweepProject) -> None:
@@ -241,7 +240,7 @@ def test_the_plan_counts_the_passages_of_all_cuts_and_names_them(made: SweepProj
     assert plan.cuts == 2
     assert plan.passages == sum(cut.passages for cut in made.sweep().report.cuts)
     assert plan.axes["chunker"] == (OWN, OTHER)
-    result = CliRunner().invoke(app, ["sweep", "--config", str(made.config), "--dry-run"])
+    result = invoke("sweep", "--config", made.config, "--dry-run")
     assert result.exit_code == 0
     assert "in 2 cuts" in result.output
 
@@ -307,14 +306,6 @@ def test_cuts_that_come_out_alike_are_told_and_share_everything(project: SweepPr
     assert one.scores == other.scores
 
 
-def call(project: SweepProject, code: int) -> str:
-    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config)])
-    told = " ".join(result.output.split())
-    assert result.exit_code == code, told
-    assert "Traceback" not in told and "bug in raggs" not in told
-    return told
-
-
 @pytest.mark.parametrize(
     ("chunker", "said"),
     [
@@ -328,28 +319,28 @@ def call(project: SweepProject, code: int) -> str:
 def test_a_chunker_that_cannot_be_is_named(project: SweepProject, chunker: Any, said: str) -> None:
     (project.folder / "mine.py").write_text("def nothing(text):\n    return []\n")
     project.change(axes={"chunker": chunker, "mode": "lexical"})
-    assert said in call(project, 5)
+    assert said in project.said(code=5)
     sys.modules.pop("mine", None)
 
 
 def test_a_corpus_that_comes_in_passages_is_cut_by_nobody(tmp_path: Path) -> None:
     project = make_sweep(tmp_path, axes={"chunker": ["recursive"], "mode": "lexical"})
-    told = call(project, 5)
+    told = project.said(code=5)
     assert "a corpus jsonl comes in passages, so no chunker can cut it" in told
     assert "{type: folder, path: ...}" in told
 
 
 def test_a_corpus_on_a_server_is_cut_by_nobody(project: SweepProject) -> None:
     project.change(corpus={"type": "elasticsearch", "url": "http://localhost:1", "index": "x"})
-    assert "a corpus elasticsearch comes in passages, so no chunker can cut it" in call(project, 5)
+    assert "a corpus elasticsearch comes in passages, so no chunker can cut it" in project.said(code=5)
 
 
 def test_a_chunker_that_asks_models_cuts_before_the_sweep(project: SweepProject) -> None:
     project.change(axes={"chunker": {"type": "llm", "model": "openai/x"}, "mode": "lexical"})
-    assert "raggs chunks make" in call(project, 3)
+    assert "raggs chunks make" in project.said(code=3)
     semantic = {"type": "semantic", "embedder": {"type": "litellm", "model": "openai/x"}}
     project.change(axes={"chunker": semantic, "mode": "lexical"})
-    assert "name an embedder of this machine" in call(project, 5)
+    assert "name an embedder of this machine" in project.said(code=5)
 
 
 def test_labels_without_places_are_of_no_use_to_other_cuts(project: SweepProject) -> None:
@@ -361,7 +352,7 @@ def test_labels_without_places_are_of_no_use_to_other_cuts(project: SweepProject
     )
     project.change(golden="labels/qrels.txt", corpus={"type": "folder", "path": "docs", "chunker": GOLDEN})
     project.change(queries={"type": "jsonl", "path": "queries.jsonl"})
-    told = call(project, 5)
+    told = project.said(code=5)
     assert "has no place in a document" in told
     assert "name a run directory" in told
 
@@ -370,7 +361,7 @@ def test_documents_that_changed_since_are_told(project: SweepProject) -> None:
     path = project.folder / "docs" / "amber.md"
     path.write_text(path.read_text().replace("The", "A"))
     project.change(corpus={"type": "folder", "path": "docs"})
-    told = call(project, 5)
+    told = project.said(code=5)
     assert "is not what" in told and "was judged on" in told
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from support.forks import Child, shared
-from support.llm_server import LLMServer
-from support.paidsweeps import EMBEDDER, KEY, calls, paid_sweep
+from support.llm_server import KEY, LLMServer
+from support.paidsweeps import EMBEDDER, calls, paid_sweep
 from support.project import environment, raggs
 from support.sweeping import SweepProject
 

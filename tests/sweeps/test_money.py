@@ -7,42 +7,24 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.llm_server import LLMServer
-from support.paidsweeps import KEY, booked, calls, paid_sweep, usd
+from support.llm_server import KEY, LLMServer
+from support.paidsweeps import booked, calls, paid_sweep, usd
 from support.paying import paying
 from support.project import environment
 from support.sweeping import SweepProject, make_sweep
-from typer.testing import CliRunner
 
 from raggs.app.audit import audit
 from raggs.app.holes import judge_holes
 from raggs.app.run import run
 from raggs.app.sweep import choose_again, load_sweep, plan_sweep, sweep
-from raggs.cli.app import app
 from raggs.errors import PrerequisiteError
 from raggs.sweeps.holes import read_holes
 
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
-
-
-def call(project: SweepProject, *more: str, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config), *more])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout, result.stderr
+pytestmark = pytest.mark.usefixtures("provider_key")
 
 
 def rows(project: SweepProject) -> dict[str, dict[str, Any]]:
@@ -52,10 +34,10 @@ def rows(project: SweepProject) -> dict[str, dict[str, Any]]:
 def test_a_budget_that_ends_in_its_midst_leaves_what_is_finished(server: LLMServer, tmp_path: Path) -> None:
     with LLMServer() as other:
         calm = paid_sweep(tmp_path / "calm", other)
-        call(calm, "--quiet")
+        calm.call("--quiet")
     project = paid_sweep(tmp_path / "own", server)
     cap = usd(calm) / 2
-    _, errors = call(project, "--quiet", "--max-usd", f"{cap:.6f}", code=7)
+    errors = project.call("--quiet", "--max-usd", f"{cap:.6f}", code=7).stderr
     assert usd(project) <= cap
     lost = [name for name, row in rows(project).items() if row["failed"]]
     assert 0 < len(lost) < len(rows(project))
@@ -64,9 +46,9 @@ def test_a_budget_that_ends_in_its_midst_leaves_what_is_finished(server: LLMServ
     whole = rows(calm)
     assert all(row["scores"] == whole[name]["scores"] for name, row in rows(project).items() if not row["failed"])
     asked = server.count
-    call(project, "--quiet", "--max-usd", f"{cap:.6f}", code=7)
+    project.call("--quiet", "--max-usd", f"{cap:.6f}", code=7)
     assert server.count - asked <= 1, "the money is spent"
-    call(project, "--quiet")
+    project.call("--quiet")
     assert project.files() == calm.files()
     assert not server.paid_twice
     assert calls(project) == server.count == other.count
@@ -79,7 +61,7 @@ def judged(server: LLMServer, tmp_path: Path) -> SweepProject:
     golden.change(merge={"depth": 6}, judge={"stop_after": None})
     run(golden.config)
     project = make_sweep(tmp_path, count=3, size=24, golden="golden/runs/demo", workspace="golden/runs")
-    call(project, "--quiet")
+    project.call("--quiet")
     server.requests.clear()
     server.paid_twice.clear()
     return project
@@ -94,14 +76,14 @@ def test_holes_are_judged_as_far_as_the_money_goes_and_then_on(
 ) -> None:
     golden = tmp_path / "golden" / "runs" / "demo"
     before = {path: path.read_bytes() for path in golden.iterdir() if path.is_file()}
-    _, errors = call(judged, "--judge-holes", "--max-usd", "0.004", code=7)
+    errors = judged.call("--judge-holes", "--max-usd", "0.004", code=7).stderr
     assert "the budget is spent" in errors
     assert "next: raggs sweep" in errors and "--judge-holes" in errors
     some = in_order(judged)
     assert some
     assert usd(judged) <= 0.004
     assert server.count == calls(judged)
-    call(judged, "--judge-holes", "--max-usd", "2")
+    judged.call("--judge-holes", "--max-usd", "2")
     every = in_order(judged)
     assert every[: len(some)] == some
     assert len(every) == len(set(every)) > len(some)
@@ -110,7 +92,7 @@ def test_holes_are_judged_as_far_as_the_money_goes_and_then_on(
     assert {path: path.read_bytes() for path in before} == before
     assert audit(golden).ok and audit(judged.out).ok
     asked = server.count
-    assert "0 unjudged passages" in call(judged, "--judge-holes", "--max-usd", "2")[1]
+    assert "0 unjudged passages" in judged.call("--judge-holes", "--max-usd", "2").stderr
     assert server.count == asked
 
 
@@ -126,7 +108,7 @@ def test_a_kill_while_holes_are_judged_costs_nothing(server: LLMServer, judged: 
     process.kill()
     process.wait()
     waiting, server.fault_for = len(asked) - answered, None
-    call(judged, "--judge-holes", "--quiet")
+    judged.call("--judge-holes", "--quiet")
     assert not server.paid_twice
     assert len(in_order(judged)) == len(set(in_order(judged))) == server.count - waiting
     assert audit(tmp_path / "golden" / "runs" / "demo").ok and audit(judged.out).ok

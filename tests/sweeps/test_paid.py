@@ -7,34 +7,21 @@ import random
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.llm_reranks import SPOILT
-from support.llm_server import LLMServer
-from support.paidsweeps import EMBEDDER, KEY, RERANKERS, REWRITER, booked, calls, paid_sweep, usd, usd_of
+from support.llm_server import KEY, LLMServer
+from support.paidsweeps import EMBEDDER, RERANKERS, REWRITER, booked, calls, paid_sweep, usd, usd_of
 from support.sweeping import SweepProject
-from typer.testing import CliRunner
 
-from raggs.cli.app import app
+pytestmark = pytest.mark.usefixtures("provider_key")
 
 TRANSPORT = ("429", "500", "503", "reset", "noise", "garbage", "cut body", "html")
 CHAT = ("truncated", "empty", "refusal", "prose", "unknown label")
 VECTORS = ("shorter answer", "wrong dimension", "nan", "infinity", "null", "same index")
 MARK = re.compile(r"data-[0-9a-f]+")
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-
-
-@pytest.fixture
-def server() -> Iterator[LLMServer]:
-    with LLMServer() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +30,13 @@ def healthy(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     with pytest.MonkeyPatch.context() as patch, LLMServer() as server:
         patch.setenv("OPENAI_API_KEY", KEY)
         project = paid_sweep(tmp_path_factory.mktemp("healthy"), server)
-        call(project)
+        project.call()
         return project.files()
-
-
-def call(project: SweepProject, *more: str, code: int = 0) -> tuple[str, str]:
-    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config), "--debug", *more])
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout, result.stderr
 
 
 def planned(project: SweepProject) -> dict[str, float]:
     """Calls and USD of a dry run."""
-    lines = json.loads(call(project, "--dry-run", "--json")[0])["paid"]
+    lines = json.loads(project.call("--dry-run", "--json").stdout)["paid"]
     return {name: sum(line[name] for line in lines) for name in ("calls", "usd")}
 
 
@@ -74,25 +55,25 @@ def test_what_the_server_counts_is_what_the_ledger_says_and_no_more_than_was_pla
     plan = planned(project)
     assert server.count == 0
     assert not project.out.exists()
-    call(project, "--quiet")
+    project.call("--quiet")
     assert server.count == calls(project) <= plan["calls"]
     assert sum(map(usd_of, server.requests)) <= usd(project) <= plan["usd"]
     assert not server.paid_twice
     asked = server.count
     assert planned(project) == {"calls": 0, "usd": 0}
-    assert "unchanged" in call(project)[0]
+    assert "unchanged" in project.call().stdout
     assert server.count == asked
 
 
 def test_a_dry_run_asks_nobody_though_the_answers_are_gone(server: LLMServer, tmp_path: Path) -> None:
     project = paid_sweep(tmp_path, server)
-    call(project, "--quiet")
+    project.call("--quiet")
     asked, lines = server.count, len(booked(project))
     answers = [path for path in (tmp_path / "runs").rglob("*") if path.name.startswith("cache.db")]
     assert answers
     for path in answers:
         path.unlink()
-    call(project, "--dry-run")
+    project.call("--dry-run")
     assert (server.count, len(booked(project))) == (asked, lines)
 
 
@@ -116,7 +97,7 @@ def trouble(seed: int) -> Any:
 def test_a_server_that_fails_changes_no_list_and_no_score(healthy: dict[str, bytes], seed: int, tmp_path: Path) -> None:
     with LLMServer(fault_for=trouble(seed)) as server:
         project = paid_sweep(tmp_path, server)
-        call(project, "--quiet")
+        project.call("--quiet")
         assert project.files() == healthy
         assert calls(project) == server.count
         assert not server.paid_twice
@@ -135,7 +116,7 @@ def test_systems_whose_provider_dies_are_named_and_the_next_sweep_finishes_them(
 
     with LLMServer(fault_for=fault_for) as server:
         project = paid_sweep(tmp_path, server, llm={"max_attempts": 2, "outage_after": 3})
-        _, errors = call(project, "--quiet", code=7)
+        errors = project.call("--quiet", code=7).stderr
         told = dying.rpartition("/")[2]
         lost = {name for name, row in rows(project).items() if row["failed"]}
         assert lost == {name for name in rows(project) if told in name}
@@ -149,7 +130,7 @@ def test_systems_whose_provider_dies_are_named_and_the_next_sweep_finishes_them(
                 assert (project.out / row["file"]).read_bytes() == healthy[Path(row["file"]).name]
         sick = False
         plan, asked = planned(project), server.count
-        call(project, "--quiet")
+        project.call("--quiet")
         assert project.files() == healthy
         assert calls(project) == server.count <= asked + plan["calls"]
         assert not server.paid_twice
@@ -166,12 +147,12 @@ def test_a_list_that_was_reranked_in_part_is_no_list(healthy: dict[str, bytes], 
     listwise = {"type": "listwise", "model": RERANKERS["listwise"], "window": 4, "step": 4}
     with LLMServer(fault_for=fault_for) as server:
         project = paid_sweep(tmp_path, server, axes={"rewrite": "none", "reranker": ["none", listwise]})
-        _, errors = call(project, "--quiet", code=7)
+        errors = project.call("--quiet", code=7).stderr
         [lost] = [row for row in rows(project).values() if row["failed"]]
         assert "4 of 4 lists could not be reranked whole" in lost["failed"]
         assert lost["name"] in errors
         sick = False
-        call(project, "--quiet")
+        project.call("--quiet")
         assert not server.paid_twice
         assert not [row for row in rows(project).values() if row["failed"]]
 
@@ -183,10 +164,10 @@ def waits(project: SweepProject) -> dict[str, Any]:
 
 def test_times_of_paid_calls_are_kept_where_their_answers_are(server: LLMServer, tmp_path: Path) -> None:
     project = paid_sweep(tmp_path, server)
-    call(project, "--quiet")
+    project.call("--quiet")
     asked, first = server.count, waits(project)
     project.change(name="again")
-    call(project, "--quiet")
+    project.call("--quiet")
     report = json.loads((tmp_path / "sweeps" / "again" / "sweep.json").read_text())
     assert {row["name"]: row["latency"]["embed"] for row in report["systems"]} == first
     assert server.count == asked
@@ -196,12 +177,12 @@ def test_times_of_paid_calls_are_kept_where_their_answers_are(server: LLMServer,
 def test_an_answer_from_the_cache_is_never_a_time(server: LLMServer, tmp_path: Path) -> None:
     """All answers were paid for by another one's work: a few calls that nobody has made tell how long one takes."""
     project = paid_sweep(tmp_path, server, axes={"reranker": "none"})
-    call(project, "--quiet")
+    project.call("--quiet")
     shutil.rmtree(project.out)
     shutil.rmtree(tmp_path / "runs" / ".cache" / "sweeps")
     asked, server.delay_s = server.count, 0.05
     plan = planned(project)
-    call(project, "--quiet")
+    project.call("--quiet")
     assert server.count - asked == 2 * 3 == calls(project) <= plan["calls"], (
         "three questions of a rewriter and embedder"
     )
@@ -211,7 +192,7 @@ def test_an_answer_from_the_cache_is_never_a_time(server: LLMServer, tmp_path: P
 
 def test_calls_for_the_time_alone_are_planned_and_may_fail(server: LLMServer, tmp_path: Path) -> None:
     project = paid_sweep(tmp_path, server, axes={"reranker": "none"})
-    call(project, "--quiet")
+    project.call("--quiet")
     shutil.rmtree(project.out)
     for path in (tmp_path / "runs" / ".cache" / "sweeps").iterdir():
         if '"ms"' in path.read_text():
@@ -220,7 +201,7 @@ def test_calls_for_the_time_alone_are_planned_and_may_fail(server: LLMServer, tm
     assert before["calls"] == 2 * 3
     server.fault_for = lambda number, body: "500"
     project.change(llm={**project.settings()["llm"], "max_attempts": 1})
-    _, errors = call(project)
+    errors = project.call().stderr
     assert "its time is not known" in errors
     assert server.count - asked == 2, "who does not answer once is not asked again for the time alone"
     assert not [row for row in rows(project).values() if row["failed"]]
@@ -236,8 +217,8 @@ def test_a_retriever_of_ones_own_that_is_paid_is_planned_and_neither_timed_nor_p
     plan = planned(project)
     with monkeypatch.context() as patch:
         patch.delenv("OPENAI_API_KEY")
-        assert "needs OPENAI_API_KEY" in call(project, code=3)[1]
-    call(project, "--quiet")
+        assert "needs OPENAI_API_KEY" in project.call(code=3).stderr
+    project.call("--quiet")
     assert server.count == calls(project) == plan["calls"] == 4
     [row] = [row for row in rows(project).values() if row["name"].startswith("reranked")]
     assert row["latency"]["total"] is None
@@ -247,7 +228,7 @@ def test_a_retriever_of_ones_own_that_is_paid_is_planned_and_neither_timed_nor_p
 
 def test_a_thousand_questions_cost_what_the_server_was_paid(server: LLMServer, tmp_path: Path) -> None:
     project = paid_sweep(tmp_path, server)
-    call(project, "--quiet")
+    project.call("--quiet")
     for name, row in rows(project).items():
         lines = [line for line in booked(project) if line["outcome"] == "answered"]
         told = name.rpartition("-")[2]
@@ -276,11 +257,11 @@ def test_a_key_or_a_model_that_one_provider_refuses_stops_its_systems_alone(
 ) -> None:
     with LLMServer(fault_for=lambda number, body: fault if kind(body) == "orderer" else None) as server:
         project = paid_sweep(tmp_path, server, search=search)
-        _, errors = call(project, "--quiet", code=7)
+        errors = project.call("--quiet", code=7).stderr
         lost = {name for name, row in rows(project).items() if row["failed"]}
         assert lost == {name for name in rows(project) if "orderer" in name}
         assert said in errors
         server.fault_for = None
-        call(project, "--quiet")
+        project.call("--quiet")
         assert not server.paid_twice
         assert calls(project) == server.count

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.llm_reranks import relevance
 from support.llm_server import LLMServer
-from support.reranking import KEY, KNOWN
+from support.reranking import KNOWN
 from support.sweeping import make_sweep
 
 from raggs.app.sweep import load_sweep, plan_sweep
@@ -19,11 +19,9 @@ SEARCH = {KNOWN: {"per_1k_searches": 2.0}}
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with LLMServer() as found:
-        monkeypatch.setenv("OPENAI_BASE_URL", found.url)
-        yield found
+def server(server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> LLMServer:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    return server
 
 
 def paid_sweep(folder: Path, reranker=PAID, **sections):

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import invoke
 from support.llm_server import LLMServer
 from support.paidsweeps import paid_sweep
-from support.reranking import KEY, KNOWN
+from support.reranking import KNOWN
 from support.sweeping import SweepProject, make_sweep
-from typer.testing import CliRunner
 
 from raggs.app.sweep import SweepResult, load_sweep, plan_sweep
-from raggs.cli.app import app
 from raggs.rerankers.base import Reranked, Reranking
 from raggs.sweeps.routing import twice
 
@@ -81,11 +80,9 @@ def test_another_threshold_is_another_system_and_the_same_one_is_kept(swept: Any
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    with LLMServer() as found:
-        monkeypatch.setenv("OPENAI_BASE_URL", found.url)
-        yield found
+def server(server: LLMServer, monkeypatch: pytest.MonkeyPatch) -> LLMServer:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    return server
 
 
 def test_a_paid_reranker_reads_more_for_those_questions_alone_and_entropy_makes_it_read_twice(
@@ -148,6 +145,6 @@ def test_reading_twice_takes_both_unless_scores_hang_on_nothing_else() -> None:
 )
 def test_what_cannot_be_is_one_sentence(tmp_path: Path, keys: dict[str, Any], told: str) -> None:
     project = make_sweep(tmp_path, **keys)
-    result = CliRunner().invoke(app, ["sweep", "--config", str(project.config), "--dry-run"])
+    result = invoke("sweep", "--config", project.config, "--dry-run")
     assert result.exit_code != 0 and "Traceback" not in result.output
     assert told in " ".join(result.output.split()), json.dumps(result.output)

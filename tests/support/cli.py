@@ -1,0 +1,23 @@
+"""The `raggs` command in this process: it costs its work alone, and what it raises can be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from click.testing import Result
+from typer.testing import CliRunner
+
+from raggs.cli.app import app
+
+
+def invoke(*arguments: object, env: Mapping[str, str] | None = None, input: str | None = None) -> Result:
+    """However it ends. `input`: what is typed."""
+    words = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app, words, env=env, input=input, prog_name="raggs")
+
+
+def call(*arguments: object, code: int = 0, env: Mapping[str, str] | None = None) -> Result:
+    """What must end with `code`."""
+    result = invoke(*arguments, env=env)
+    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}\n{result.exception!r}"
+    return result
