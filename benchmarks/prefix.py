@@ -25,11 +25,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from smallrun import MODEL, lay_out, texts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-QUESTIONS, POOL, WORDS = 12, 20, 150  # of a passage: some 200 tokens of 4 characters
-MODEL, LIKE = "openai/bench", "openai/gpt-5-mini"
+QUESTIONS, WORDS = 12, 150  # of a passage: some 200 tokens of 4 characters
+LIKE = "openai/gpt-5-mini"
 LATENCY_S = 0.05
 MARKER = ("<!-- begin: tables -->", "<!-- end: tables -->")
 
@@ -104,13 +106,6 @@ GROUPED = (
 )
 
 
-def texts(count: int, words: int, seed: int) -> list[str]:
-    """Texts of made-up words, and English ones between them, so that no identifier of languages is asked."""
-    known = [f"w{number}" for number in range(400)] + 20 * ["what", "is", "the", "use", "of"]
-    draw = random.Random(seed)
-    return [" ".join(draw.choices(known, k=words)) for _ in range(count)]
-
-
 def rubric(folder: Path, task: str, tokens: int) -> str:
     """A prompt whose own words before the question hold about so many tokens: the shipped one with worked examples."""
     from support.llm_prefixes import CHARACTERS
@@ -132,32 +127,13 @@ def project(folder: Path, case: Case, url: str) -> Path:
     """The run's configuration with its inputs."""
     from raggs.llm.prices import list_price
 
-    for file, rows in (("corpus.jsonl", texts(200, WORDS, 1)), ("queries.jsonl", texts(QUESTIONS, 16, 2))):
-        lines = (json.dumps({"_id": f"{file[0]}{at:03}", "text": text}) + "\n" for at, text in enumerate(rows))
-        (folder / file).write_text("".join(lines))
     judge = {"judge": {"type": "litellm", "model": MODEL}, **case.judge}
     rank = {"options": {"inversions": 0}, "max_calls": 40, **case.rank}
     if case.rubric:
         task, name = ("grades", "group_prompt") if "group" in case.judge else ("grade", "prompt")
         judge[name], rank["prompt"] = rubric(folder, task, case.rubric), rubric(folder, "order", case.rubric)
-    config = folder / "raggs.yaml"
-    settings = {
-        "name": "bench",
-        "corpus": {"type": "jsonl", "path": "corpus.jsonl"},
-        "queries": {"type": "jsonl", "path": "queries.jsonl"},
-        "retrieve": {"retrievers": [{"type": "bm25", "k": POOL}]},
-        "merge": {"depth": POOL},
-        "judge": judge,
-        "prune": {"min_keep": POOL, "max_keep": POOL},
-        "rank": rank,
-        "llm": {
-            "concurrency": case.concurrency,
-            "api_base": url,
-            "prices": {MODEL: list_price(LIKE).model_dump()},
-        },
-    }
-    config.write_text(json.dumps(settings))
-    return config
+    llm = {"concurrency": case.concurrency, "api_base": url, "prices": {MODEL: list_price(LIKE).model_dump()}}
+    return lay_out(folder, texts(200, WORDS, 1), texts(QUESTIONS, 16, 2), judge=judge, rank=rank, llm=llm)
 
 
 def measured(case: Case) -> Iterator[Row]:

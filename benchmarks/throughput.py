@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -25,10 +24,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from smallrun import MODEL, POOL, lay_out, texts
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-POOL = 20  # passages of a query
-MODEL = "openai/bench"
 BATCHES = 20  # judged by the rank stage, of each query
 SLACK, START_S, CPU_MS = 1.05, 1.0, 6.0
 
@@ -74,31 +73,15 @@ def serve(latency: float) -> None:
 
 
 def make(folder: Path, queries: int, concurrency: int, url: str) -> Path:
-    """A project of made-up words, and English ones between them, whose pools hold `POOL` passages each.
-
-    Without these the trained identifier of languages would be asked, whose model takes half a second to load.
-    """
-    words, draw = [f"w{number}" for number in range(400)] + 20 * ["what", "is", "the", "use", "of"], random.Random(1)
-    for file, count, length in (("corpus.jsonl", 400, 120), ("queries.jsonl", queries, 20)):
-        rows = (
-            {"_id": f"{file[0]}{number}", "text": " ".join(draw.choices(words, k=length))} for number in range(count)
-        )
-        (folder / file).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    config = folder / "raggs.yaml"
-    settings = {
-        "name": "bench",
-        "corpus": {"type": "jsonl", "path": "corpus.jsonl"},
-        "queries": {"type": "jsonl", "path": "queries.jsonl"},
-        "retrieve": {"retrievers": [{"type": "bm25", "k": POOL}]},
-        "merge": {"depth": POOL},
-        "judge": {"judge": {"type": "litellm", "model": MODEL}},
-        "prune": {"min_keep": POOL, "max_keep": POOL},
-        "rank": {"max_calls": BATCHES, "options": {"inversions": 0}},  # every query asks all of its calls
-        "budget": {"max_usd": None},
-        "llm": {"concurrency": concurrency, "requests_per_minute": None, "api_base": url},
-    }
-    config.write_text(json.dumps(settings))
-    return config
+    """A project whose every query asks all of its calls."""
+    return lay_out(
+        folder,
+        texts(400, 120, 1),
+        texts(queries, 20, 2),
+        rank={"max_calls": BATCHES, "options": {"inversions": 0}},
+        budget={"max_usd": None},
+        llm={"concurrency": concurrency, "requests_per_minute": None, "api_base": url},
+    )
 
 
 def raggs(config: Path, *arguments: str) -> tuple[dict, float, float]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.cli import invoke
+from click.testing import Result
+from support import cli
 from support.llm_server import LLMServer
 from support.project import Project, make_project
 
@@ -23,10 +24,8 @@ NULL = ("--set", "rank=null")
 LEFT = "rank: null"
 
 
-def call(*arguments: object, code: int = 0) -> str:
-    result = invoke(*arguments, env={"COLUMNS": "160"})
-    assert result.exit_code == code, f"{result.stdout}\n{result.stderr}"
-    return result.stdout + result.stderr
+def call(*arguments: object, code: int = 0) -> Result:
+    return cli.call(*arguments, code=code, env={"COLUMNS": "160"})
 
 
 @pytest.fixture(scope="module")
