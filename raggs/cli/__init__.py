@@ -27,6 +27,9 @@ def main() -> None:
     import os
     import sys
 
+    from raggs.cli.stopping import end_at_once
+
+    end_at_once()
     _open_streams()
     gc.set_threshold(OBJECTS)
     for name, value in VARIABLES.items():

@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from raggs.cli.github import annotate
 from raggs.cli.plain import say
-from raggs.cli.stopping import Stop, stopping
+from raggs.cli.stopping import INTERRUPTED, Stop, forget, stopping
 from raggs.cli.values import take_plainly
 from raggs.errors import RaggsError
 from raggs.inputs import HANDLES, MORE_HANDLES
@@ -87,8 +87,9 @@ class BoundaryGroup(TyperGroup):
 
 
 def _interrupted(stop: Stop) -> typer.Exit:
+    forget()
     with suppress(OSError):
-        say("raggs: interrupted; what is finished and what was paid for is kept, run again to go on", err=True)
+        say(INTERRUPTED, err=True)
     return typer.Exit(stop.exit_code)
 
 

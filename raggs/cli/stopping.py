@@ -4,23 +4,32 @@ SIGTERM and SIGHUP do what SIGINT would do at the same moment, so that there is 
 work is cancelled, elsewhere `KeyboardInterrupt` is raised. A hang-up is never a second signal, nor is another one that
 comes with it: shells and service managers send both. A signal that was ignored when raggs began (nohup) stays ignored;
 so does Ctrl-C in a shell's background job, where the other two stop as they do elsewhere.
+
+Before and after the work Ctrl-C ends the process at once: an import or an exit that it breaks would end in a stack
+trace, and by the signal.
 """
 
 from __future__ import annotations
 
+import _thread
+import atexit
 import os
 import signal
 import sys
 import threading
 import time
+from collections import namedtuple
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import FrameType
 
 FIRST = 128  # a shell's exit code of a signal is 128 and its number
 HANG_UP = getattr(signal, "SIGHUP", None)  # Windows has none
 TOGETHER_S = 1.0  # two different signals so close are one wish
 SHOW_CURSOR = "\x1b[?25h"
+AGAIN_S = 0.05
+STANDARD_ERROR = 2
+INTERRUPTED = "raggs: interrupted; what is finished and what was paid for is kept, run again to go on"
 
 
 class Stop:
@@ -68,11 +77,57 @@ def stopping() -> Iterator[Stop]:
     for number in heard:
         signal.signal(number, stop.hear)
     try:
-        with _ctrl_c_deaf():
+        with ExitStack() as during:
+            for manner in (_ctrl_c_deaf, _ctrl_c_insists, _ctrl_c_works):
+                during.enter_context(manner())
             yield stop
     finally:
         for number, usual in heard.items():
             signal.signal(number, usual)
+
+
+def end_at_once() -> None:
+    """From now on, but for the work, Ctrl-C ends the process at once; Python's own end it lets pass."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _at_once)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # the first to be registered is the last to run
+
+
+def _at_once(number: int, _frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(STANDARD_ERROR, f"{INTERRUPTED}\n".encode())
+    _leave(FIRST + number)
+
+
+@contextmanager
+def _ctrl_c_works() -> Iterator[None]:
+    """By the handler of Python, which event loops know."""
+    if signal.getsignal(signal.SIGINT) is not _at_once:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _at_once)
+
+
+@contextmanager
+def _ctrl_c_insists() -> Iterator[None]:
+    """Where a `KeyboardInterrupt` is swallowed, as code beneath Python does, it comes again."""
+    usual = sys.unraisablehook
+
+    def hear(told: sys.UnraisableHookArgs) -> None:
+        if not issubclass(told.exc_type, KeyboardInterrupt):
+            usual(told)
+            return
+        threading.Timer(AGAIN_S, _again).start()
+
+    sys.unraisablehook = hear
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
 
 
 @contextmanager
@@ -91,6 +146,22 @@ def _ctrl_c_deaf() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # first: one that was held back is forgotten
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _again() -> None:
+    if hasattr(signal, "pthread_kill"):  # wakes one that sleeps
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+    else:
+        _thread.interrupt_main()
+
+
+def forget() -> None:
+    """Make Python forget a `KeyboardInterrupt` that is caught.
+
+    It remembers one that leaves code compiled from a string, as the methods of dataclasses are, and would end the
+    process by the signal, whatever exit code it has. It forgets when it next compiles a string.
+    """
+    namedtuple("Anything", ())
 
 
 def _leave(code: int) -> None:

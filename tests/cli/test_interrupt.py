@@ -152,6 +152,50 @@ def test_a_signal_in_the_background_breaks_no_task_in_its_midst() -> None:
     assert (done.stdout, done.stderr) == ("whole\nstopped 143\nignored\n", "")
 
 
+MOMENT = """import atexit, os, signal, sys, time
+import raggs.app.catalog
+
+def ctrl_c(*_):
+    os.kill(os.getpid(), signal.SIGINT)
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "typer":
+            ctrl_c()
+
+class Gone:
+    def __del__(self):
+        ctrl_c()
+
+def swallowed(*_):
+    Gone()
+    time.sleep(60)
+
+def compiled(*_):
+    exec("ctrl_c()")
+
+def leaving(*_):
+    atexit.register(ctrl_c)
+    raise SystemExit
+
+raggs.app.catalog.catalog = {"swallowed": swallowed, "compiled": compiled, "exit": leaving}.get(sys.argv[1])
+if sys.argv[1] == "import":
+    sys.meta_path.insert(0, Finder())
+from raggs.cli import main
+sys.argv = ["raggs", "list", "retrievers"]
+main()
+"""
+
+
+@pytest.mark.parametrize("moment", ["import", "swallowed", "compiled", "exit"])
+def test_ctrl_c_ends_with_its_sentence_whenever_it_comes(tmp_path: Path, moment: str) -> None:
+    """While modules are read; where code beneath Python swallows it, or code compiled on the way; at the end."""
+    (tmp_path / "moments.py").write_text(MOMENT)
+    command = [sys.executable, "-m", "moments", moment]  # as a module: only then Python ends by the signal
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, SENTENCE + "\n")
+
+
 def test_ctrl_c_says_that_nothing_is_lost(tmp_path: Path) -> None:
     project = make_project(
         tmp_path, queries=60, corpus=60, rank={"top": 20, "max_calls": 400}, prune={"min_keep": 40, "max_keep": 60}
