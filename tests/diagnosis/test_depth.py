@@ -101,6 +101,28 @@ def test_where_margins_say_nothing_no_router_is_written(tmp_path: Path) -> None:
     assert not (tmp_path / "out" / "routed.yaml").exists()
 
 
+def test_questions_that_the_embedder_gives_no_vector_are_told(tmp_path: Path) -> None:
+    make_depths(tmp_path, "depths_mute", helps=True)
+    _mute(tmp_path / "depths_mute.py", QUESTIONS // 4)
+    told = diagnose(tmp_path)
+    assert f"the embedder knows no word of {QUESTIONS // 4} questions: vectors find nothing for them" in told
+    assert World(tmp_path).found.unknown == QUESTIONS // 4
+
+
+def test_an_embedder_that_gives_no_question_a_vector_is_refused(tmp_path: Path) -> None:
+    make_depths(tmp_path, "depths_dumb", helps=True)
+    _mute(tmp_path / "depths_dumb.py", QUESTIONS)
+    for mode in ("dense", "hybrid"):
+        with pytest.raises(DataError, match=f"the embedder gives no vector to any of {QUESTIONS} questions"):
+            ask(tmp_path, {"mode": mode}, tmp_path / "qrels.txt")
+
+
+def _mute(module: Path, count: int) -> None:
+    """Make the vectors of the first questions zeros."""
+    code = module.read_text(encoding="utf-8")
+    module.write_text(code.replace("row[numbers[0]] = 1.0", f"row[numbers[0]] = float(numbers[0] >= {count})"))
+
+
 def test_a_reranker_brings_deep_passages_up_and_its_entropy_is_a_signal(tmp_path: Path) -> None:
     by = {"type": "python", "callable": "depths_reranked:rerank", "folder": "."}
     retrievers = [{"type": "dense"}, {"type": "reranked", "of": {"type": "dense"}, "by": by, "duplicates": None}]

@@ -103,6 +103,7 @@ class Depth(Diagnosis[DepthFound]):
         """Search both depths, read the signals, fit, and tell."""
         config, depths = self.config, self._depths(bench)
         causes = self.causes(bench)
+        unknown = depths.unknown()
         whole = bench.kept({"part": "questions", **causes}, QuestionRow, depths.questions)
         rows = defined(whole)
         if len(rows) < LEAST:
@@ -132,6 +133,7 @@ class Depth(Diagnosis[DepthFound]):
             loss=config.loss,
             slo_ms=config.slo_ms,
             undefined=len(whole) - len(rows),
+            unknown=unknown,
             told=half,
             swapped=swapped.half,
             policies=fitted.policies(takes, (config.base, config.deep)),

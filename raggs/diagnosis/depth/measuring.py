@@ -13,10 +13,12 @@ from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.depth.models import QuestionRow, TakesRow
 from raggs.diagnosis.depth.world import BenchWorld
 from raggs.embedders.base import EmbedderConfig
+from raggs.errors import DataError
 from raggs.metrics.columns import Run
 from raggs.probes.uncertainty import SIGNALS
 from raggs.rerankers.base import RerankerConfig
-from raggs.retrievers.depth import RoutedDepth, When
+from raggs.retrievers import REGISTRY
+from raggs.retrievers.depth import Reads, RoutedDepth, When
 from raggs.retrievers.reranked import RerankedConfig
 from raggs.stages.embed import EmbedConfig
 from raggs.sweeps.config import Mode, SweepConfig
@@ -26,11 +28,14 @@ from raggs.sweeps.parts import Parts
 from raggs.sweeps.partstore import PartStore
 from raggs.sweeps.routing import Router
 from raggs.sweeps.scoring import Scorer, run_of
+from raggs.sweeps.searches import Search
 from raggs.sweeps.store import SweepStore
 from raggs.sweeps.timing import Clock
+from raggs.text import plural
 
 NOTHING = When(name=True)  # any: what is read does not hang on it
 NO_REWRITE = "none"
+EMBEDDER = "name another --embedder, or questions in a language that it knows"
 
 
 class Depths:
@@ -142,6 +147,20 @@ class Depths:
                 far_deep=far[1],
             )
 
+    def unknown(self) -> int:
+        """Questions of which the embedder knows no word, so that their vectors are zeros and have no neighbours.
+
+        Raises:
+            DataError: of all of them, so that nothing was searched by vectors.
+        """
+        searches = self._parts.searches(self.systems[1])
+        lists = next(self._parts.hits(each) for each in searches if _reads(each) == "vectors")
+        judged = self.world.judgments.qrels.qids
+        found = sum(not lists.get(qid) for qid in judged)
+        if found == len(judged):
+            raise DataError(f"the embedder gives no vector to any of {plural(found, 'question')}", remedy=EMBEDDER)
+        return found
+
     def takes(self, when: Mapping[str, float]) -> Iterator[TakesRow]:
         """What the depths take, and a router of these thresholds; none where it has none."""
         shallow, deep = self.systems
@@ -179,6 +198,10 @@ class Depths:
 
 def _number(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
+
+
+def _reads(search: Search) -> Reads | None:
+    return REGISTRY.of(search.retriever).reads(search.retriever)
 
 
 def column(rows: Sequence[QuestionRow], signal: str) -> list[float]:

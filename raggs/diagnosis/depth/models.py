@@ -83,6 +83,7 @@ class DepthFound(Found):
     loss: float = Field(description="by which the mean of `near` may fall")
     slo_ms: float | None
     undefined: int = Field(description="questions left out, since a measure is not defined for them")
+    unknown: int = Field(0, description="questions of which the embedder knows no word: found by words alone")
     told: HalfPart = Field(description="fitted on even questions, told on odd ones: what the verdict rests on")
     swapped: HalfPart = Field(description="fitted on odd questions, told on even ones")
     policies: tuple[PolicyPart, ...]

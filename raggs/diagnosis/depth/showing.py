@@ -8,6 +8,7 @@ from raggs.diagnosis.depth.models import DepthFound, HalfPart, PolicyPart
 from raggs.evaluation.document import Cell, Legend, Range, Row, Section, Table, interval
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.svg import LINE, WIDTH, Drawing, Scale
+from raggs.text import plural
 
 LEFT, RIGHT, TOP, HIGH = 66, WIDTH - 40, 66, 300
 ROUTED, SHALLOW, DEEP, RANDOM = "routed", "shallow", "deep", "random"
@@ -28,6 +29,8 @@ def _policies(found: DepthFound) -> Section:
     told = [f"{half.questions:,} questions that the thresholds were not fitted on"]
     if found.undefined:
         told.append(f"{found.undefined:,} questions left out, for which a measure is not defined")
+    if found.unknown:
+        told.append(f"the embedder knows no word of {plural(found.unknown, 'question')}: vectors find nothing for them")
     if found.reranker is None:
         told.append(
             f"no reranker: the first hits are the same at any depth, so {found.far} looks at all of the deep list"
