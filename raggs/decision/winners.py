@@ -58,12 +58,16 @@ class Winners:
     @property
     def sentence(self) -> str:
         """What may be said of it."""
+        return self.told()
+
+    def told(self, *, equals: bool = False) -> str:
+        """The same where others are equal to the first on every query, and it wins in their place."""
         drawn = f"of {self.draws:,} resamples of the {self.queries:,} queries"
         if not self.shares:
             return f"No system holds the limits in any {drawn}."
         best = self.shares[0]
         if self.told_apart:
-            return f"{best.name} wins {best.share:.0%} {drawn}."
+            return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
         more = f" and {rest} more" if rest > 0 else ""

@@ -19,7 +19,7 @@ from raggs.sweeps.config import SweepConfig
 from raggs.sweeps.effects import effects
 from raggs.sweeps.grid import family
 from raggs.sweeps.models import ChoicePart, EffectPart, InteractionPart, StepPart, SystemRow, WinPart
-from raggs.sweeps.words import because, excluded, only_by_name, turns
+from raggs.sweeps.words import BY_WAIT, because, excluded, puts_first, turns
 
 DRAWS = 1000  # of the questions anew
 
@@ -72,7 +72,7 @@ def decide(
     return Decision(
         front=front.names,
         dominated=front.dominated,
-        choice=_choice(chosen, candidates, quality, winners, jitter),
+        choice=_choice(chosen, candidates, quality, winners, jitter, _equals(candidates, chosen, deciding, jitter)),
         baseline=_baseline(config, candidates),
         steps=tuple(_steps(rows, quality[0], jitter)),
         effects=bought,
@@ -128,6 +128,17 @@ def _alike(one: Candidate, other: Candidate, jitter: float) -> bool:
     return one.latency_ms == other.latency_ms or abs(one.latency_ms - other.latency_ms) < jitter
 
 
+def _equals(
+    candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats], jitter: float
+) -> tuple[str, ...]:
+    """The systems that no rule that counts puts behind the choice, and that are as good on every single question."""
+    if (first := chosen.winner) is None:
+        return ()
+    level = {each.name for each in chosen.excluded if each.reason in ("name", BY_WAIT)}
+    same = (each.name for each in candidates if each.name in level and _alike(each, first, jitter))
+    return tuple(name for name in same if np.array_equal(deciding[name], deciding[first.name], equal_nan=True))
+
+
 def _rivals(candidates: Sequence[Candidate], chosen: Choice, deciding: Mapping[str, Floats]) -> Sequence[Candidate]:
     """The systems that can win a draw of questions: not those that are as good on each as one that dominates them."""
     shadows = {
@@ -146,6 +157,7 @@ def _choice(
     quality: Sequence[str],
     winners: Winners | None,
     jitter: float,
+    equals: Sequence[str],
 ) -> ChoicePart:
     limits = {
         name: limit
@@ -160,12 +172,12 @@ def _choice(
     same = {each.name for each in candidates if first is not None and _alike(each, first, jitter)}
     return ChoicePart(
         winner=None if chosen.winner is None else chosen.winner.name,
-        sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, jitter)),
+        sentence=because(chosen, len(candidates), quality[0], _second(chosen, candidates, jitter), equals),
         changes=tuple(
             turns(turning_points(candidates, "latency", chosen.limits), same, "latency", chosen.limits.usd_per_1k)
             + turns(turning_points(candidates, "cost", chosen.limits), same, "cost", chosen.limits.latency_ms)
         ),
-        unknown=() if winners is None else (winners.sentence, *only_by_name(chosen)),
+        unknown=() if winners is None else (winners.told(equals=bool(equals)), *puts_first(chosen, equals, jitter)),
         excluded={each.name: excluded(each, quality[0]) for each in chosen.excluded},
         limits=limits,
     )

@@ -10,6 +10,7 @@ from raggs.decision.front import Candidate
 from raggs.text import plural
 
 SHOWN = 4
+BY_WAIT = "less efficient"  # of equals: where waits count as equal, and are not
 WHOLE_MS, WHOLE_USD = (10.0, 1.0), (0.1, 0.01)  # from where on figures are shown in such steps
 RULES = {
     "quality": "has less {measure}",
@@ -69,8 +70,8 @@ def told(each: Candidate, measure: str) -> str:
     return ", ".join(parts)
 
 
-def because(chosen: Choice, systems: int, measure: str, second: Candidate | None) -> str:
-    """Which system to ship, and the rule that chose it; `second` would be chosen without it."""
+def because(chosen: Choice, systems: int, measure: str, second: Candidate | None, equals: Sequence[str] = ()) -> str:
+    """Which system to ship, and the rule that chose it; `second` would be chosen without it and its `equals`."""
     if chosen.winner is None:
         return f"None of {plural(systems, 'system')} holds the limits." if systems else "No system was measured."
     held = [
@@ -87,9 +88,20 @@ def because(chosen: Choice, systems: int, measure: str, second: Candidate | None
     rule = "the best of" if chosen.rule == "best quality" else "the fastest, then cheapest, that reaches it, of"
     after = "" if second is None else f"; next is {second.name} ({told(second, measure)})"
     return (
-        f"Ship {chosen.winner.name} ({told(chosen.winner, measure)}): "
+        f"Ship {chosen.winner.name}{_or(equals)} ({told(chosen.winner, measure)}): "
         f"{rule} {plural(allowed, 'system')}{within}{after}."
     )
+
+
+def _or(equals: Sequence[str]) -> str:
+    if not equals:
+        return ""
+    which = "which is its equal" if len(equals) == 1 else f"which are its equals{_more(equals)}"
+    return f" or {', '.join(equals[:SHOWN])}, {which}"
+
+
+def _more(equals: Sequence[str]) -> str:
+    return f", as {len(equals) - SHOWN} more are" if len(equals) > SHOWN else ""
 
 
 def excluded(each: Exclusion, measure: str) -> str:
@@ -108,14 +120,15 @@ def excluded(each: Exclusion, measure: str) -> str:
     return f"{RULES[each.reason].format(measure=measure)} ({each.by})"
 
 
-def only_by_name(chosen: Choice) -> list[str]:
-    """That a system wins by the order of names alone, where it does."""
-    if chosen.winner is None:
+def puts_first(chosen: Choice, equals: Sequence[str], jitter_ms: float) -> list[str]:
+    """That the choice is as good as others on every question, in price and in waiting, and what puts it first."""
+    if chosen.winner is None or not equals:
         return []
-    equal = [each.name for each in chosen.excluded if each.reason == "name" and each.by == chosen.winner.name]
-    if not equal:
-        return []
-    return [f"Only its name puts {chosen.winner.name} before {', '.join(equal)}: the same by all that was measured."]
+    why = {each.reason for each in chosen.excluded if each.name in equals}
+    timed = chosen.winner.latency_ms is not None
+    by = f"a wait shorter by less than {jitter_ms:g} ms" if why == {BY_WAIT} and timed else "its name"
+    named = f"{', '.join(equals[:SHOWN])}{_more(equals)}"
+    return [f"Only {by} puts {chosen.winner.name} before {named}: equal on every question, and the same in price."]
 
 
 def turns(points: Sequence[Turn], same: Collection[str], axis: str, other: float | None) -> list[str]:

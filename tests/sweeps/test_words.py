@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from support.sweeping import make_sweep
 
 from raggs.decision.choice import Turn, choose
 from raggs.decision.front import Candidate
-from raggs.sweeps.words import ms, ms_change, only_by_name, turns, usd
+from raggs.sweeps.words import because, ms, ms_change, puts_first, turns, usd
 
 LIMITS = ((0.2237, 0.8961, 3.14, 12.4, 99.6), (0.2161, 0.2189), (0.0, 0.004, 0.0512), (499.6, 500.2), (0.33333, 1.255))
 
@@ -36,8 +38,29 @@ def test_figures_keep_two_digits_where_they_are_small() -> None:
     assert (ms_change(-0.022), ms_change(0), ms_change(12)) == ("-0.022 ms", "0 ms", "+12 ms")
 
 
-def test_a_system_that_wins_by_its_name_alone_is_told_as_such() -> None:
+def test_equals_are_told_with_what_puts_the_choice_first() -> None:
     alike = [Candidate(name, 1.0, 100.0, (0.5,), 10, 200.0) for name in ("b", "a", "c")]
-    assert only_by_name(choose(alike)) == ["Only its name puts a before b, c: the same by all that was measured."]
-    assert only_by_name(choose([*alike[:1], Candidate("z", 1.0, 100.0, (0.6,), 10, 200.0)])) == []
-    assert only_by_name(choose([])) == []
+    chosen = choose(alike)
+    told = "Only its name puts a before b, c: equal on every question, and the same in price."
+    assert puts_first(chosen, ("b", "c"), 75) == [told]
+    assert because(chosen, 3, "ndcg@10", None, ("b", "c")).startswith(
+        "Ship a or b, c, which are its equals (ndcg@10 0.500"
+    )
+    assert because(chosen, 3, "ndcg@10", None).startswith("Ship a (ndcg@10 0.500")
+    assert puts_first(chosen, (), 75) == puts_first(choose([]), ("b",), 75) == []
+    sooner = choose([*alike, Candidate("z", 1.0, 90.0, (0.5,), 10, 200.0)])
+    said = "Only a wait shorter by less than 75 ms puts z before a: equal on every question, and the same in price."
+    assert puts_first(sooner, ("a",), 75) == [said]
+
+
+def test_a_sweep_of_equals_calls_none_of_them_the_winner_alone(tmp_path: Path) -> None:
+    """Questions without noise: the rewriter `clean` leaves them as they are. The other k differs by its own rule."""
+    made = make_sweep(tmp_path, axes={"mode": "lexical", "k": [10, 20], "rewrite": ["none", "clean"]})
+    report = made.sweep().report
+    choice = report.choice
+    first, other = sorted(("lexical+none+k10", "lexical+clean+k10"), key=lambda name: name != choice.winner)
+    assert choice.sentence.startswith(f"Ship {first} or {other}, which is its equal (")
+    assert choice.unknown[0].startswith(f"{first} and its equals win 100% of ")
+    assert f" puts {first} before {other}: equal on every question" in choice.unknown[1]
+    page = (made.out / "sweep.md").read_text(encoding="utf-8")
+    assert all(sentence in page for sentence in (choice.sentence, *choice.unknown))
