@@ -1,20 +1,25 @@
-"""What a word means that a table uses: the glossary, which ships with raggs, and the measures, which say it themselves.
+"""What a word means that a table or a file uses: the glossary, and measures and settings, which say it themselves.
 
 The entries stand in `words.md`, from which docs/glossary.md is written: one source for the terminal and for the pages.
-A word is found whatever its case, its brackets' content and its cutoff. Computes nothing.
+A word is found whatever its case, its brackets' content and its cutoff, a setting by its end, too. Computes nothing.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from raggs.app.catalog import measure_entries
+from raggs.adapter import AdapterConfig
+from raggs.app.catalog import REGISTRIES, measure_entries
+from raggs.config.keys import Key, keys_of, run_keys, sections
+from raggs.config.models import RunConfig
 from raggs.errors import NotFoundError, PrerequisiteError, UsageError
 from raggs.metrics.names import glossary, parse_measure
+from raggs.sweeps.config import SweepConfig
 from raggs.text import did_you_mean
 
 WORDS = Path(__file__).with_name("words.md")
@@ -37,17 +42,18 @@ class Meaning:
 
 
 def explain_word(word: str) -> tuple[Meaning, ...]:
-    """What a word means: its entry in the glossary, the measure of that name, or both.
+    """What a word means: its entry in the glossary, the measure of that name, the settings and parts of that name.
 
     Raises:
-        NotFoundError: neither knows it; the nearest word is named.
+        NotFoundError: nothing has that name; the nearest word is named.
     """
     known = meanings()
-    found = tuple(dict.fromkeys(filter(None, (known.get(_plain(word)), _measure(word)))))
+    said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)))
+    found = tuple(dict.fromkeys(filter(None, said))) or tuple(_settings_of_parts(_plain(word)))
     if not found:
-        names = sorted({*known, *measure_entries()})
+        names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())})
         remedy = did_you_mean(_plain(word), names, "see: raggs explain")
-        raise NotFoundError(f"{word!r} is not in the glossary", remedy=remedy)
+        raise NotFoundError(f"{word!r} is no word of the glossary, no measure and no setting", remedy=remedy)
     return found
 
 
@@ -80,3 +86,55 @@ def _measure(word: str) -> Meaning | None:
     wrapped = [f"{sign}: {said}." for sign, said in glossary([named.name]).items() if sign != name]
     text = f"{entry.summary} {entry.formula} ({entry.better} is better; docs/metrics.md)."
     return Meaning((entry.written,), " ".join([text, *wrapped]))
+
+
+def _settings(word: str) -> Iterator[Meaning]:
+    """The section of that name; else the key, or all keys that end so."""
+    keys = list(run_keys())
+    if word in sections():
+        about = " ".join((inspect.getdoc(sections()[word]) or "").split())
+        yield Meaning((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
+        return
+    of_sweeps = (key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields)
+    for key in [key for key in (*keys, *of_sweeps) if key.name == word] or _ending(keys, word):
+        yield Meaning((key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name))
+
+
+def _parts(word: str) -> Iterator[Meaning]:
+    """What has that name in `raggs list`, but for measures."""
+    for registry in REGISTRIES.values():
+        if registry.group != "measures" and word in registry:
+            keys = ", ".join(key.name for key in _keys_of_part(registry.load(word)))
+            text = f"{word}, one of the {registry.group}. {registry.summary(word)}"
+            yield Meaning((word,), text + (f" Its settings: {keys}." if keys else ""))
+
+
+def _settings_of_parts(word: str) -> Iterator[Meaning]:
+    """The keys of that name which parts have; all parts are imported."""
+    for registry in REGISTRIES.values():
+        for name in registry.builtin:
+            for key in _ending(_keys_of_part(registry.load(name)), word):
+                yield Meaning(
+                    (f"{name}.{key.name}",), _setting(key, f"Beside type: {name}, one of the {registry.group}")
+                )
+
+
+def _keys_of_part(part: type[object]) -> list[Key]:
+    config = getattr(part, "Config", None)
+    return list(keys_of(config)) if isinstance(config, type) and issubclass(config, AdapterConfig) else []
+
+
+def _ending(keys: Iterable[Key], word: str) -> list[Key]:
+    return [key for key in keys if f".{key.name}".endswith(f".{word}")]
+
+
+def _setting(key: Key, how: str) -> str:
+    usual = "must be given" if key.required else f"{key.default or 'left out'} if not given"
+    again = "; no stage runs again for it" if key.effort else ""
+    return f"{key.name}: {key.meaning.rstrip('.')}. {how}: {key.form}; {usual}{again}."
+
+
+def _listed(keys: Iterable[Key], above: str) -> str:
+    """The keys one step below."""
+    below = dict.fromkeys(key.name for key in keys if key.name.rpartition(".")[0] == above)
+    return f" Its settings: {', '.join(below)}." if below else ""

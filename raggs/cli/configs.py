@@ -50,7 +50,8 @@ def show(
 ) -> None:
     """Show the effective configuration.
 
-    Each value with its origin: default, file, environment or --set.
+    Each value with its origin: default, file, environment or --set. What a
+    setting does: raggs explain KEY.
 
     \b
     Example:

@@ -25,7 +25,9 @@ RunFile = Annotated[Path | None, typer.Argument(metavar="FILE", help="The run's 
 SameConfig = Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help="The same as an option.")]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a setting, e.g. rank.max_calls=40. Repeatable."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a setting (raggs explain KEY), e.g. rank.max_calls=40. Repeatable."
+    ),
 ]
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run directory, e.g. runs/demo.")]
 Summary = Annotated[bool, typer.Option("--summary", help="Append the result as Markdown to $GITHUB_STEP_SUMMARY.")]

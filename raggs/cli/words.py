@@ -1,4 +1,4 @@
-"""`raggs explain`: what a word means that a table uses."""
+"""`raggs explain`: what a word means that a table or a configuration uses."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from raggs.cli.plain import say, say_json
 
 def explain(
     word: Annotated[
-        str | None, typer.Argument(metavar="WORD", help="As a table has it, or a measure; all words if left out.")
+        str | None,
+        typer.Argument(
+            metavar="WORD", help="Of a table; a measure, setting or part; if left out, all words of tables."
+        ),
     ] = None,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Explain a word of raggs' tables, or a measure.
+    """Explain a word of raggs' tables, a measure, a setting or a part.
 
     \b
     Examples:
       raggs explain kappa
       raggs explain "p (Holm)"
       raggs explain ndcg@10
+      raggs explain rank                a section of the configuration
+      raggs explain rank.floor
     """
     from raggs.app.explain import explain_word, meanings
     from raggs.cli.screen import hanging

@@ -130,12 +130,38 @@ def _explain(error: ValidationError, source: Source) -> ConfigError:
     details = error.errors(include_url=False)
     # A key that nobody knows is most often the cause of the others (a misspelt required key), so it goes first.
     first = min(details, key=lambda detail: detail["type"] != UNKNOWN_KEY)
-    place = first["loc"]
-    message, remedy = _sentence(first, ".".join(map(str, place)), first.get("ctx", {}))
+    place = _standing(first["loc"], source.values)
+    name = ".".join(map(str, place))
+    if place == first["loc"]:
+        message, remedy = _sentence(first, name, first.get("ctx", {}))
+    else:
+        ways = [each["msg"] for each in details if each["loc"][: len(place)] == place]
+        message, remedy = f"{name}: {_either(ways)}", _as_given(first["input"])
     origin = _nearest_origin(place, source.origins)
     if origin is not None and origin.kind != "file":
         return ConfigError(f"{origin}: {message}", remedy=remedy)
     return ConfigError(message, where=source.path, line=origin.line if origin else None, remedy=remedy)
+
+
+def _standing(place: Place, values: object) -> Place:
+    """How much of a place is keys; where several forms may stand, pydantic names the form after them."""
+    for depth, step in enumerate(place):
+        if not isinstance(values, Mapping | list | tuple):
+            return place[:depth]
+        found = dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
+        if step not in found:
+            return place
+        values = found[step]
+    return place
+
+
+def _either(ways: list[str]) -> str:
+    plain = [way.removeprefix("Input should be ").partition(",")[0] for way in ways]
+    return f"input should be {', or '.join(plain)}"
+
+
+def _as_given(value: object) -> str:
+    return f"the value is {shorten(repr(value), 60)}"
 
 
 def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tuple[str, str]:
@@ -153,6 +179,8 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
         case "type_missing":
             given = detail["input"] if isinstance(detail["input"], str) else "..."
             return f"{name}: needs a `type`", f"for example {{type: {given}}}; see: raggs list"
+        case "model_type" | "dict_type":
+            return f"{name}: a mapping belongs here", f"{_as_given(detail['input'])}; see: raggs explain {name}"
         case "missing":
             return f"{name} is missing", "give it in the file"
         case "literal_error":
@@ -161,7 +189,7 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
             return f"{name}: {detail['input']!r} is not known", did_you_mean(str(detail["input"]), known)
     message = detail["msg"].removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
-    return f"{name}: {message}" if name else message, f"the value is {shorten(repr(detail['input']), 60)}"
+    return f"{name}: {message}" if name else message, _as_given(detail["input"])
 
 
 def _nearest_origin(place: Place, origins: Mapping[Place, Origin]) -> Origin | None:

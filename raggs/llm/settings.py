@@ -204,7 +204,10 @@ class BatchSettings(Settings):
 
 
 class BudgetSettings(Settings):
-    """What a run may spend, over all invocations of `raggs run` that its ledger knows; or each of them."""
+    """What a run may spend, over all invocations of `raggs run` that its ledger knows; or each of them.
+
+    What is there when it ends: docs/budget.md.
+    """
 
     max_usd: Effort[float | None] = Field(5.0, ge=0, description="USD of the whole run; null: no limit")
     max_calls: Effort[int | None] = Field(

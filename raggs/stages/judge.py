@@ -58,7 +58,7 @@ class JudgeGate(Settings):
 
 
 class JudgeConfig(Settings):
-    """Who grades, by which prompt, how often, how deep."""
+    """Who grades, by which prompt, how often, how deep; docs/judging.md says what each costs."""
 
     judge: JudgeSpec = Field(description="also orders the batches of the rank stage")
     prompt: PromptName = Field(ALONE, description="a prompt's name, or the path of a Markdown file")

@@ -25,7 +25,10 @@ LONGEST = 20  # passages that a judge orders at a time, at most
 
 
 class RankConfig(Settings):
-    """How the golden order is found; `rank: null` leaves it out, and the golden set is one of grades alone."""
+    """How the golden order is found; `rank: null` leaves it out, and the golden set is one of grades alone.
+
+    How it works is in docs/ranking.md, what it brings and costs in docs/ranking-buys.md.
+    """
 
     engine: Annotated[str, NameOf(ranking.REGISTRY)] = Field(
         "bayes", description="how batches are chosen and answers become an order"

@@ -12,6 +12,7 @@ from support.cli import invoke
 
 import raggs
 from raggs.app.explain import explain_word, meanings
+from raggs.config.keys import run_keys
 from raggs.errors import NotFoundError
 from raggs.evaluation.document import Document, Section
 from raggs.evaluation.words import LOSSES
@@ -127,3 +128,28 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
     assert "mean over all orders" in invoke("explain", "E[ndcg@10]").output
     with pytest.raises(NotFoundError, match="did you mean 'kappa'"):
         explain_word("kapa")
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("rank.floor", "--set rank.floor=…: integer ≥ 1, ≤ 5; 1 if not given."),
+        ("floor", "passages of a lower grade are not ordered"),
+        ("rank", "rank.batch_size, rank.max_calls, rank.budget, "),
+        ("rank.budget", "Its settings: rank.budget.calls, rank.budget.usd."),
+        ("budget.max_usd", "5.0 if not given; no stage runs again for it."),
+        ("inversions", "rank.options.inversions: of bayes: ends the ranking"),
+        ("nuggets", "one of the judges"),
+        ("ask_from", "Beside type: cascade, one of the judges: "),
+        ("axes.embedder", "In the YAML file, or --set axes.embedder=…"),
+    ],
+)
+def test_a_setting_a_section_and_a_part_say_themselves(word: str, told: str) -> None:
+    assert told in " ".join(entry.text for entry in explain_word(word))
+
+
+def test_every_setting_is_met_by_the_name_that_set_takes() -> None:
+    assert [key.name for key in run_keys() if not key.meaning] == []
+    assert all(explain_word(name)[0].text for name in ("rank.options.z", "embed", "judge.batch.price", "queries"))
+    with pytest.raises(NotFoundError, match=r"did you mean 'rank\.floor'"):
+        explain_word("rank.flor")

@@ -64,6 +64,16 @@ CASES: dict[str, tuple[Damage, int, tuple[str, ...]]] = {
     "config is not YAML": (rewrite("raggs.yaml", "a: [1\n"), 5, ("raggs.yaml:2", "YAML")),
     "config is not UTF-8": (rewrite("raggs.yaml", b"name: \xff\n"), 5, ("UTF-8",)),
     "unknown key": (change(rank={"max_cals": 3}), 5, ("rank.max_cals", "did you mean 'max_calls'", "raggs.yaml:")),
+    "a number for a mapping": (
+        change(rank={"budget": 200}),
+        5,
+        ("rank.budget: a mapping belongs here", "the value is 200; see: raggs explain rank.budget"),
+    ),
+    "neither a number nor auto": (
+        change(rank={"batch_size": "all"}),
+        5,
+        ("rank.batch_size: input should be a valid integer, or 'auto'", "the value is 'all'", "raggs.yaml:"),
+    ),
     "unknown section": (change(ranks={}), 5, ("'ranks'", "did you mean 'rank'")),
     "an adapter by its name alone": (
         change(judge={"judge": {"type": "panel", "judges": ["human"]}}),
