@@ -46,7 +46,12 @@ class Written:
 
 
 def dump_line(record: BaseModel, *, given: bool = False) -> bytes:
-    """One record as one line: fields in the model's order, defaults included (unless only those `given`), UTF-8."""
+    """One record as one line: fields in the model's order, defaults included, UTF-8.
+
+    Args:
+        given: leave defaults out that the record was not given. Of one that was read, this is the line that was read:
+            an earlier version wrote no field that came later.
+    """
     return record.model_dump_json(exclude_unset=given).encode() + b"\n"
 
 

@@ -19,8 +19,10 @@ from pydantic import Field, model_validator
 from raggs import judges
 from raggs.adapter import AdapterConfig, OneOf
 from raggs.artifacts import MAX_GRADE, Passage, Query
+from raggs.jsontypes import as_list
 from raggs.judges.base import Calls, JudgeContext, Judgment, Ordering, Task
 from raggs.judges.consensus import lower_median
+from raggs.judges.exactness import may_abstain
 from raggs.judges.orderprice import OrderPrice
 from raggs.judges.several import SeveralJudge, reasons
 from raggs.seeds import derive_seed
@@ -72,6 +74,10 @@ class CascadeConfig(AdapterConfig):
             return True
         return self.ask_from is not None and given[0] >= self.ask_from
 
+    def sends(self, qid: str, doc_id: str, grades: Sequence[int | None]) -> bool:
+        """Whether the good judge is asked: cheap grades send for it, or a draw by name, which is the same each time."""
+        return self.asks_good(grades) or derive_seed(SEED, "cascade", qid, doc_id) < self.audit * DRAWS
+
 
 class CascadeJudge(SeveralJudge):
     """A cheap judge for all passages, a good one where it matters or the cheap one wavers."""
@@ -93,6 +99,11 @@ class CascadeJudge(SeveralJudge):
         """See `Judge.groups`: if any cheap one can."""
         members = spec.judges[:-1] if isinstance(spec, CascadeConfig) else ()
         return any(judges.REGISTRY.of(member).groups(member) for member in members)
+
+    @classmethod
+    def abstains(cls, settings: Causes) -> bool:
+        """See `Judge.abstains`: if the good one may, whatever became of the cheap ones."""
+        return may_abstain(as_list(settings.get("judges"))[-1])
 
     @property
     def grades_together(self) -> bool:
@@ -157,7 +168,7 @@ class CascadeJudge(SeveralJudge):
     async def _decided(self, query: Query, passage: Passage, votes: dict[str, Judgment], sample: int) -> Judgment:
         """What comes of the cheap votes, and of the good judge's where they send for it."""
         grades = [vote.grade for vote in votes.values()]
-        if not self.config.asks_good(grades) and not self._drawn(query, passage):
+        if not self.config.sends(query.qid, passage.doc_id, grades):
             return self._by_cheap(votes)
         said = await self.members[self._good].grade(query, passage, sample=sample)
         if said.silent is not None:
@@ -190,10 +201,6 @@ class CascadeJudge(SeveralJudge):
             )
         first = next(vote for vote in votes.values() if vote.grade is not None)
         return Judgment(grade, first.reason, votes=votes, by=" + ".join(self._cheap))
-
-    def _drawn(self, query: Query, passage: Passage) -> bool:
-        """Whether the good judge is asked at random: by name, so that it is the same passage each time."""
-        return derive_seed(SEED, "cascade", query.qid, passage.doc_id) < self.config.audit * DRAWS
 
     async def order(self, query: Query, passages: Sequence[Passage]) -> Ordering:
         return await self.reorder(query, passages, sample=0)

@@ -109,7 +109,6 @@ def _ledger(run: OpenedRun, lines: Lines) -> Iterator[Finding]:
             except ValidationError as error:
                 yield Finding(LEDGER, number, first_fault(error))
             else:
-                # A version before wrote no field that came later: what a line does not say is no edit.
                 if at in lines and dump_line(lines[at], given=True) != data and at < mark.bytes:
                     yield Finding(LEDGER, number, "its bytes are not those that its record writes again")
             at += len(data)

@@ -127,7 +127,7 @@ class _Reading:
             order = ", ".join(self._model.ORDER)
             self._wrong.append(self._at(number, f"is not sorted by {order}: {key} follows {self._previous}"))
         self._previous = key
-        if (self._exact or _form(line)) and dump_line(record) != line:
+        if (self._exact or _form(line)) and dump_line(record, given=True) != line:
             self._wrong.append(self._at(number, _form(line) or "its bytes are not those that its record writes again"))
 
     def _verdict(self, tally: Tally) -> list[Finding]:

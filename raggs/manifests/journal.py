@@ -84,7 +84,7 @@ class RunJournal:
         with atomic_writer(path) as file:
             self._known = EntryFile(file)
             for record in read_torn(path, JournalRecord, "delete the file to start this stage afresh"):
-                line = dump_line(record)
+                line = dump_line(record, given=True)
                 if believed is None or zlib.crc32(line).to_bytes(4, "little") in believed:
                     self._known.index(record.qid, file.write(line))
         self._known.file = path.open("r+b")

@@ -80,7 +80,7 @@ def _first_fault(path: Path, model: type[Record]) -> tuple[int, str] | None:
             key = tuple(getattr(record, field) for field in model.ORDER)
             if previous is not None and key <= previous:
                 return number, f"is not sorted by {', '.join(model.ORDER)}"
-            if dump_line(record) != line:
+            if dump_line(record, given=True) != line:
                 return number, "its bytes are not those that its record writes again"
             previous = key
     return None

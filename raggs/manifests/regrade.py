@@ -1,7 +1,7 @@
 """The judge stage once more, with a judge that says what its artifact says it said.
 
-What the answers were cannot be derived; what the stage made of them can: each grade from its samples, where each walk
-ended, who shares the grade of whom.
+What the answers were cannot be derived; what the stage made of them can: each grade from its samples, in a cascade each
+sample from its votes and whether they sent for the good judge, where each walk ended, who shares the grade of whom.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from raggs.adapter import AdapterConfig
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
 from raggs.judges.base import Judgment
 from raggs.judges.exactness import may_abstain
 from raggs.loops import open_loop
 from raggs.stages.base import Work
 from raggs.stages.judge import STAGE, JudgeConfig
-from raggs.stages.judgehealth import BEYOND
+from raggs.stages.judgehealth import BEYOND, votes_settled
 
 UNKNOWN = Judgment(None, error="no such answer in judge.jsonl")
 
@@ -24,11 +25,11 @@ class RecordedJudge:
     """Answers for the passages of one query as their records say; what was never asked fails.
 
     Args:
-        abstains: whether the judge may have abstained; others are not believed that they did.
+        spec: of the judge. One that may not abstain is not believed that it did.
     """
 
-    def __init__(self, records: Sequence[JudgeRecord], *, abstains: bool) -> None:
-        self._abstains = abstains
+    def __init__(self, records: Sequence[JudgeRecord], spec: AdapterConfig) -> None:
+        self._abstains, self._settled = may_abstain(spec.model_dump(mode="json")), votes_settled(spec)
         self._records = {record.doc_id: record for record in records if record.duplicate_of is None}
         self.name = next((record.judge for record in records if record.judge), "")
 
@@ -41,7 +42,7 @@ class RecordedJudge:
         if record is None or sample >= len(record.grades):
             return Judgment(None, silent=record.skipped or "abstained") if record and silent else UNKNOWN
         votes = {name: _said(grades[sample], record) for name, grades in record.votes.items()}
-        said = _said(record.grades[sample], record)
+        said = _said(self._settled(record, sample), record)
         return Judgment(said.grade, said.reason, said.error, said.raw, votes, by=record.judge)
 
     async def grades(self, query: Query, passages: Sequence[Passage], *, sample: int = 0) -> Sequence[Judgment]:
@@ -69,11 +70,10 @@ def regraded(work: Work, config: JudgeConfig) -> Iterator[JudgeRecord]:
     """
     recorded = work.by_query("judge", JudgeRecord)
     following = next(recorded, None)
-    abstains = may_abstain(config.judge.model_dump(mode="json"))
     with open_loop() as loop:
         for qid, pool in work.by_query("merge", MergeRecord):
             records = list[JudgeRecord]()
             if following is not None and following[0] <= qid:
                 records, following = following[1], next(recorded, None)
-            services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records, abstains=abstains))
+            services = RecordedPool({qid: Query(qid=qid, text="?")}, RecordedJudge(records, config.judge))
             yield from loop.run(STAGE.pool(pool, config, services))

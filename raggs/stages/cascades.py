@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord
-from raggs.health import Cascade, CascadeGrade, Rate, Share, rounded
+from raggs.health import PEOPLE, Cascade, CascadeGrade, Rate, Share, rounded, source_of
 from raggs.judges.cascade import CascadeConfig
 from raggs.judges.consensus import lower_median
+from raggs.judges.exactness import may_abstain
 from raggs.judges.panel import PanelConfig
 from raggs.stages.statistics import rate_of
 
@@ -24,12 +25,11 @@ FAR, APART = 0.05, 2  # of what the cheap judge keeps, the share on which both a
 
 
 def cascade_of(spec: AdapterConfig) -> CascadeConfig | None:
-    """The cascade that a judge is, or that speaks in a panel after people; None where there is none."""
-    if isinstance(spec, CascadeConfig):
-        return spec
+    """The cascade that a judge is, or that speaks where people have not; None where there is none."""
     if isinstance(spec, PanelConfig) and spec.rule == "first":
-        return next((found for each in spec.judges if (found := cascade_of(each)) is not None), None)
-    return None
+        machines = [each for each in spec.judges if each.type != PEOPLE]
+        return cascade_of(machines[0]) if len(machines) == 1 else None
+    return spec if isinstance(spec, CascadeConfig) else None
 
 
 class CascadeStatistics:
@@ -43,9 +43,20 @@ class CascadeStatistics:
         self._lost = 0  # passages on which the cheap judge gave no grade, or the good one failed
 
     def see(self, record: JudgeRecord) -> None:
-        """Take notice of the votes on one passage; there are none where people spoke."""
-        for number, given in enumerate(record.grades if record.votes else ()):
+        """Take notice of the votes on one passage; where people spoke, there are none but theirs."""
+        for number, given in enumerate(record.grades if source_of(record.judge) != PEOPLE else ()):
             self._take([said[number] for said in record.votes.values()], failed=given is None)
+
+    def settled(self, record: JudgeRecord, sample: int) -> int | None:
+        """The grade that a sample's votes come to, None where they cannot be; the record's where they do not tell."""
+        config, votes = self._config, [said[sample] for said in record.votes.values()]
+        cheap, good = votes[: config.cheap_answers], votes[config.cheap_answers :]
+        silent = not any(good) and may_abstain(config.judges[-1].model_dump(mode="json"))
+        if silent or source_of(record.judge) == PEOPLE:
+            return record.grades[sample]
+        if not config.sends(record.qid, record.doc_id, cheap):
+            return None if any(good) else lower_median(cheap)
+        return good[0] if good else None
 
     def _take(self, said: Sequence[int | None], *, failed: bool) -> None:
         cheap = said[: self._config.cheap_answers]

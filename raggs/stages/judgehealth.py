@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -144,6 +144,12 @@ def cascade_statistics(spec: AdapterConfig) -> CascadeStatistics | None:
 
     found = cascade_of(spec)
     return None if found is None else CascadeStatistics(found)
+
+
+def votes_settled(spec: AdapterConfig) -> Callable[[JudgeRecord, int], int | None]:
+    """What gives the grade that a sample of a record comes to, by its votes where these alone tell it."""
+    statistics = cascade_statistics(spec)
+    return (lambda record, sample: record.grades[sample]) if statistics is None else statistics.settled
 
 
 def _member(votes: Counter[int | None]) -> Member:

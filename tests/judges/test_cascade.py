@@ -11,8 +11,12 @@ import pytest
 from pydantic import ValidationError
 from support.contracts import settings_of
 from support.judging import graded, judge, ordered, passage, query, written
+from support.people import grade, kept
 
+from raggs.artifacts import MergeRecord
 from raggs.judges.cascade import CascadeConfig
+from raggs.stages.judge import combine
+from raggs.stages.judgehealth import cascade_statistics
 
 QUERY = query()
 PASSAGES = [passage(f"d{number}", "text") for number in range(400)]
@@ -130,6 +134,22 @@ def test_nobody_overrules_people_and_no_judge_stands_there_twice(tmp_path: Path)
     for wrong in ([one], [one, one], [{"type": "human"}, one], [{"type": "panel", "judges": [one, one]}, one]):
         with pytest.raises(ValidationError):
             CascadeConfig(judges=wrong)
+
+
+def test_what_people_say_is_no_grade_of_the_cheap_judge(tmp_path: Path) -> None:
+    inner = {"type": "cascade", "judges": [says(tmp_path, "cheap", 4), says(tmp_path, "good", 2)], "audit": 0}
+    reviews = kept(tmp_path / "reviews", grade(QUERY, PASSAGES[0], "ada", 5))
+    who = judge("panel", rule="first", judges=[{"type": "human", "reviews": reviews}, inner])
+    shown = [PASSAGES[0], passage("d1", "another text")]
+    said, count = [graded(who, QUERY, each) for each in shown], cascade_statistics(who.config)
+    assert count is not None
+    for each, found in zip(shown, said, strict=True):
+        merged = MergeRecord(qid="q1", rank=1, doc_id=each.doc_id, score=1.0, sources={}, text="text")
+        count.see(combine(merged, [found], who.name))
+    assert [each.by for each in said] == ["human: ada", "scripted cheap.jsonl"]
+    health = count.health()
+    assert health is not None
+    assert list(health.grades) == ["1"]
 
 
 def test_behind_people_it_is_asked_where_they_did_not_speak_and_its_votes_are_kept(tmp_path: Path) -> None:

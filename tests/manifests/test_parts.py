@@ -28,6 +28,20 @@ def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project
         yield made
 
 
+@pytest.fixture
+def cascade(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
+    """Stopped in judge, where two models are a cascade."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
+    prices = {f"openai/{name}": {"input": 1.0, "output": 2.0} for name in ("small", "big")}
+    judges = [{"type": "litellm", "model": model} for model in prices]
+    with LLMServer() as server:
+        made = make_project(tmp_path, queries=4, corpus=24)
+        made.change(judge={"judge": {"type": "cascade", "judges": judges, "ask_from": 4, "audit": 0}})
+        made.change(llm={"api_base": server.url, "concurrency": 4, "prices": prices})
+        call("run", "--config", made.config, "--quiet", "--set", "budget.max_calls=60", code=7)
+        yield made
+
+
 def told(project: Project) -> list[str]:
     return [str(finding) for finding in audit(project.run).findings]
 
@@ -71,6 +85,23 @@ def test_a_changed_part_is_found(
     path = project.run / f"{artifact}.partial.jsonl"
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
     assert any(each.startswith(finding) for each in told(project)), told(project)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [(True, ("small", "another")), (True, ("small",)), (False, ("small", "big")), (False, ("another",))],
+    ids=["another word", "not asked", "not sent for", "another grade"],
+)
+def test_a_grade_of_a_part_is_what_the_votes_of_a_cascade_come_to(
+    cascade: Project, asked: bool, said: tuple[str, ...]
+) -> None:
+    assert not told(cascade)
+    part = cascade.run / "judge.partial.jsonl"
+    lines = [json.loads(line) for line in part.read_bytes().splitlines()]
+    place, line = next(item for item in enumerate(lines) if len(item[1]["votes"]) == 1 + asked)
+    line["votes"] = {name: [line["grade"] % 3 + 1 if name == "another" else line["grade"]] for name in said}
+    part.write_text("".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines))
+    assert told(cascade)[0].startswith(f"judge.partial.jsonl:{place + 1}: is not what the records before it")
 
 
 def test_a_journal_in_progress_is_read(project: Project) -> None:

@@ -6,18 +6,23 @@ import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
-from support.cli import invoke
+from support.cli import call, invoke
 from support.forging import edit_file
 from support.llm_server import KEY, LLMServer
 from support.paying import MODEL, paying
 from support.project import Project, files_copied, make_project, raggs
 from support.stopping import stop_at
 
+from raggs.app.audit import audit
 from raggs.artifacts import JournalRecord, Passage, Query
+from raggs.believed import JudgeProfile
+from raggs.jsonl import dump_line
 from raggs.judges.orderprice import TYPICAL, OrderPrice, order_price
 from raggs.llm import Price
+from raggs.manifests.journal import RunJournal
 from raggs.ranking import make_ranker
 from raggs.stages.floor import parted
 from raggs.stages.pilot import QUESTIONS, learned, overhead, pilot_questions, profile_entry
@@ -115,6 +120,25 @@ def test_an_audit_tells_a_profile_that_was_changed(ranked: Project, tmp_path: Pa
     done = raggs("audit", copy)
     assert done.returncode != 0
     assert "not all queries are ranked by the same word on the judge" in done.stdout + done.stderr
+
+
+def test_a_profile_of_a_version_with_fewer_fields_is_no_lie_and_stays_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, later = JudgeProfile(questions=12, sharpness=3.0, doubt=0.2), b',"sigma":0.5,"slip":0.25'
+    project = make_project(tmp_path, rank=AUTO)
+    with monkeypatch.context() as before:
+        before.setattr("raggs.stages.rank.learned", lambda *_: plain)
+        for writer in ("raggs.jsonl.dump_line", "raggs.manifests.journal.dump_line"):
+            before.setattr(writer, lambda record, **_: dump_line(record).replace(later, b""))
+        call("run", "--config", project.config, "-q")
+    path = project.run / "rank.journal.jsonl"
+    written = path.read_bytes()
+    assert b'"strain":0.0,"overhead":0.0}' in written
+    assert not audit(project.run).findings
+    sums = b"".join(crc32(line).to_bytes(4, "little") for line in written.splitlines(keepends=True))
+    RunJournal(path, sums)
+    assert path.read_bytes() == written, "believed by its checksums"
 
 
 def test_an_engine_that_cannot_choose_is_told_before_anything_is_done(tmp_path: Path) -> None:
