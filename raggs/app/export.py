@@ -22,6 +22,7 @@ from raggs.golden.systems import lists_in
 from raggs.indexes.passages import PassageStore
 from raggs.indexes.places import Places
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.ungraded import ungraded
 from raggs.progress import Hear, Notice, deaf
 
 CorpusPart = Literal["all", "pool"]
@@ -124,6 +125,8 @@ def _check_finished(run: OpenedRun, kind: type[Exporter], hear: Hear) -> None:
         elif "judge" not in unfinished:
             remedy += f"; {_grades_only()}"
         raise NotFoundError(f"stage {unfinished[0]} has not finished", where=run.folder, remedy=remedy)
+    if not run.graded:
+        hear(Notice(f"{(found := ungraded(run))}: {found.remedy}"))
     if run.lacks:
         hear(Notice(run.lacks))
     elif unfinished:

@@ -17,8 +17,8 @@ from raggs.app.unaided import by_people
 from raggs.arrays import Ints
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, MergeRecord, QueryRecord, RankRecord
 from raggs.decision.beliefs import Heard
-from raggs.errors import DataError
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.ungraded import no_grades
 from raggs.metrics.columns import Qrels, Scale
 from raggs.reviews.draws import ever_drawn, read_draws
 from raggs.reviews.folding import Reviewed
@@ -81,9 +81,9 @@ def open_review_pool(run: OpenedRun, folder: Path | None = None) -> Pool:
         NotFoundError: the judge has not worked yet.
         DataError: there are no grades, or a line of the reviews cannot be right.
     """
+    if not run.graded:
+        raise no_grades(run)
     judged = {(record.qid, record.doc_id): record for record in run.typed("judge", JudgeRecord)}
-    if not any(record.grade for record in judged.values()):
-        raise DataError("holds no grades", where=run.folder, remedy=run.command)
     reviewed = reviews_of(run.folder, folder)
     held = ReviewStore(reviewed).held()
     entries, rows = _entries(run, judged, held)

@@ -22,6 +22,7 @@ from raggs.manifests.costs import LedgerSum, costs
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun, open_run
 from raggs.manifests.reasons import Reason
+from raggs.manifests.ungraded import Ungraded, ungraded
 from raggs.pipeline.standing import Plan, Standing
 from raggs.questions import QUESTIONS
 from raggs.stages.pipeline import load_pipeline, pipeline_of
@@ -130,6 +131,16 @@ class Status:
                 if record.grade is not None:
                     found.setdefault(record.qid, {})[record.doc_id] = record.grade
         return found
+
+    @cached_property
+    def ungraded(self) -> Ungraded | None:
+        """What became of the queries of a golden set that was judged and has no grade."""
+        if JUDGE not in self.plan or JUDGE not in self.manifest.stages:
+            return None
+        try:
+            return None if self.run.graded else ungraded(self.run)
+        except RaggsError:  # `raggs audit` says what is wrong with it
+            return None
 
     @property
     def compared(self) -> bool:

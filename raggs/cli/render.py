@@ -29,6 +29,7 @@ from raggs.text import plural, shorten
 if TYPE_CHECKING:
     from raggs.app.run import Forecast
     from raggs.app.status import Status
+    from raggs.manifests.ungraded import Ungraded
 
 SHOWN_PASSAGES = 3
 MOST_SHOWN = 1_000_000  # queries
@@ -50,9 +51,14 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
     if left := run.pipeline.left_out:
         console.print(f"{left[0]}: left out ({left[0]}: null): a golden set of grades alone")
     _trust(console, {name: result.manifest.stages[name] for name in result.ran})
-    folder = result.store.folder
+    folder, nothing = result.store.folder, None
+    if "judge" in result.manifest.stages and not run.graded:
+        from raggs.manifests.ungraded import ungraded  # late: a set without grades is rare
+
+        nothing = ungraded(run)
+        console.print(str(nothing), style="yellow", soft_wrap=not console.is_terminal)
     console.print(f"run: {folder}")
-    console.print(f"next: {_next(folder, result.manifest, asked.going_on(), result.failed)}", soft_wrap=True)
+    console.print(f"next: {_next(folder, result.manifest, asked.going_on(), result.failed, nothing)}", soft_wrap=True)
 
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
@@ -160,11 +166,13 @@ def run_json(result: RunResult) -> str:
     )
 
 
-def _next(folder: Path, manifest: RunManifest, again: str, failed: int) -> str:
+def _next(folder: Path, manifest: RunManifest, again: str, failed: int, nothing: Ungraded | None) -> str:
     if any(name not in manifest.stages for name in GOLDEN.of(manifest.config).order):
         return again
     if failed:
         return f"{again}   (tries the failed judgments again)"
+    if nothing is not None:
+        return nothing.remedy
     run = shlex.quote(str(folder))
     return f"raggs audit {run} && raggs export {run} --format beir --out golden"
 
@@ -258,6 +266,8 @@ def status(found: Status, as_json: bool) -> None:
     console.print(standing(found))
     for said in filter(None, (found.bought and found.bought.sentence, found.labels and mix_words(found.labels))):
         console.print(said, soft_wrap=not console.is_terminal)
+    if found.ungraded:
+        console.print(str(found.ungraded), style="yellow", soft_wrap=not console.is_terminal)
     _trust(console, manifest.stages)
     if below := "; ".join(fallen(manifest)):
         console.print(f"{FALLEN}: {below}", style="yellow", soft_wrap=not console.is_terminal)
@@ -270,6 +280,6 @@ def status(found: Status, as_json: bool) -> None:
     if not found.compared:
         console.print(unlooked(found), soft_wrap=True)
     golden = manifest.pipeline == GOLDEN.name
-    done = _next(folder, manifest, again, failed) if golden else replace(asked, verb="run").command()
+    done = _next(folder, manifest, again, failed, found.ungraded) if golden else replace(asked, verb="run").command()
     command = again if any(plan.values()) else done
     console.print(f"next: {command}", soft_wrap=True)

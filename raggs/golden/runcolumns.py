@@ -9,12 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from raggs.artifacts import MAX_GRADE, MIN_GRADE, JudgeRecord, RankRecord
-from raggs.errors import DataError
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import edited, origin_of
 from raggs.health import PEOPLE, source_of
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.opened import OpenedRun
+from raggs.manifests.ungraded import no_grades
 from raggs.metrics.belief import Belief, belief_of
 from raggs.metrics.columns import Qrels, Scale
 from raggs.metrics.uncertainty import Doubt
@@ -27,9 +27,9 @@ def columns_of(run: OpenedRun, ranked: Iterable[RankRecord], scale: Scale | None
         NotFoundError: the judge stage has not run.
         DataError: no grades, or one outside `scale`.
     """
+    if not run.graded:
+        raise no_grades(run)
     graded = [record for record in run.typed("judge", JudgeRecord) if record.grade is not None]
-    if not graded:
-        raise DataError("holds no grades", where=run.folder, remedy=run.command)
     labels: dict[str, dict[str, int]] = {}
     for record in graded:
         labels.setdefault(record.qid, {})[record.doc_id] = record.grade or 0

@@ -9,7 +9,7 @@ from itertools import groupby
 from pathlib import Path
 from shlex import join
 
-from raggs.artifacts import PruneRecord, RankRecord, Record
+from raggs.artifacts import JudgeRecord, PruneRecord, RankRecord, Record
 from raggs.errors import NotFoundError
 from raggs.jsonl import M, read_records
 from raggs.llm.budget import Cap
@@ -106,6 +106,15 @@ class OpenedRun:
         """Where an artifact is; where its stage was never done, what the stage has done so far, if there is any."""
         whole, partial = self.store.path(artifact), self.store.partial(artifact)
         return partial if self.pipeline.writer(artifact) not in self.manifest.stages and partial.is_file() else whole
+
+    @cached_property
+    def graded(self) -> bool:
+        """Whether a passage has a grade; where none has, `raggs.manifests.ungraded` says why.
+
+        Raises:
+            NotFoundError: the judge has not worked yet.
+        """
+        return any(record.grade for record in self.typed("judge", JudgeRecord))
 
     @property
     def unfinished(self) -> Unfinished | None:

@@ -134,6 +134,6 @@ def test_runs_that_have_nothing_to_read(made: Project, tmp_path: Path) -> None:
         write_records(made.run / "judge.jsonl", ungraded)
         said = raggs("review", "plan", made.run)
         assert said.returncode != 0
-        assert "holds no grades" in said.stderr
+        assert "no query has a graded passage" in said.stderr
     finally:
         write_records(made.run / "judge.jsonl", graded)

@@ -52,7 +52,7 @@ def test_failed_judgments_are_unjudged_and_repeated_ones_are_doubt(run):
 
 def test_a_run_without_grades_is_said(run):
     change(run, "judge", JudgeRecord, lambda record: record.model_copy(update={"grade": None, "error": "x"}))
-    with pytest.raises(DataError, match="holds no grades"):
+    with pytest.raises(DataError, match="no query has a graded passage: the judge failed on "):
         columns(run)
     (run / "judge.jsonl").unlink()
     with pytest.raises(NotFoundError, match="judge has not run"):
