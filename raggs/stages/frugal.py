@@ -20,17 +20,17 @@ class Walks:
         stop_after: low grades in a row that end a walk; None where there are no walks.
         group: passages in a call.
         samples: calls for each of them.
-        members: models that each of these calls is put to; 0 where nobody is paid.
+        members: calls of models that each of these takes at most; 0 where nobody is paid.
         affords: how many more calls there is money for.
     """
 
     def __init__(
-        self, stop_after: int | None, group: int, samples: int, members: int, affords: Callable[[], float]
+        self, stop_after: int | None, group: int, samples: int, members: float, affords: Callable[[], float]
     ) -> None:
         self._stop_after, self._group, self._samples = stop_after, group, samples
         self._members = members
         self._affords = affords
-        self._most = 0  # calls of a query, of those that were begun
+        self._most = 0.0  # calls of a query, of those that were begun
 
     def at_once(self, item: tuple[str, Sequence[MergeRecord]]) -> int:
         """How many calls a query that begins asks for at once; a walk comes down to a few."""

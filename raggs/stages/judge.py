@@ -143,7 +143,7 @@ class JudgeStage(Stage[JudgeConfig]):
 
         # All that fills a batch is asked at once, so that the queries go on batch by batch, side by side.
         batched = config.mode == "batch"
-        window, walks = config.batch.max_requests if batched else None, self._walks(config, services)
+        window, walks = config.batch.max_requests if batched else None, self.walks(config, services)
         pools = (item for item in work.by_query("merge", MergeRecord) if item[0] not in work.done)
         holds = (lambda _: False) if batched else walks.tight
         every = run_ordered(services, pools, grade, size=walks.at_once, window=window, holds=holds)
@@ -152,9 +152,11 @@ class JudgeStage(Stage[JudgeConfig]):
             work.progress(done, total)
 
     @staticmethod
-    def _walks(config: JudgeConfig, services: Services) -> Walks:
-        judge, members = services.judge, len(services.judge.models)
-        members += (config.group - 1) * len(judge.alone) if config.group > 1 else 0
+    def walks(config: JudgeConfig, services: Services) -> Walks:
+        """The calls of the queries of a run."""
+        judge = services.judge
+        calls = judge.calls("grades" if config.group > 1 else "grade").items()
+        members = sum(each.most * (config.group if model in judge.alone else 1) for model, each in calls)
         return Walks(config.stop_after, config.group, config.samples, members, services.affords)
 
     def failed(self, record: Record) -> bool:
