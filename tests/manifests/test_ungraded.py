@@ -6,18 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.cli import call
 from support.project import make_project, write_lines
-from typer.testing import CliRunner
-
-from raggs.cli.app import app
 
 NOTHING = [{"qid": "q00", "text": "zzqx wwvk"}, {"qid": "q01", "text": "vvrt"}]
 
 
 def said(*arguments: object, code: int = 0) -> str:
-    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert result.exit_code == code, result.output
-    return " ".join(result.output.split())
+    return " ".join(call(*arguments, code=code).output.split())
 
 
 @pytest.mark.parametrize(
