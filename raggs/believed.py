@@ -5,6 +5,8 @@ Imports: no room.
 
 from __future__ import annotations
 
+from operator import not_
+
 from pydantic import BaseModel, ConfigDict, Field
 
 
@@ -27,3 +29,12 @@ class JudgeProfile(Frozen):
     overhead: float = Field(0.0, ge=0, description="what a call costs beside its passages, in passages")
     sigma: float = Field(0.5, gt=0, description="how far utilities spread around the grade deserved, in grades")
     slip: float = Field(0.25, ge=0, le=0.9, description="share of the grades that are one off the deserved one")
+    favour: tuple[float, ...] = Field(
+        (),
+        exclude_if=not_,
+        description="what places from the first of a list to the last add to the log-odds of being picked; empty: "
+        "nothing",
+    )
+    favour_doubt: float | None = Field(
+        None, gt=0, exclude_if=not_, description="standard error of each of these; null: nothing was learned of them"
+    )

@@ -16,6 +16,7 @@ from raggs.manifests.models import StageLock
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.params import parameters
 from raggs.manifests.regrade import regraded
+from raggs.manifests.taught import untaught
 from raggs.manifests.together import TORN, mixed, ranked_together
 from raggs.questions.filter import FilterConfig, rederived
 from raggs.questions.verify import verified
@@ -103,6 +104,8 @@ def _ranked_alone(work: Work, config: RankConfig, problem: Problem) -> Iterator[
         problem(f"query {qid} is not in prune.jsonl")
     if len(believed) > 1:
         problem(TORN)
+    elif (profile := next(iter(believed), None)) and (wrong := untaught(work, config, profile)):
+        problem(wrong)
 
 
 def _verified(work: Work, _params: Params, _problem: Problem) -> Iterator[Record]:

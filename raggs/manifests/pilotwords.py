@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from raggs.believed import JudgeProfile
 from raggs.text import plural
 
+WORTH_A_WORD = 0.05  # grades
+
 
 def care_words(profile: JudgeProfile) -> str:
     """What was learned of a judge, in a line."""
@@ -15,7 +17,18 @@ def care_words(profile: JudgeProfile) -> str:
     care = ", ".join(f"{left:.0%} from pick {pick}" for pick, left in falls)
     tires = f"of its care is left {care}" if care else "its care lasts to the end of a list"
     strain = f", and long lists cost it care (strain {profile.strain:g})" if profile.strain else ""
-    return f"of the judge, learned from {plural(profile.questions, 'question')}: {sharp}; {tires}{strain}"
+    learned = f"of the judge, learned from {plural(profile.questions, 'question')}"
+    return f"{learned}: {sharp}; {tires}{strain}{_favour(profile)}"
+
+
+def _favour(profile: JudgeProfile) -> str:
+    if not profile.favour:
+        return ""
+    gain = (profile.favour[0] - profile.favour[-1]) / profile.sharpness
+    if abs(gain) < WORTH_A_WORD:
+        return "; it favours some places of a list"
+    places = ("first", "last") if gain > 0 else ("last", "first")
+    return f"; the {places[0]} of a list gains {abs(gain):.1f} grades over the {places[1]}"
 
 
 def price_words(profile: JudgeProfile, told: Mapping[int, float]) -> str:

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from raggs.artifacts import JournalRecord, MergeRecord, Passage, PruneRecord, Query, QueryRecord, Record
+from raggs.manifests.taught import untaught
 from raggs.stages.base import Work
+from raggs.stages.pilot import affordable
 from raggs.stages.purse import Purse, SetBudget
 from raggs.stages.rankconfig import RankConfig
 from raggs.stages.rankrecords import rank_records
@@ -49,7 +51,8 @@ def ranked_together(
     for qid, entries in journal.items():
         if wrong := mixed(entries):
             problem(f"query {qid}: {wrong}")
-    if len({Answers(entries).profile for entries in journal.values()}) > 1:
+    believed = {Answers(entries).profile for entries in journal.values()}
+    if len(believed) > 1:
         problem(TORN)
     found = {qid: _begun(kept_pool(qid, pruned), config, journal.pop(qid, [])) for qid, pruned in _pruned(work)}
     for qid in journal:
@@ -57,6 +60,9 @@ def ranked_together(
     paid = {qid: batches for qid, each in found.items() if (batches := _ready(qid, each, problem))}
     courses = {qid: each.course for qid, each in found.items() if each.course is not None and not each.lost}
     purse = Purse(budget, config.list_length, prices, _texts(work) if budget.usd else ())
+    profile = believed.pop() if len(believed) == 1 else None
+    if profile and (wrong := untaught(work, config, profile, affordable(purse.calls))):
+        problem(wrong)
     waves = Waves(courses, purse, paid)
     while wave := waves.next():
         for qid, batches in wave.items():

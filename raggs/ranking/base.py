@@ -88,11 +88,18 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Pilot:
-    """What one question's lists said of the judge: the pool's grades, which of them were given, and all answers."""
+    """What one question's lists said of the judge.
+
+    Attributes:
+        grades, graded: of the pool, and which of them were given.
+        judged: all answers.
+        biased: whether the judge may favour places of a list.
+    """
 
     grades: Floats
     graded: Flags
     judged: Judged
+    biased: bool = True
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,8 @@ class Profile:
         overhead: of a call, in passages: what it costs beside those that it shows.
         sigma: spread of the utilities around the grade that a passage deserves, in grades.
         slip: chance that a given grade is one off the deserved one.
+        favour: what places from the first of a list to the last add to the log-odds of being picked; empty for none.
+        favour_doubt: standard error of each of these; None where nothing was learned of favour.
     """
 
     sharpness: float
@@ -115,6 +124,8 @@ class Profile:
     overhead: float = 0.0
     sigma: float = 0.5
     slip: float = 0.25
+    favour: tuple[float, ...] = ()
+    favour_doubt: float | None = None
 
 
 class Ranker(ABC):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -19,21 +18,20 @@ from raggs.arrays import Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
 from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH, Pilot, Profile, Ranking
-from raggs.ranking.favour import estimate as place_favour
 from raggs.ranking.grades import grade_prior
 from raggs.ranking.likelihood import Judged, JudgedLists, KnownPicks, Manner
-from raggs.ranking.mixture import SETTLE, fit_mixture, sharpen
+from raggs.ranking.mixture import SETTLE, fit_mixture
 from raggs.ranking.options import check_options
 from raggs.ranking.posterior import SHARPNESS, Posterior
 from raggs.ranking.rounds import ROUNDING, RoundRanker, given
 from raggs.ranking.settled import LockRule, SettledPairs, standard_gaps
+from raggs.ranking.study import believed, study
 from raggs.ranking.threads import one_blas_thread
 from raggs.seeds import generator
 
 SIZES = (5, 10, 20)  # of batches, where the best is looked for
 PILOT_SHARE = 0.5  # of what a ranking may cost
 STUDY_EVERY = 4  # calls between two looks at the judge: its favour of places, its sharpness, its echo
-FAVOUR_STEPS = 2  # times that favour and utilities are fitted in turn, each to the other
 FIRST_SHARPNESS = 3.0
 DRAWS = 2000  # of the posterior, for ranks and membership
 FULL_TOP = 20  # the top that the stopping threshold is stated for
@@ -64,7 +62,7 @@ class BayesRanker(RoundRanker):
 
     VERSION: ClassVar[int] = 5
     INFORMED: ClassVar[bool] = True
-    LEARNS: ClassVar[int] = 4
+    LEARNS: ClassVar[int] = 5
 
     def __init__(
         self,
@@ -91,7 +89,7 @@ class BayesRanker(RoundRanker):
         self.stability, self.repeats = stability, repeats
         self._biased = favour
         self.echo = 0.0 if echo is None else echo
-        self._echo_known = echo is not None
+        self._echo_known = echo
         self.inversions = inversions * math.comb(min(top, FULL_TOP, len(self.ids)), 2) / math.comb(FULL_TOP, 2)
         self._given = given(self.ids, dict(zip(ids, grades, strict=True)))
         self._mixture = grade_prior(self.prior, self._given, sigma, slip)
@@ -125,14 +123,14 @@ class BayesRanker(RoundRanker):
 
     def pilot(self) -> Pilot:
         """See `Ranker.pilot`."""
-        return Pilot(self.prior, self._given, self._judged())
+        return Pilot(self.prior, self._given, self._judged(), self._biased)
 
     @one_blas_thread
     def believe(self, profile: Profile) -> None:
         """See `Ranker.believe`."""
         if self._waiting:
             raise ValueError("a round is open")
-        self._manner = self._manner.believing(profile.sharpness, profile.doubt, profile.left, profile.strain)
+        self._manner = believed(profile, self._manner)
         self.overhead = profile.overhead
         self._mixture = grade_prior(self.prior, self._given, profile.sigma, profile.slip)
         nearest = min(SHARPNESS, key=lambda each: abs(math.log(each / profile.sharpness)))
@@ -225,7 +223,8 @@ class BayesRanker(RoundRanker):
         judged = self._judged()
         self._posterior = fit_mixture(self._mixture, judged, self._posterior.sharpness, self._posterior)
         if self.calls and self.calls % STUDY_EVERY == 0:
-            self._study(judged)
+            told = study(self._mixture, judged, self._posterior, self._echo_known, biased=self._biased)
+            self._manner, self._posterior, self.echo = told
 
     def _judged(self) -> Judged:
         lengths = sorted({order.size for order in self._orders})
@@ -235,19 +234,6 @@ class BayesRanker(RoundRanker):
         calls = [call for call, order in enumerate(self._orders) if order.size == length]
         orders, places = (np.array([each[call] for call in calls]) for each in (self._orders, self._places))
         return JudgedLists(orders, places, echoes.weights(self._pairs.shown, orders, self.echo))
-
-    def _study(self, judged: Judged) -> None:
-        """What the answers say of the judge: its favour of places, its sharpness, its echo."""
-        posterior = self._posterior
-        for _ in range(FAVOUR_STEPS if self._biased else 0):
-            judged = replace(judged, manner=replace(judged.manner, favour=place_favour(judged, posterior)))
-            if not judged.manner.favour.any():
-                break
-            posterior = fit_mixture(self._mixture, judged, posterior.sharpness, posterior)
-        self._manner = judged.manner
-        self._posterior = sharpen(self._mixture, judged, posterior)
-        if not self._echo_known:
-            self.echo = echoes.estimate(judged, self._posterior)
 
     def _settled(self) -> str | None:
         if self.doubt < self.inversions:

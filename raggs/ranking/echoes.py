@@ -40,8 +40,8 @@ def worth(shown: Ints, echo: float) -> Floats:
 
 def estimate(judged: Judged, posterior: Posterior) -> float:
     """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
-    n, surprise, variance, fourth, spread = _repeated_pairs(judged, posterior)
-    fitted = (variance * posterior.sharpness) ** 2 * spread
+    n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
+    fitted = (followed * posterior.sharpness) ** 2 * spread
     excess = float((surprise**2 - variance + fitted).sum())
     chancy = float((2 * variance**2 + fourth).sum())  # the variance of such squares, were the errors independent
     told = max(0.0, 1.0 - TOLD**2 * chancy / excess**2) if excess > 0 else 0.0
@@ -50,31 +50,33 @@ def estimate(judged: Judged, posterior: Posterior) -> float:
     return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
 
 
-def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, ...]:
     """Of each pair that was shown more than once, summed over its showings.
 
     Returns:
-        Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; and the
-        posterior variance of the difference. Five arrays of the same length.
+        Showings; wins less expected wins; their variance and fourth cumulant, were the errors independent; by how much
+        expected wins follow the scores, of a judge with all its care 1 for each of variance; and the posterior variance
+        of the difference. Six arrays of the same length.
     """
     size = posterior.mean.size
     showings = [_showings(judged, lists, posterior) for lists in judged.lists]
-    winners, losers, lost = (np.concatenate(each) for each in zip(*showings, strict=True))
+    winners, losers, lost, care = (np.concatenate(each) for each in zip(*showings, strict=True))
     doubt = lost * (1.0 - lost)
     pairs = np.minimum(winners, losers) * size + np.maximum(winners, losers)
-    sums = [np.ones_like(lost), np.where(winners < losers, lost, -lost), doubt, doubt * (1 - 6 * doubt)]
+    sums = [np.ones_like(lost), np.where(winners < losers, lost, -lost), doubt, doubt * (1 - 6 * doubt), doubt * care]
     totals = [np.bincount(pairs, each, minlength=size * size).astype(np.float64) for each in sums]
-    n, surprise, variance, fourth = totals
-    again = np.flatnonzero(n > 1)
+    again = np.flatnonzero(totals[0] > 1)
     first, second = np.divmod(again, size)
     own = posterior.covariance.diagonal()
     spread = own[first] + own[second] - 2 * posterior.covariance[first, second]
-    return n[again], surprise[again], variance[again], fourth[again], np.asarray(spread)
+    return *(total[again] for total in totals), np.asarray(spread)
 
 
-def _showings(judged: Judged, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats]:
-    """Each pair of each list: who won, who lost, and the chance that it had gone the other way round."""
+def _showings(judged: Judged, lists: JudgedLists, posterior: Posterior) -> tuple[Ints, Ints, Floats, Floats]:
+    """Each pair of each list: who won, who lost, the chance of the other way round, and what was left of the care."""
     scores, left = judged.scores(lists, posterior.mean, posterior.sharpness), judged.manner.care(lists.length)
     upper, lower = np.triu_indices(lists.length, k=1)
-    gaps = (scores[:, upper] - scores[:, lower]) * (1.0 if left is None else left[upper])
-    return lists.orders[:, upper].ravel(), lists.orders[:, lower].ravel(), upset_chances(gaps.ravel())
+    picks = np.ones(upper.size) if left is None else left[upper]
+    gaps = (scores[:, upper] - scores[:, lower]) * picks
+    care = np.tile(picks * judged.manner.attention(lists.length), len(scores))
+    return lists.orders[:, upper].ravel(), lists.orders[:, lower].ravel(), upset_chances(gaps.ravel()), care

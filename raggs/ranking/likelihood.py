@@ -88,6 +88,7 @@ class Manner:
             changes. Empty: all of it.
         strain: how its care falls with the length of the list, >= 0: (5 / m)^strain of it is left.
         sharpness, doubt: log-normal prior of the sharpness: its median, and the spread of its logarithm.
+        usual, favour_doubt: normal prior of the favour: its mean, shape (knots,) or None for 0, and spread.
     """
 
     favour: Floats
@@ -95,16 +96,14 @@ class Manner:
     strain: float = 0.0
     sharpness: float = 3.0
     doubt: float = 0.8
+    usual: Floats | None = None
+    favour_doubt: float = 2.0  # wide: it only keeps the favour finite where a place always wins
 
     def care(self, length: int) -> Floats | None:
         """What is left of the sharpness at each pick from a list, shape (m,); None where it is the same at each."""
         if not self.left:
             return None
         return np.array([*self.left[:length], *[self.left[-1]] * (length - len(self.left))])
-
-    def believing(self, sharpness: float, doubt: float, left: tuple[float, ...], strain: float) -> Manner:
-        """The same favour of places, and all else as told."""
-        return Manner(self.favour, left, strain, sharpness, doubt)
 
     def attention(self, length: int) -> float:
         """What is left of the sharpness at the first pick from a list."""

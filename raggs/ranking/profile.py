@@ -16,9 +16,11 @@ from itertools import pairwise
 
 import numpy as np
 
-from raggs.ranking.base import Pilot, Profile
+from raggs.arrays import Floats
+from raggs.ranking.base import TYPICAL_LENGTH, Pilot, Profile
+from raggs.ranking.favour import jointly
 from raggs.ranking.grades import grade_prior
-from raggs.ranking.likelihood import Judged
+from raggs.ranking.likelihood import Judged, Manner
 from raggs.ranking.mixture import Mixture, fit_mixture, refine
 from raggs.ranking.posterior import SHARPNESS, Posterior
 from raggs.ranking.threads import one_blas_thread
@@ -32,6 +34,7 @@ AWAY = 1.0  # nats for each step of these two from the usual
 NATS = 2.0  # of evidence that a fault must bring
 SURE = 0.15  # doubt of the logarithm of the sharpness that is left at least
 ROUNDS = 4  # of looking along each axis
+TURNS = 8  # times that favour and utilities are fitted in turn, each to the other
 NEAR = 2  # steps of the sharpness that are looked at on each side
 
 Point = tuple[int, ...]  # places on the grids: sharpness, a fall for each step but the first, strain, sigma, slip
@@ -39,6 +42,7 @@ FAULTS = slice(1, len(STEPS))  # of a point
 STRAIN, SIGMA, SLIP = len(STEPS) - 1, len(STEPS), len(STEPS) + 1
 GRIDS = (SHARPNESS, *[FALLS] * (len(STEPS) - 2), STRAINS, SIGMAS, SLIPS)
 USUAL = SHARPNESS.index(3.0)
+FAIR = np.zeros(TYPICAL_LENGTH)
 STARTS: tuple[Point, ...] = (  # faults hide each other: the climb begins at a judge without any, and at a tired one
     (USUAL, 0, 0, 0, 0, 0, 2, 2),
     (USUAL, 1, 3, 1, 1, 0, 2, 2),
@@ -50,9 +54,18 @@ def learn(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
     """The profile of best joint evidence; `overhead`: of a call, in passages."""
     land = _Land(pilots)
     best = max((_climbed(land, start) for start in STARTS), key=land.height)
+    favour, favour_doubt = FAIR, None
+    if pilots and all(pilot.biased for pilot in pilots):
+        favour, favour_doubt = land.favour(best)
+        if favour.any():
+            land = _Land(pilots, favour)
+            best = max((_climbed(land, start) for start in (*STARTS, best)), key=land.height)
+            favour, favour_doubt = land.favour(best)
     sharpness, doubt = land.sharpness()
     sigma, slip = SIGMAS[best[SIGMA]], SLIPS[best[SLIP]]
-    return Profile(sharpness, doubt, _left(best), STRAINS[best[STRAIN]], overhead, sigma, slip)
+    told = tuple(favour.tolist()) if favour.any() else ()
+    left, strain = _left(best), STRAINS[best[STRAIN]]
+    return Profile(sharpness, doubt, left, strain, overhead, sigma, slip, told, favour_doubt)
 
 
 def _climbed(land: _Land, best: Point) -> Point:
@@ -94,9 +107,9 @@ def _left(point: Point) -> tuple[float, ...]:
 class _Land:
     """The joint evidence by point, in nats, less what faults must bring."""
 
-    def __init__(self, pilots: Sequence[Pilot]) -> None:
+    def __init__(self, pilots: Sequence[Pilot], favour: Floats = FAIR) -> None:
         self._pilots = pilots
-        self._judged = [_fair(each.judged) for each in pilots]
+        self._judged = [replace(each.judged, manner=Manner(favour)) for each in pilots]
         self._mixtures: dict[Point, list[Mixture]] = {}
         self._begun = [mixture.posterior(SHARPNESS[USUAL]) for mixture in self._priors(STARTS[0])]
         self._known: dict[Point, float] = {}
@@ -119,6 +132,18 @@ class _Land:
             self._mixtures[point[SIGMA:]] = made
         return self._mixtures[point[SIGMA:]]
 
+    def favour(self, point: Point) -> tuple[Floats, float]:
+        """Of places, joint of all pilots, where the judge is otherwise as the point has it; and its doubt."""
+        judged, found = self._judged, self._begun
+        for _ in range(TURNS):
+            found = [_fitted(*each, point) for each in zip(self._priors(point), judged, found, strict=True)]
+            taken = [_mannered(each, point) for each in judged]
+            favour, doubt = jointly(list(zip(taken, found, strict=True)))
+            judged = [replace(each, manner=Manner(favour)) for each in judged]
+            if not favour.any():
+                break
+        return favour, doubt
+
     def sharpness(self) -> tuple[float, float]:
         """The best guess and the doubt of its logarithm, each sharpness with what goes best with it.
 
@@ -136,16 +161,16 @@ class _Land:
         return float(np.exp(mean)), max(SURE, float(np.sqrt(chances @ (logs - mean) ** 2)))
 
 
-def _fair(judged: Judged) -> Judged:
-    """Without the favour of places that the question's own ranking found: a judge that copies looks like one."""
-    return replace(judged, manner=replace(judged.manner, favour=np.zeros_like(judged.manner.favour)))
+def _mannered(judged: Judged, point: Point) -> Judged:
+    """The same answers, where the judge is as the point has it."""
+    sharpness = SHARPNESS[point[0]]
+    manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
+    return replace(judged, manner=manner)
 
 
 def _fitted(mixture: Mixture, judged: Judged, begun: Posterior, point: Point) -> Posterior:
     """The posterior of a question where the judge is as the point has it; `begun` for another point."""
-    sharpness = SHARPNESS[point[0]]
-    manner = replace(judged.manner, left=_left(point), strain=STRAINS[point[STRAIN]], sharpness=sharpness)
-    return fit_mixture(mixture, replace(judged, manner=manner), sharpness, begun)
+    return fit_mixture(mixture, _mannered(judged, point), SHARPNESS[point[0]], begun)
 
 
 def _evidence(mixture: Mixture, found: Posterior) -> float:

@@ -57,6 +57,8 @@ def learned(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
         overhead=found.overhead,
         sigma=found.sigma,
         slip=found.slip,
+        favour=tuple(round(each, 3) for each in found.favour),
+        favour_doubt=None if found.favour_doubt is None else round(found.favour_doubt, 3),
     )
 
 

@@ -160,8 +160,8 @@ class Course:
         """Take in what was learned of the judge: a round of its own."""
         if (found := entry.profile) is not None:
             self._round += 1
-            told = (found.sharpness, found.doubt, found.left, found.strain, found.overhead, found.sigma, found.slip)
-            self._ranker.believe(Profile(*told))
+            told = {name: value for name, value in found if name != "questions"}
+            self._ranker.believe(Profile(**told))
 
     def next_round(self) -> tuple[Batch, ...]:
         """The next batches; none at the end. All of the last ones must have been learnt."""

@@ -53,6 +53,22 @@ def test_stubborn_judges_are_told_from_noisy_ones():
     assert min(estimated(stubborn=True, seed=seed) for seed in range(8)) > 0.5
 
 
+def test_a_judge_that_tires_is_not_taken_for_one_that_repeats_its_errors():
+    """Its late picks follow the scores less, so less of their errors is in the fit."""
+    left, found = np.array([1.0, 1.0, 0.05, 0.05, 0.05, 0.05]), []
+    for seed in range(6):
+        rng, orders = generator(seed, "tires"), []
+        utilities = rng.normal(3, 0.7, 12)
+        for _ in range(12):
+            rest = rng.permutation(12)[:6].tolist()
+            keys = (3.0 * care * utilities[rest] + rng.gumbel(size=len(rest)) for care in left)  # of those still left
+            orders.append([rest.pop(int(np.argmax(key))) for key in keys])
+        judged = fair(orders, left=tuple(left.tolist()))
+        posterior = fit(Prior(np.full(12, 3.0), np.full(12, 2.0)), judged, 3.0, np.full(12, 3.0))
+        found.append(echoes.estimate(judged, posterior))
+    assert max(found) < 0.3
+
+
 def test_nothing_repeated_means_no_echo():
     judged = fair([[0, 1, 2]])
     posterior = fit(Prior(np.full(3, 3.0), np.ones(3)), judged, 2.0, np.full(3, 3.0))

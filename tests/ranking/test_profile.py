@@ -18,14 +18,20 @@ CAREFUL: tuple[float, ...] = ()
 COPIES = (1.0, 1.0, 1.0, 1.0, 0.0)  # of a judge that orders four with care, and leaves the rest as it was shown
 
 
-def judge_of(world: World, seed: int, left: tuple[float, ...], beta: float = 4.0) -> Callable[..., list[str]]:
+def judge_of(
+    world: World, seed: int, left: tuple[float, ...], beta: float = 4.0, bonus: float = 0.0
+) -> Callable[..., list[str]]:
+    """`bonus`: what the first of a list gains over the last, in grades."""
     rng = generator(seed, "tiring")
 
     def order(batch) -> list[str]:
         rest, found = list(batch), []
+        gains = dict(zip(batch, np.linspace(bonus, 0, len(batch)), strict=True))
         while rest:
             care = left[min(len(found), len(left) - 1)] if left else 1.0
-            keys = [beta * care * world.utility[name] + (rng.gumbel() if care else 0.0) for name in rest]
+            keys = [
+                beta * care * (world.utility[name] + gains[name]) + (rng.gumbel() if care else 0.0) for name in rest
+            ]
             found.append(rest.pop(int(np.argmax(keys))))  # without care all keys are equal: the first of those left
         return found
 
@@ -37,11 +43,11 @@ def open_ranker(world: World, **options) -> Ranker:
     return make_ranker("bayes", world.ids, list(world.grades.values()), **settings)
 
 
-def taught(left: tuple[float, ...], questions: int = 4, spread: float = 0.35) -> Profile:
+def taught(left: tuple[float, ...], questions: int = 4, spread: float = 0.35, bonus: float = 0.0, **options) -> Profile:
     pilots = []
     for seed in range(questions):
         world = make_world(seed, spread=spread)
-        ranker, order = open_ranker(world), judge_of(world, seed, left)
+        ranker, order = open_ranker(world, **options), judge_of(world, seed, left, bonus=bonus)
         for batch in ranker.pilot_batches():
             ranker.observe(order(batch))
         pilots.append(ranker.pilot())
@@ -50,7 +56,7 @@ def taught(left: tuple[float, ...], questions: int = 4, spread: float = 0.35) ->
 
 @pytest.fixture(scope="module")
 def profiles() -> dict[str, Profile]:
-    return {"careful": taught(CAREFUL), "copies": taught(COPIES)}
+    return {"careful": taught(CAREFUL), "copies": taught(COPIES), "favours": taught(CAREFUL, bonus=1.0)}
 
 
 def test_a_judge_that_copies_the_tail_is_found_out_and_a_careful_one_is_believed(profiles):
@@ -69,6 +75,33 @@ def test_a_sharpness_that_a_strain_could_stand_for_is_not_taken_for_sure():
     land._known[usual, *rest, 1, 2, 2] = -0.3  # with less strain it explains the answers nearly as well
     sharpness, doubt = land.sharpness()
     assert 3.6 < sharpness < 3.9 and 0.18 < doubt < 0.22
+
+
+def test_a_favour_of_places_is_learned_where_there_is_one(profiles):
+    assert profiles["careful"].favour == profiles["copies"].favour == ()
+    favours = profiles["favours"]
+    gains = np.array(favours.favour) / favours.sharpness
+    assert 0.8 < gains[0] - gains[-1] < 1.2 and all(gains[:-1] > gains[1:])
+    assert favours.left == () and 3 < favours.sharpness < 5 and 0.1 < favours.favour_doubt < 0.3
+    unlooked = taught(CAREFUL, questions=2, bonus=1.0, favour=False)
+    assert (unlooked.favour, unlooked.favour_doubt) == ((), None)
+
+
+def test_a_favour_that_is_believed_is_taken_out_of_the_first_answer(profiles):
+    world, found = make_world(5), {}
+    for name in ("careful", "favours"):
+        ranker = open_ranker(world)
+        ranker.believe(profiles[name])
+        (batch,) = ranker.next_batches(1)[:1]
+        ranker.observe(batch)  # as it was shown
+        found[name] = ranker.posterior.mean[ranker._number[batch[0]]] - ranker.posterior.mean[ranker._number[batch[-1]]]
+    assert found["favours"] < found["careful"]
+    small = open_ranker(make_world(5, 3))
+    small.believe(profiles["favours"])
+    assert len(small.ranking().favour) == 3 and sum(small.ranking().favour) == pytest.approx(0)
+    fair = open_ranker(world, favour=False)
+    fair.believe(taught(CAREFUL, questions=1, bonus=1.0, favour=False))
+    assert not any(fair.ranking().favour)
 
 
 def test_how_far_utilities_spread_around_grades_is_learned_and_believed():

@@ -23,6 +23,7 @@ from raggs.jsonl import dump_line
 from raggs.judges.orderprice import TYPICAL, OrderPrice, order_price
 from raggs.llm import Price
 from raggs.manifests.journal import RunJournal
+from raggs.manifests.pilotwords import care_words
 from raggs.ranking import make_ranker
 from raggs.stages.floor import parted
 from raggs.stages.pilot import QUESTIONS, learned, overhead, pilot_questions, profile_entry
@@ -135,10 +136,37 @@ def test_a_profile_of_a_version_with_fewer_fields_is_no_lie_and_stays_believed(
     path = project.run / "rank.journal.jsonl"
     written = path.read_bytes()
     assert b'"strain":0.0,"overhead":0.0}' in written
+    monkeypatch.setattr("raggs.manifests.taught.learned", lambda *_: plain)
     assert not audit(project.run).findings
     sums = b"".join(crc32(line).to_bytes(4, "little") for line in written.splitlines(keepends=True))
     RunJournal(path, sums)
     assert path.read_bytes() == written, "believed by its checksums"
+
+
+def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
+    """What it does not tell of, the favour of places, stays as the question's own answers have it."""
+    line = '{"questions":2,"sharpness":3.0,"doubt":0.2,"left":[],"strain":0.0,"overhead":0.5,"sigma":0.5,"slip":0.25}'
+    profile = JudgeProfile.model_validate_json(line)
+    assert profile.model_dump_json() == line and "favours" not in care_words(profile)
+    ids = tuple(f"d{number}" for number in range(12))
+    ranker = make_ranker("bayes", ids, [3] * 12, top=3, batch_size=None, max_calls=60)
+    course = Course(ranker, 4, parted([(doc_id, 3) for doc_id in ids], 1), 3)
+    course.learn([entry.model_copy(update={"order": entry.shown}) for entry in map(ordered, course.pilot_round())])
+    before = ranker.ranking().favour
+    course.believe(profile_entry(BLANK, course.upcoming, profile))
+    assert ranker.ranking().favour == before and before[0] > before[-1], "a judge that leaves all as it was shown"
+    told = profile.model_copy(update={"favour": (1.2, 0.6, 0.0, -0.6, -1.2), "favour_doubt": 0.1})
+    assert care_words(told).endswith("; the first of a list gains 0.8 grades over the last")
+    course.believe(profile_entry(BLANK, course.upcoming, told))
+    assert ranker.ranking().favour == pytest.approx(told.favour)
+
+
+def test_an_audit_tells_a_profile_that_the_pilots_answers_do_not_teach(ranked: Project, tmp_path: Path) -> None:
+    """The same false word in every journal: all rankings follow from it, but it does not follow from the answers."""
+    copy = files_copied(ranked.run, tmp_path / "copy")
+    edit_file(copy, "rank.journal.jsonl", lambda data: data.replace(b'"doubt":', b'"doubt":1'), reseal=True)
+    said = "\n".join(finding.message for finding in audit(copy).findings)
+    assert "doubt of the judge is 1" in said and "its pilot's answers teach 0." in said
 
 
 def test_an_engine_that_cannot_choose_is_told_before_anything_is_done(tmp_path: Path) -> None:
