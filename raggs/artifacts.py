@@ -14,8 +14,8 @@ from typing import Annotated, ClassVar
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
-from raggs.believed import Frozen as Frozen
 from raggs.believed import JudgeProfile
+from raggs.frozen import Frozen
 from raggs.text import clean_passage
 
 MIN_GRADE, MAX_GRADE = 1, 5

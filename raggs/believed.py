@@ -1,4 +1,4 @@
-"""What is believed of a judge before it is asked, as records hold it; and what all that records hold has in common.
+"""What is believed of a judge before it is asked, as records hold it.
 
 Imports: no room.
 """
@@ -7,15 +7,9 @@ from __future__ import annotations
 
 from operator import not_
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-
-class Frozen(BaseModel):
-    """A value: unchangeable, no unknown fields, no NaN and no infinity."""
-
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, allow_inf_nan=False, protected_namespaces=(), defer_build=True
-    )
+from raggs.frozen import Frozen
 
 
 class JudgeProfile(Frozen):

@@ -12,7 +12,7 @@ from operator import not_
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 
 PEOPLE = "human"  # begins the name of whoever gave a grade, where people did
 FALLEN = "the judge falls below its gate"  # begins the sentence on a gate that does not hold

@@ -10,7 +10,7 @@ from typing import Self
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 
 
 class Spending(Frozen):

@@ -17,7 +17,6 @@ from raggs.agreement.labels import (
     count_pairs,
     krippendorff_alpha,
 )
-from raggs.agreement.nearer import Against, Nearer, nearer
 from raggs.agreement.orders import (
     RBO,
     Order,
@@ -35,12 +34,10 @@ __all__ = [
     "GRADES",
     "RBO",
     "AccuracyGivenHit",
-    "Against",
     "Agreement",
     "Checked",
     "Confusion",
     "Estimate",
-    "Nearer",
     "Order",
     "OrderAgreement",
     "Trust",
@@ -52,7 +49,6 @@ __all__ = [
     "count_pairs",
     "kendall_tau_b",
     "krippendorff_alpha",
-    "nearer",
     "overlap_at_k",
     "rbo",
     "spearman",

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from raggs.agreement import Checked, Nearer, check_labels, nearer
+from raggs.agreement import Checked, check_labels
+from raggs.agreement.nearer import Nearer, nearer
 from raggs.app.judgecheck import blind_only
 from raggs.app.judgesides import Item, Judged, Side, judged_by, members_of, settings_apart, side_of
 from raggs.app.planitems import usual_seconds

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from raggs.agreement import Estimate, Nearer
+from raggs.agreement import Estimate
 from raggs.agreement.clustered import FEWEST_CASES, FEWEST_CLUSTERS
-from raggs.agreement.nearer import FEWEST_DIFFERING, Against
+from raggs.agreement.nearer import FEWEST_DIFFERING, Against, Nearer
 from raggs.app.judgecompare import Compared, JudgeComparison
 from raggs.app.judgelayout import plain, written
 from raggs.app.judgesides import Bill, Side

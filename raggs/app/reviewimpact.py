@@ -15,10 +15,11 @@ import numpy as np
 from raggs.app.reviewplan import hits_of_pool
 from raggs.app.reviewpool import GRADES, Pool, open_review_pool
 from raggs.arrays import Floats, Ints
-from raggs.artifacts import MIN_GRADE, Frozen
+from raggs.artifacts import MIN_GRADE
 from raggs.decision.beliefs import believe
 from raggs.decision.impact import Impact
 from raggs.errors import RaggsError
+from raggs.frozen import Frozen
 from raggs.golden.systems import System, open_systems
 from raggs.manifests.opened import open_run
 from raggs.metrics.flips import flip_effects

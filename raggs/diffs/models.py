@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 from raggs.jsontypes import Number
 from raggs.metrics.stats import Verdict
 from raggs.version import __version__

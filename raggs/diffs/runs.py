@@ -7,9 +7,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen
 from raggs.diffs.models import MadePart, SettingPart
 from raggs.diffs.settings import by_name, made, settings
+from raggs.frozen import Frozen
 from raggs.manifests.costs import Costs, LedgerSum
 from raggs.manifests.models import RunManifest
 from raggs.manifests.reasons import differences

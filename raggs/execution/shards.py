@@ -16,8 +16,9 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from raggs.artifacts import Frozen, MergeRecord, Passage, Query, Record
+from raggs.artifacts import MergeRecord, Passage, Query, Record
 from raggs.errors import NotFoundError
+from raggs.frozen import Frozen
 from raggs.hashing import hash_bytes
 from raggs.jsonl import dump_line, read_records, write_records
 from raggs.stages import GOLDEN

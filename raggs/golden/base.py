@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen, Passage, Query, RankRecord, RetrieveRecord
+from raggs.artifacts import Passage, Query, RankRecord, RetrieveRecord
+from raggs.frozen import Frozen
 from raggs.golden.scales import AS_GRADED, GradeScale
 
 if TYPE_CHECKING:

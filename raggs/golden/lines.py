@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 from pydantic import BaseModel, Field, ValidationError
 
-from raggs.artifacts import MIN_GRADE, Frozen, Passage, RankRecord
+from raggs.artifacts import MIN_GRADE, Passage, RankRecord
 from raggs.errors import DataError
+from raggs.frozen import Frozen
 from raggs.golden.base import GoldenQuery, Graded, SetPart
 from raggs.golden.files import QUERIES, FileGolden
 from raggs.golden.packed import unpacked_passage

@@ -15,9 +15,9 @@ from typing import Literal
 
 from pydantic import Field, ValidationError
 
-from raggs.artifacts import Frozen
 from raggs.atomic import disk, write_atomic
 from raggs.errors import DataError, NotFoundError
+from raggs.frozen import Frozen
 from raggs.inputs import regular_file
 from raggs.jsonl import first_fault
 from raggs.jsontypes import Place, leaves

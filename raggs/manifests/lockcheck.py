@@ -12,7 +12,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 
-from raggs.artifacts import Frozen, artifact_file
+from raggs.artifacts import artifact_file
+from raggs.frozen import Frozen
 from raggs.hashing import hash_value
 from raggs.health import JudgeHealth
 from raggs.llm.ledger import LedgerLine

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, field_validator
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 from raggs.health import Health
 from raggs.registry import installed
 from raggs.spending import Spending

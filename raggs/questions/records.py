@@ -9,9 +9,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen, Identifier, Record, Reference
+from raggs.artifacts import Identifier, Record, Reference
 from raggs.askers.base import Kind, Style
 from raggs.asking import Part
+from raggs.frozen import Frozen
 
 Reason = Literal[
     "no answer", "not verbatim", "no excerpt", "not unanswerable", "one-sided", "duplicate", "off the question"

@@ -10,7 +10,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from raggs.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 from raggs.reviewing.pool import Pool
 from raggs.reviews.folding import Reviewed, fold, standing
 from raggs.reviews.models import GradeReview, Key, Review

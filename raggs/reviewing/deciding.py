@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from threading import RLock
 from typing import Literal
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen
+from raggs.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.errors import UsageError
+from raggs.frozen import Frozen
 from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size, disputes
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 from raggs.reviewing.machine import Machine
 from raggs.reviewing.pool import Pool
 from raggs.reviews.models import Key

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from threading import Lock
 
-from raggs.artifacts import Frozen
 from raggs.errors import NotFoundError
+from raggs.frozen import Frozen
 from raggs.golden.questions import Questions
 from raggs.golden.runs import RunGolden
 from raggs.golden.sheets import kind_of, sheet_of, slim

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from raggs.artifacts import Frozen, JudgeRecord, MergeRecord, QueryRecord
+from raggs.artifacts import JudgeRecord, MergeRecord, QueryRecord
 from raggs.errors import DataError
+from raggs.frozen import Frozen
 from raggs.health import PEOPLE, source_of
 from raggs.jsonl import read_on
 from raggs.manifests.opened import OpenedRun

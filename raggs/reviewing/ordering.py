@@ -11,8 +11,9 @@ from threading import RLock
 
 from pydantic import ValidationError
 
-from raggs.artifacts import Frozen, PruneRecord
+from raggs.artifacts import PruneRecord
 from raggs.errors import NotFoundError, UsageError
+from raggs.frozen import Frozen
 from raggs.manifests.opened import OpenedRun
 from raggs.reviewing.pool import Item, Pool
 from raggs.reviewing.views import ItemView, view_of

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen
+from raggs.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.errors import UsageError
+from raggs.frozen import Frozen
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session
 from raggs.reviewing.views import ItemView, view_of

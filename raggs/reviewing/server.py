@@ -18,8 +18,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from raggs.artifacts import Frozen
 from raggs.errors import NotFoundError, RaggsError, UsageError
+from raggs.frozen import Frozen
 from raggs.jsonl import first_fault
 from raggs.reviewing.agreeing import agreed
 from raggs.reviewing.deciding import Deciding, Wanted

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from statistics import median
 from threading import RLock
 
-from raggs.artifacts import MAX_GRADE, MIN_GRADE, Frozen, Passage
+from raggs.artifacts import MAX_GRADE, MIN_GRADE, Passage
 from raggs.errors import NotFoundError, UsageError
+from raggs.frozen import Frozen
 from raggs.reviewing.choosing import By, Queue
 from raggs.reviewing.leases import Holder, Leases
 from raggs.reviewing.marks import Decision, Mark, Marks, sign_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 from raggs.languages import FUNCTION_WORDS, fold_accents
 from raggs.reviewing.pool import Pool
 from raggs.text import clean_passage, clean_unicode

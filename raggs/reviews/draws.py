@@ -14,9 +14,9 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen
 from raggs.atomic import disk
 from raggs.errors import BusyError
+from raggs.frozen import Frozen
 from raggs.jsonl import Appender, read_torn
 from raggs.reviews.models import Digest, Key
 from raggs.reviews.store import LOCK, PATIENCE

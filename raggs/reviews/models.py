@@ -12,7 +12,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, Field, RootModel, StringConstraints, model_validator
 
-from raggs.artifacts import Frozen, Grade, Identifier, Passage, Query, Span
+from raggs.artifacts import Grade, Identifier, Passage, Query, Span
+from raggs.frozen import Frozen
 from raggs.hashing import hash_bytes, hash_value
 
 MOST_NAME, MOST_NOTE = 80, 10_000  # characters

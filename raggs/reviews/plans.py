@@ -7,9 +7,10 @@ from pathlib import Path
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen, Identifier
+from raggs.artifacts import Identifier
 from raggs.atomic import disk
 from raggs.errors import DataError
+from raggs.frozen import Frozen
 from raggs.jsonl import Written, read_records, write_records
 from raggs.reviews.draws import Unit
 from raggs.reviews.models import Digest, Key

@@ -12,7 +12,7 @@ from threading import RLock
 
 from pydantic import AwareDatetime, Field
 
-from raggs.artifacts import Frozen
+from raggs.frozen import Frozen
 from raggs.jsonl import read_on
 from raggs.reviews.models import Digest, Key, Name
 from raggs.reviews.store import REMEDY, append_lines

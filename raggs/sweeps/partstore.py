@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from raggs.artifacts import EmbedRecord, Frozen
+from raggs.artifacts import EmbedRecord
+from raggs.frozen import Frozen
 from raggs.rerankers.base import Reranking
 from raggs.rowstore import RowStore
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raggs.artifacts import Frozen, Span
+from raggs.artifacts import Span
+from raggs.frozen import Frozen
 from raggs.golden.judgments import Judgments
 from raggs.golden.origin import Origin
 from raggs.golden.places import JudgedPlaces

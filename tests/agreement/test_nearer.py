@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raggs.agreement import Nearer, check_labels, nearer
+from raggs.agreement import check_labels
+from raggs.agreement.nearer import Nearer, nearer
 from raggs.arrays import Ints
 from raggs.seeds import generator
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen
 from raggs.diagnosis.base import Found
 from raggs.evaluation.models import Part, ScorePart
+from raggs.frozen import Frozen
 from raggs.jsontypes import Number
 
 

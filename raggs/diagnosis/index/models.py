@@ -7,10 +7,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.artifacts import Frozen
 from raggs.diagnosis.base import Found
 from raggs.diagnosis.parts import MeanPart
 from raggs.evaluation.models import Part
+from raggs.frozen import Frozen
 from raggs.jsontypes import Number
 
 Origin = Literal["questions", "held-out passages"]

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import numpy as np
 
 from raggs.arrays import Floats, Ints
-from raggs.artifacts import Frozen
 from raggs.diagnosis.bench import Bench
 from raggs.diagnosis.index.measuring import opened
 from raggs.diagnosis.index.models import LossPart, TunedPart
@@ -20,6 +19,7 @@ from raggs.diagnosis.index.settings import IndexSettings
 from raggs.diagnosis.index.worlds import Asked, World
 from raggs.diagnosis.parts import MeanPart
 from raggs.errors import DataError
+from raggs.frozen import Frozen
 from raggs.jsontypes import Number, number
 from raggs.metrics.evaluate import evaluate
 from raggs.metrics.names import at_cutoffs

@@ -9,14 +9,13 @@ import numpy as np
 
 from raggs.arrays import Floats
 from raggs.diagnosis.bench import Bench
-from raggs.diagnosis.names.measuring import number
 from raggs.diagnosis.names.models import EndPart, EndToEnd, NamesConfig, PredictionPart, SubjectPart
 from raggs.diagnosis.names.scoring import Hygiene
 from raggs.diagnosis.names.searching import Scene, measure_of
 from raggs.embedders.base import Embedder
 from raggs.errors import NotFoundError
 from raggs.evaluation.models import Part
-from raggs.jsontypes import Number
+from raggs.jsontypes import Number, number
 from raggs.metrics.stats import compare
 from raggs.perturbers.base import Perturber
 from raggs.probes.prediction import predict

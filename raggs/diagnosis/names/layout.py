@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from raggs.diagnosis.names.models import AblationPart, EndPart, EndToEnd, MeanPart, NamesFound, SubjectPart
+from raggs.diagnosis.names.models import AblationPart, EndPart, EndToEnd, MarginPart, NamesFound, SubjectPart
 from raggs.evaluation.document import Cell, Form, Legend, Section, Table, bounded, formatted
 from raggs.jsontypes import Number
 from raggs.text import plural
@@ -138,7 +138,7 @@ def _told(end: EndToEnd, whole: NamesFound) -> Iterator[str]:
         )
 
 
-def _cell(part: MeanPart, form: Form = "score") -> Cell:
+def _cell(part: MarginPart, form: Form = "score") -> Cell:
     return bounded(part.value, part.low, part.high, form)
 
 

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
-from raggs.diagnosis.names.models import AblationPart, MeanPart
-from raggs.jsontypes import Number
+from raggs.diagnosis.names.models import AblationPart, MarginPart
+from raggs.jsontypes import Number, number
 from raggs.perturbers.base import Family
 from raggs.probes.margins import LEAST_BASE, Change, Margins, Mean, ratio
 
 MOSTLY = 0.5  # share of bundles with a margin too small for percentages from which these say nothing
 
 
-def number(value: float) -> Number:
-    """A number, or None for one that is not defined."""
-    return value if math.isfinite(value) else None
-
-
-def mean_part(found: Mean) -> MeanPart:
+def mean_part(found: Mean) -> MarginPart:
     """A mean as it is written down."""
-    return MeanPart(
+    return MarginPart(
         value=number(found.value),
         sd=number(found.spread),
         run_low=number(found.by_runs.low),
@@ -47,7 +41,7 @@ def ablation_part(perturber: str, family: Family, found: Change, limits: tuple[f
     )
 
 
-def holds(percent: MeanPart, family: Family, least: float, most: float) -> bool | None:
+def holds(percent: MarginPart, family: Family, least: float, most: float) -> bool | None:
     """Whether a change is within its limit: None where its interval over questions holds the limit."""
     low, high = percent.low, percent.high
     if low is None or high is None:

@@ -70,8 +70,8 @@ class NamesConfig(DiagnosisConfig):
         return self
 
 
-class MeanPart(Part):
-    """A mean over questions and runs."""
+class MarginPart(Part):
+    """A mean of margins, or of their changes, over questions and runs."""
 
     value: Number = Field(description="mean of the runs' means")
     sd: Number = Field(description="between the runs' means")
@@ -87,11 +87,11 @@ class AblationPart(Part):
 
     perturber: str
     family: Family = Field(description="whether it takes the identity away, only the form, or only the layout")
-    percent: MeanPart = Field(description="mean of the bundles' changes in percent, bases under .02 left out")
+    percent: MarginPart = Field(description="mean of the bundles' changes in percent, bases under .02 left out")
     of_means: Number = Field(description="change of the mean margin in percent")
     of_means_low: Number
     of_means_high: Number
-    absolute: MeanPart = Field(description="mean change, in the unit of the scores")
+    absolute: MarginPart = Field(description="mean change, in the unit of the scores")
     left_out: int = Field(description="bundles whose base margin is under .02")
     holds: bool | None = Field(description="whether the change is within its limit beyond doubt; null: in doubt")
 
@@ -104,9 +104,9 @@ class SubjectPart(Part):
     language: str
     questions: int
     runs: int
-    name: MeanPart = Field(description="margin of the right name over the better of two impostors")
-    topic: MeanPart = Field(description="margin of the right topic over another one")
-    both: MeanPart
+    name: MarginPart = Field(description="margin of the right name over the better of two impostors")
+    topic: MarginPart = Field(description="margin of the right topic over another one")
+    both: MarginPart
     ratio: Number = Field(description="name margin by topic margin, of their means")
     ratio_low: Number
     ratio_high: Number

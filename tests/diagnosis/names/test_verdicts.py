@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from raggs.diagnosis.names.measuring import holds
-from raggs.diagnosis.names.models import AblationPart, MeanPart, SubjectPart
+from raggs.diagnosis.names.models import AblationPart, MarginPart, SubjectPart
 from raggs.diagnosis.names.verdicts import ADVICE, passed, verdict
 
 
-def mean(value: float, low: float, high: float) -> MeanPart:
-    return MeanPart(value=value, sd=0.1, run_low=low, run_high=high, low=low, high=high, count=10)
+def mean(value: float, low: float, high: float) -> MarginPart:
+    return MarginPart(value=value, sd=0.1, run_low=low, run_high=high, low=low, high=high, count=10)
 
 
 def subject(scorer: str, language: str, small: float = 0.0, **changes: tuple[float, float]) -> SubjectPart:
