@@ -67,7 +67,7 @@ def show(
         return
     width = max(len(name) for name, _, _ in rows)
     for name, value, origin in rows:
-        say(f"{name:<{width}}  {_yaml(value):<28}  # {origin}")
+        say(f"{name:<{width}}  {_yaml(value):<12}  # {origin}")
 
 
 def _yaml(value: object) -> str:

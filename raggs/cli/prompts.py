@@ -20,6 +20,7 @@ def list_(as_json: Json = False, debug: Debug = False) -> None:
       raggs prompts list
     """
     from raggs.app.prompts import prompt_pages
+    from raggs.cli.screen import hanging
     from raggs.manifests.store import dump_json
 
     pages = prompt_pages()
@@ -28,7 +29,7 @@ def list_(as_json: Json = False, debug: Debug = False) -> None:
         return
     width = max(len(page.name) for page in pages)
     for page in pages:
-        say(f"{page.name:<{width}}  {', '.join(page.languages)}  {page.note}")
+        say(hanging(f"{page.name:<{width}}  {', '.join(page.languages)}  ", page.note))
 
 
 def show(

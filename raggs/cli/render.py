@@ -58,7 +58,7 @@ def run_summary(result: RunResult, asked: Asked, show: int) -> None:
         nothing = ungraded(run)
         console.print(str(nothing), style="yellow", soft_wrap=not console.is_terminal)
     console.print(f"run: {folder}")
-    console.print(f"next: {_next(folder, result.manifest, asked.going_on(), result.failed, nothing)}", soft_wrap=True)
+    _say_next(console, *_next(folder, result.manifest, asked.going_on(), result.failed, nothing))
 
 
 def _trust(console: Console, locks: Mapping[str, StageLock]) -> None:
@@ -166,15 +166,22 @@ def run_json(result: RunResult) -> str:
     )
 
 
-def _next(folder: Path, manifest: RunManifest, again: str, failed: int, nothing: Ungraded | None) -> str:
+def _next(folder: Path, manifest: RunManifest, again: str, failed: int, nothing: Ungraded | None) -> tuple[str, ...]:
+    """What to do next, and what else could be done."""
     if any(name not in manifest.stages for name in GOLDEN.of(manifest.config).order):
-        return again
+        return (again,)
     if failed:
-        return f"{again}   (tries the failed judgments again)"
+        return (f"{again}   (tries the failed judgments again)",)
     if nothing is not None:
-        return nothing.remedy
+        return (nothing.remedy,)
     run = shlex.quote(str(folder))
-    return f"raggs audit {run} && raggs export {run} --format beir --out golden"
+    return (f"raggs eval -g {run} -r {run}", f"raggs audit {run} && raggs export {run} --format beir --out golden")
+
+
+def _say_next(console: Console, command: str, *others: str) -> None:
+    console.print(f"next: {command}", soft_wrap=True)
+    for other in others:
+        console.print(f"  or: {other}", soft_wrap=True)
 
 
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
@@ -208,7 +215,7 @@ def dry_run(expected: Forecast, cap: float | None, as_json: bool) -> None:
         )
     console.print(rows)
     for told in _expected(expected, cap):
-        console.print(told, soft_wrap=True, highlight=False)
+        console.print(told, soft_wrap=not console.is_terminal, highlight=False)
 
 
 def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
@@ -222,6 +229,8 @@ def _expected(expected: Forecast, cap: float | None) -> Iterator[str]:
     repairs = max((line.repairs for line in expected.running), default=0)
     corrected = f", ${at_most:,.4f} were every answer corrected {times(repairs)}" if at_most > usd else ""
     yield f"estimated cost: {amount}{corrected} ({limit})"
+    if cap is not None and usd > cap:
+        yield "the cap may end it earlier: what is paid for by then can be used, and a higher cap goes on from there"
     if less := sum(line.discount_usd for line in expected.running):
         yield f"up to ${less:,.4f} of it less where the provider remembers the prompts' own words, as it is likely to"
     guesses = {line.who: line.hidden_tokens for line in expected.running if line.hidden_tokens and line.calls}
@@ -280,6 +289,5 @@ def status(found: Status, as_json: bool) -> None:
     if not found.compared:
         console.print(unlooked(found), soft_wrap=True)
     golden = manifest.pipeline == GOLDEN.name
-    done = _next(folder, manifest, again, failed, found.ungraded) if golden else replace(asked, verb="run").command()
-    command = again if any(plan.values()) else done
-    console.print(f"next: {command}", soft_wrap=True)
+    done = _next(folder, manifest, again, failed, found.ungraded) if golden else (replace(asked, verb="run").command(),)
+    _say_next(console, *((again,) if any(plan.values()) else done))

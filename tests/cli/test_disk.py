@@ -94,4 +94,4 @@ def test_a_terminal_that_knows_only_ascii_still_sees_the_results(tmp_path: Path)
     project = make_project(tmp_path, queries=7, corpus=12)
     done = raggs("run", "--config", project.config, env=environment(PYTHONIOENCODING="ascii"))
     assert done.returncode == 0, done.stderr
-    assert "next: raggs audit" in done.stdout
+    assert "next: raggs eval" in done.stdout

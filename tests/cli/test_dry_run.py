@@ -145,7 +145,8 @@ def test_hidden_reasoning_is_assumed_until_the_ledger_knows(server: LLMServer, t
     assert first["judge"]["output_tokens"] == 1060 * first["judge"]["calls"]
     told = call("run", "--config", project.config, "--dry-run").stdout
     assert "1,000 tokens of hidden reasoning are assumed for each answer of openai/gpt-5-mini" in told
-    assert "estimated cost: at most $" in told
+    assert "estimated cost: at most $" in told and "the cap may end it earlier" not in told
+    assert "the cap may end it earlier" in call("run", project.config, "--dry-run", "--max-usd", "0.001").stdout
     project.change(budget={"max_calls": 17})
     call("run", "--config", project.config, "--quiet", code=7)
     ledger = [json.loads(line) for line in (project.run / "llm.ledger.jsonl").read_text().splitlines()]

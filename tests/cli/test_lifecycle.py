@@ -62,7 +62,8 @@ def test_the_summary_shows_passages_costs_and_the_next_command(tmp_path: Path) -
         "q00",
         "spent",
         f"run: {project.run}",
-        "next: raggs audit",
+        "next: raggs eval",
+        "or: raggs audit",
     ):
         assert part in out
     assert done_by_stage(out) == dict.fromkeys(STAGES, "ran")
@@ -158,7 +159,7 @@ def test_the_words_of_a_table_are_explained_below_it(project: Project) -> None:
 
 def test_status_why_and_their_json(project: Project) -> None:
     assert "up to date" in call("status", project.run).stdout
-    assert "next: raggs audit" in call("status", project.run).stdout
+    assert "next: raggs eval" in call("status", project.run).stdout
     assert "judge: first shown wins" in call("status", project.run).stdout
     project.change(merge={"k": 10})
     assert "config.k changed (60 -> 10)" in call("status", project.run, "--config", project.config).stdout
@@ -314,7 +315,7 @@ def test_init_runs_offline_at_once(tmp_path: Path) -> None:
     call("init", tmp_path / "demo")
     assert "already there" in call("init", tmp_path / "demo", code=2).output
     out = call("run", "--config", tmp_path / "demo" / "raggs.yaml").stdout
-    assert "next: raggs audit" in out
+    assert "next: raggs eval" in out
     (run,) = (path.parent for path in (tmp_path / "demo" / "runs").glob("*/manifest.json"))
     call("audit", run)
 

@@ -29,7 +29,7 @@ def test_the_next_command_repeats_configuration_run_and_settings(tmp_path: Path)
     out = call("status", run, "--config", project.config, *settings).stdout
     assert shown(out) == ["raggs", "run", "--config", str(project.config), *flags]
     call(*shown(out)[1:])
-    assert shown(call("status", run, "--config", project.config, *settings).stdout)[:2] == ["raggs", "audit"]
+    assert shown(call("status", run, "--config", project.config, *settings).stdout)[:2] == ["raggs", "eval"]
     checked = call("validate", "--config", project.config, *settings).stdout
     assert shown(checked) == ["raggs", "run", "--config", str(project.config), *settings]
 

@@ -42,7 +42,7 @@ def test_it_is_whole_and_says_what_it_leaves_out(graded: Project) -> None:
     assert tuple(graded.manifest()["stages"]) == GOLDEN.order[:-1]
     assert not list(graded.run.glob("rank*"))
     told = call("status", graded.run).output
-    assert "left out (rank: null)" in told and "would run" not in told and "next: raggs audit" in told
+    assert "left out (rank: null)" in told and "would run" not in told and "next: raggs eval" in told
     found = json.loads(call("status", graded.run, "--json").output)
     assert found["left_out"] == ["rank"] and "rank" not in found["stages"]
     assert "merge, judge and prune derived again" in call("audit", graded.run).output

@@ -2,16 +2,16 @@
 export const WORDS = {
   en: {
     seen: "Machines’ grades, ranks and systems can be seen here: what anybody grades on this server is noted as not blind.", grading: "Grade", run: "Run", search: "Search (/): words of the question, or an id", sort: "Order", tongue: "Language", kind: "Kind",
-    sorts: { id: "by id", doubt: "most doubt first", few: "fewest good passages first", holes: "most without a grade first" }, all: "all", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} of ${all} questions`),
+    sorts: { id: "by id", doubt: "most wrong pairs first", few: "fewest good passages first", holes: "most without a grade first" }, all: "all", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} of ${all} questions`),
     hint: "Choose a question. Keys: / search, j and k the next and the one before, Escape back to the list.", back: "All questions", earlier: "Before", later: "Next", other: "Français",
-    line: (each) => `${each.pool} passages, ${each.relevant} good${each.graded < each.pool ? `, ${each.pool - each.graded} without a grade` : ""}${each.doubt === null ? "" : `, doubt ${each.doubt.toFixed(1)}`}`,
+    line: (each) => `${each.pool} passages, ${each.relevant} good${each.graded < each.pool ? `, ${each.pool - each.graded} without a grade` : ""}${each.doubt === null ? "" : `, ${each.doubt.toFixed(1)} wrong pairs expected`}`,
     offline: "The server does not answer.", refused: (why) => `Not shown: ${why}`, none: "No question fits.", sheet: null,
   },
   fr: {
     seen: "On voit ici les notes, les rangs et les systèmes : toute note donnée sur ce serveur est enregistrée comme non aveugle.", grading: "Noter", run: "Run", search: "Chercher (/) : mots de la question, ou identifiant", sort: "Ordre", tongue: "Langue", kind: "Type",
-    sorts: { id: "par identifiant", doubt: "les plus douteuses d’abord", few: "le moins de bons passages d’abord", holes: "le plus de passages sans note d’abord" }, all: "toutes", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} questions sur ${all}`),
+    sorts: { id: "par identifiant", doubt: "le plus de paires mal ordonnées d’abord", few: "le moins de bons passages d’abord", holes: "le plus de passages sans note d’abord" }, all: "toutes", questions: "Questions", count: (n, all) => (n === all ? `${all} questions` : `${n} questions sur ${all}`),
     hint: "Choisissez une question. Touches : / chercher, j et k suivante et précédente, Échap retour à la liste.", back: "Toutes les questions", earlier: "Précédente", later: "Suivante", other: "English",
-    line: (each) => `${each.pool} passages, ${each.relevant} bons${each.graded < each.pool ? `, ${each.pool - each.graded} sans note` : ""}${each.doubt === null ? "" : `, doute ${each.doubt.toFixed(1)}`}`,
+    line: (each) => `${each.pool} passages, ${each.relevant} bons${each.graded < each.pool ? `, ${each.pool - each.graded} sans note` : ""}${each.doubt === null ? "" : `, ${each.doubt.toFixed(1)} paires mal ordonnées attendues`}`,
     offline: "Le serveur ne répond pas.", refused: (why) => `Non montré : ${why}`, none: "Aucune question ne convient.",
     sheet: {
       order: "Ordre", later: (n) => `encore ${n} rangs`, pool: "Aussi dans le pool", systems: "Ce que les systèmes ont rendu", passage: "passage", grade: "note", none: "non jugé", missing: "sans note",
