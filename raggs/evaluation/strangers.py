@@ -56,18 +56,25 @@ def doubt_of(study: Study, system: str) -> str:
     hits, k = study.hits[system], min(study.scoring.cutoffs)
     if hits.reading is not None:
         return _unreached(study, system, hits, k)
-    met = met_share(hits)
-    if not met >= MET:
-        return (
-            f"{system}: the ids of {study.judgments.source} hardly occur in its lists (of {met:.0%} of its queries any "
-            "does): is it of another corpus, or are its passages named or cut in another way? Its scores say nothing"
-        )
+    if said := stranger(study.judgments.source, system, hits):
+        return f"{said} Its scores say nothing"
     holes = holes_at(hits, k)
     if holes is None or holes <= HOLES or not _judges_both(hits):
         return ""
     return (
         f"{system}: {holes:.0%} of what its top {k} shows is unjudged and counts as not relevant, so its scores say "
         "little: is it of another corpus, or were its lists never pooled? --bounds shows what they could be"
+    )
+
+
+def stranger(source: str, system: str, hits: Hits) -> str:
+    """That the lists of a system hardly meet the judgments of a set; empty where they do."""
+    met = met_share(hits)
+    if met >= MET:
+        return ""
+    return (
+        f"{system}: the ids of {source} hardly occur in its lists (of {met:.0%} of its queries any does): is it of "
+        "another corpus, or are its passages named or cut in another way?"
     )
 
 

@@ -25,7 +25,7 @@ BOTTLENECKS: dict[Kind, str] = {
 }
 LOSSES = ("what nobody found", "candidates", "order", "unjudged")  # from a perfect list down to a system's own
 KNOBS = (
-    "no system found it: another kind of retriever beside these, questions rewritten, other chunks",
+    "look elsewhere, no system found it: another kind of retriever beside these, questions rewritten, other chunks",
     "find more: dense and BM25 fused (RRF), a more exact index (ef, nprobe), more candidates, questions rewritten",
     "order better: a stronger reranker, near-duplicates left out, cleaner titles and metadata, shorter chunks",
     "have judged what it shows: pool its lists (retriever runs), or raggs sweep --judge-holes",

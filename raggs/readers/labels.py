@@ -15,7 +15,10 @@ from raggs.readers.shapes import Cell, Shape, line_cells, nested_cells, shape_of
 from raggs.readers.trecqrels import quick_labels
 from raggs.trec import INTEGER, Label, read_qrels
 
-NAME_IT = "--scale 0-{high} for labels that start from 0, --scale 1-5 to insist"
+NAME_IT = (
+    "raggs eval takes --scale 0-{high} for labels that start from 0, --scale 1-5 to insist; where there is no "
+    "--scale, a label 0 says that they start from 0"
+)
 
 
 def read_labels(path: Path) -> Iterator[Label]:

@@ -162,6 +162,7 @@ def test_a_reranker_is_scored_by_its_own_last_step(golden: Path, tmp_path: Path,
         ({"measures": ()}, UsageError, "measures"),
         ({"runs": ("none.trec",)}, NotFoundError, "none.trec"),
         ({"runs": ("strange",)}, DataError, "has none of the questions"),
+        ({"runs": ("foreign",)}, DataError, "hardly occur in its lists"),
     ],
 )
 def test_what_cannot_be_measured_is_a_sentence(
@@ -170,6 +171,9 @@ def test_what_cannot_be_measured_is_a_sentence(
     if given.get("runs") == ("strange",):
         (tmp_path / "strange.trec").write_text("other Q0 d 1 0.5 x\n")
         given = {"runs": (str(tmp_path / "strange.trec"),)}
+    if given.get("runs") == ("foreign",):
+        (tmp_path / "foreign.trec").write_text("".join(f"q{at:02} Q0 elsewhere 1 0.5 x\n" for at in range(QUESTIONS)))
+        given = {"runs": (str(tmp_path / "foreign.trec"),)}
     with pytest.raises(error, match=said):
         found(golden, tmp_path, **given)
 

@@ -116,6 +116,20 @@ def test_nothing_is_found_to_be_shared_where_places_are_drawn_by_lot(golden: Pat
     assert "can be told from chance" in part.verdict
 
 
+def test_lists_of_another_corpus_are_told_and_no_advice_is_drawn_of_them(golden: Path) -> None:
+    known = system(golden, "known", drawn(3, 30))
+    far = golden / "far.trec"
+    lines = Path(known.partition("=")[2]).read_text(encoding="utf-8").splitlines()
+    far.write_text("".join(line.replace(" Q0 ", " Q0 zz", 1) + "\n" for line in lines), encoding="utf-8")
+    part = found(golden, [known, f"far={far}"])
+    assert [note for note in part.notes if note.startswith("far: the ids of ") and "hardly occur in its lists" in note]
+    assert not [finding for finding in part.findings if "far" in finding.about]
+    alone = found(golden, [f"far={far}"]).verdict
+    assert alone.startswith("far: the ids of ") and alone.endswith(
+        "First name lists of the set's own corpus: --run NAME=FILE."
+    )
+
+
 def test_a_worse_order_of_the_same_passages_is_the_rerankers_fault(golden: Path) -> None:
     runs = [
         system(golden, "before", drawn(1, 4)),

@@ -16,6 +16,7 @@ from raggs.artifacts import Passage
 from raggs.diagnosis.bench import Bench
 from raggs.embedders.base import Embedder
 from raggs.errors import DataError, UsageError
+from raggs.evaluation.strangers import stranger
 from raggs.golden.judgments import Judgments
 from raggs.golden.systems import System
 from raggs.hashing import hash_bytes
@@ -23,6 +24,7 @@ from raggs.indexes.passages import PassageStore
 from raggs.indexes.vectors import VectorIndex, open_vectors
 from raggs.languages import detect_language
 from raggs.metrics.columns import Run
+from raggs.metrics.hits import find_hits
 from raggs.metrics.ids import IdColumn
 from raggs.probes.precision import REGIMES, Form, Regime, activated, best, largest_tie, products
 from raggs.rerankers.base import Reranker, Reranking
@@ -177,7 +179,7 @@ def known(system: System, judgments: Judgments) -> None:
     """Refuse lists of other questions.
 
     Raises:
-        DataError: none of them is judged.
+        DataError: none of them is judged, or hardly any holds a judged passage.
     """
     if not set(system.run.qids) & set(judgments.qrels.qids):
         raise DataError(
@@ -185,6 +187,8 @@ def known(system: System, judgments: Judgments) -> None:
             where=system.source,
             remedy="give lists and labels the same ids",
         )
+    if said := stranger(judgments.source, system.name, find_hits(judgments.qrels, system.run)):
+        raise DataError(said, where=system.source, remedy="name lists of the set's own corpus: --run NAME=FILE")
 
 
 def content_of(system: System) -> str:

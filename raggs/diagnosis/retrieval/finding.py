@@ -28,6 +28,7 @@ from raggs.probes.traits import FEWEST, Trait, traits_of
 from raggs.probes.traits import Asked as Question
 from raggs.text import plural
 
+OWN_CORPUS = "First name lists of the set's own corpus: --run NAME=FILE."
 EXAMPLES = 5  # questions that a trait names
 WORST = 20  # questions that are shown
 
@@ -40,7 +41,9 @@ def put_together(measured: Measured, known: Known, asked: Asked, failing: float)
     parts = tuple(part for system in systems for part in _traits(system.name, measured, traits, asked.seed))
     found = tuple(_findings(measured, asked.seed))
     return RetrievalFound(
-        verdict=_verdict(systems, parts, found, asked.measure.name, failing),
+        verdict=_verdict(systems, parts, found, asked.measure.name, failing)
+        if systems[0].name not in measured.strange
+        else f"{measured.strange[systems[0].name]} {OWN_CORPUS}",
         passed=None,
         measure=asked.measure.name,
         failing_below=failing,
@@ -51,7 +54,7 @@ def put_together(measured: Measured, known: Known, asked: Asked, failing: float)
         findings=found,
         worst=tuple(_worst(measured, systems[0].name, questions, traits, failing)),
         words=known.words,
-        notes=measured.notes,
+        notes=(*measured.notes, *measured.strange.values()),
     )
 
 
@@ -157,7 +160,8 @@ def _verdict(
 ) -> str:
     """Of the best system: how many fail, and who most; then what to turn first, for it or for any."""
     best = systems[0]
-    told = f"{best.name}: {best.failing} of {plural(best.questions, 'question')} fail ({measure} below {failing:g})"
+    told = f"{best.name}: {best.failing} of {plural(best.questions, 'question')} fail{'s' * (best.failing == 1)} "
+    told += f"({measure} below {failing:g})"
     clear = [part for part in traits if part.system == best.name and part.clear and part.difference < 0]
     shared = [f"those that {part.name} ({part.difference:+.2f})" for part in clear]
     told += f", most of all {some_of(shared)}" if shared else "; nothing that they share can be told from chance"

@@ -18,6 +18,7 @@ from raggs.diagnosis.retrieval import rules
 from raggs.errors import DataError, NotFoundError, UsageError
 from raggs.evaluation.gates import read_report
 from raggs.evaluation.models import Report
+from raggs.evaluation.strangers import stranger
 from raggs.evaluation.study import Scoring, Study, study_systems
 from raggs.golden.base import GoldenSet
 from raggs.golden.judgments import Judgments
@@ -72,6 +73,7 @@ class Measured:
         values: by system, shape (questions,), of the measure.
         one, two, against: what the tables of rules look at, by system, by pair, and by system against the baseline.
         notes: what a reader must know.
+        strange: by system whose lists hardly meet the judgments, that they do not; nothing is found in those.
     """
 
     qids: tuple[str, ...]
@@ -80,6 +82,7 @@ class Measured:
     two: Mapping[str, Quantities] = field(default_factory=dict)
     against: Mapping[str, Quantities] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    strange: Mapping[str, str] = field(default_factory=dict)
 
 
 def usual_measure(scale: Scale) -> str:
@@ -134,13 +137,16 @@ def measure_lists(judgments: Judgments, specs: Sequence[str], asked: Asked, lett
     losing = asked.measure if steady(asked.measure) else parse_measure(f"ndcg@{asked.k}")
     base = baseline_of(tuple(study.values), asked.baseline)
     columns = {name: found.column for name, found in study.values.items()}
-    changes = {name: _changes(columns[name], columns[base], asked) for name in columns if name != base}
+    strange = {name: said for name, hits in study.hits.items() if (said := stranger(judgments.source, name, hits))}
+    near = [name for name in columns if name not in strange]
+    changes = {name: _changes(columns[name], columns[base], asked) for name in near if name != base and base in near}
     return Measured(
         qids=judgments.qrels.qids,
         values={name: column(asked.measure.name) for name, column in columns.items()},
-        one={name: _of_one(study, hits, losing, asked, lengths) for name, hits in study.hits.items()},
-        two=dict(_of_two(study, systems, asked)),
+        one={name: _of_one(study, study.hits[name], losing, asked, lengths) for name in near},
+        two=dict(_of_two(study, [system for system in systems if system.name in near], asked)),
         against=_against(changes, base),
+        strange=strange,
     )
 
 
