@@ -15,6 +15,9 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from support.llm_server import LLMServer
 
+# As the command sets it before numpy is loaded: threads of BLAS that have nothing to do sleep.
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+
 # Speed is measured in benchmarks, never in a test.
 settings.register_profile("quick", deadline=None, max_examples=30)
 settings.register_profile("thorough", deadline=None, max_examples=300)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -128,6 +129,7 @@ def _folder() -> Path:
     return Path(found.origin).parent
 
 
+@lru_cache(maxsize=1)  # some 0.1 s, which embedders of several lengths share
 def _read(folder: Path) -> _Model:
     from safetensors import safe_open
     from tokenizers import Tokenizer

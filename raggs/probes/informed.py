@@ -14,10 +14,12 @@ from raggs.arrays import Floats
 from raggs.probes.repeats import Told
 from raggs.ranking.likelihood import Judged, JudgedLists, Manner
 from raggs.ranking.posterior import SHARPNESS, Prior, fit
+from raggs.ranking.threads import one_blas_thread
 
 SPREAD = 0.65  # of the utilities around the grades, as engines are tuned to
 
 
+@one_blas_thread
 def with_grades(told: Told, grades: Floats) -> Told:
     """The order by the posterior means; equal ones as the judge had them.
 

@@ -163,7 +163,7 @@ def serve() -> None:
 
 
 async def _warm() -> None:
-    """Import what a run imports, also what libraries import at their first call."""
+    """Import what a run imports, also what libraries import at their first call, and read what every run reads."""
     import bm25s  # noqa: F401
     import wordllama  # noqa: F401
 
@@ -174,8 +174,11 @@ async def _warm() -> None:
         for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
             importlib.import_module(module.name)
 
+    from raggs.embedders import wordllama as embedder
     from raggs.llm import LLMSettings, providers
     from raggs.llm.faults import Fault
+
+    embedder._read(embedder._folder())
 
     with suppress(Fault):
         await providers.chat("openai/nobody", {"messages": []}, LLMSettings(api_base="http://127.0.0.1:9/v1"))
