@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import combinations, pairwise
+from sys import intern
+from typing import NamedTuple
 
 import numpy as np
 
 from raggs.agreement import Agreement, cohen_kappa, count_pairs, krippendorff_alpha
 from raggs.frozen import Frozen
 from raggs.reviewing.pool import Pool
-from raggs.reviews.folding import Reviewed, fold, standing
+from raggs.reviews.folding import holding
 from raggs.reviews.models import GradeReview, Key, Review
 
 SEED = 0
@@ -71,36 +73,70 @@ class Agreed(Frozen):
     pairs: tuple[Pair, ...]
 
 
-def agreed(pool: Pool, lines: Sequence[Review]) -> Agreed:
-    """How far people agree on the passages of a pool."""
-    held = fold(lines)
-    names = sorted({who for key, words in held.grades.items() if key in pool.numbers for who in words})
-    grades = {who: _grades(pool, held, who) for who in names}
-    keys = [key for key in held.grades if key in pool.numbers]
-    ratings = np.array([[grades[who].get(key, math.nan) for key in keys] for who in names], np.float64)
+class Said(NamedTuple):
+    """What of a line agreement is told by, in little memory: a page is asked for while many grade.
+
+    `of`: the number of the item; its key, where the text is another one now; None where it says nothing of this pool.
+    """
+
+    who: str
+    replaces: str | None
+    takes_back: bool
+    of: int | Key | None = None
+    grade: int | None = None
+    blind: bool = True
+
+
+Words = dict[int | Key, dict[str, Said]]  # by item and reviewer, the word that holds
+
+
+def agreed(pool: Pool, lines: Iterable[Review]) -> Agreed:
+    """How far people agree on the passages of a pool; each line is looked at once and let go."""
+    present = {(item.qid, item.doc_id) for item in pool.items}
+    said = [(line.id, _said(pool, line, present)) for line in lines]
+    held = [*holding(said, [])]
+    words = _latest(held)
+    blind = _latest(holding([each for each in said if each[1].blind], []))
+    here = [of for of in words if isinstance(of, int)]
+    names = sorted({who for of in here for who in words[of]})
+    grades = {who: _grades(here, words, blind, who) for who in names}
+    ratings = np.array([[grades[who].get(of, math.nan) for of in here] for who in names], np.float64)
     alpha = None if len(names) < 2 else krippendorff_alpha(ratings, seed=SEED)
-    holding = [*standing(lines)]
     return Agreed(
         alpha=_figure(alpha),
-        stale=len(held.stale({(item.qid, item.doc_id): item.key for item in pool.items})),
-        people=tuple(_standing(pool, held, holding, who, grades) for who in names),
+        stale=sum(len(spoken) for of, spoken in words.items() if not isinstance(of, int)),
+        people=tuple(_standing(sum(who in words[of] for of in here), held, who, grades) for who in names),
         pairs=tuple(_pairs(grades)),
     )
 
 
-def _grades(pool: Pool, held: Reviewed, who: str) -> dict[Key, int]:
-    words = ((key, words[who]) for key, words in held.grades.items() if who in words and key in pool.numbers)
-    said = ((key, held.blind.get(key, {}).get(who, word)) for key, word in words)
-    return {key: word.grade for key, word in said if word.grade is not None}
+def _said(pool: Pool, line: Review, present: Collection[tuple[str, str]]) -> Said:
+    who = intern(line.who)
+    if not isinstance(line, GradeReview) or line.settles:
+        return Said(who, line.replaces, line.takes_back, blind=line.blind)
+    here = pool.numbers.get(line.key)
+    stale = line.key if (line.qid, line.doc_id) in present else None
+    return Said(who, line.replaces, False, stale if here is None else here, line.grade, line.blind)
 
 
-def _standing(
-    pool: Pool, held: Reviewed, holding: Sequence[Review], who: str, grades: dict[str, dict[Key, int]]
-) -> Standing:
+def _latest(held: Iterable[Said]) -> Words:
+    found: Words = {}
+    for word in held:
+        if word.of is not None:
+            found.setdefault(word.of, {})[word.who] = word
+    return found
+
+
+def _grades(here: Sequence[int], words: Words, blind: Words, who: str) -> dict[int, int]:
+    """By item what somebody said before they saw a machine's grade, where they said that; else what they say."""
+    said = ((of, blind.get(of, {}).get(who, words[of][who])) for of in here if who in words[of])
+    return {of: word.grade for of, word in said if word.grade is not None}
+
+
+def _standing(spoken: int, held: Sequence[Said], who: str, grades: dict[str, dict[int, int]]) -> Standing:
     mine = grades[who]
-    spoken = sum(who in words for key, words in held.grades.items() if key in pool.numbers)
-    apart = [mine[key] - grades[other][key] for other in grades if other != who for key in mine.keys() & grades[other]]
-    twice = [*_repeated(pool, holding, who)]
+    apart = [mine[of] - grades[other][of] for other in grades if other != who for of in mine.keys() & grades[other]]
+    twice = [*_repeated(held, who)]
     return Standing(
         who=who,
         graded=len(mine),
@@ -113,22 +149,20 @@ def _standing(
     )
 
 
-def _repeated(pool: Pool, lines: Sequence[Review], who: str) -> Iterator[tuple[int, int]]:
+def _repeated(held: Sequence[Said], who: str) -> Iterator[tuple[int, int]]:
     """First and next grade of one's passages that came again; what was taken back or replaced is none."""
-    said: dict[Key, list[int]] = {}
-    for line in lines:
-        if not isinstance(line, GradeReview) or line.who != who or line.settles or not line.blind:
-            continue
-        if line.grade is not None and line.key in pool.numbers:
-            said.setdefault(line.key, []).append(line.grade)
+    said: dict[int, list[int]] = {}
+    for word in held:
+        if word.who == who and word.blind and word.grade is not None and isinstance(word.of, int):
+            said.setdefault(word.of, []).append(word.grade)
     for row in said.values():
         yield from pairwise(row)
 
 
-def _pairs(grades: dict[str, dict[Key, int]]) -> Iterator[Pair]:
+def _pairs(grades: dict[str, dict[int, int]]) -> Iterator[Pair]:
     for one, other in combinations(grades, 2):
         both = sorted(grades[one].keys() & grades[other].keys())
-        first, second = ([float(grades[who][key]) for key in both] for who in (one, other))
+        first, second = ([float(grades[who][of]) for of in both] for who in (one, other))
         if both:
             table = count_pairs(Counter(zip(first, second, strict=True))).counts
             yield Pair(

@@ -228,7 +228,7 @@ def make_app(
             lambda asked: ordering.note(asked.who, asked.shown, asked.order, asked.note, asked.seconds),
         ),
         _post("/api/order/undo", ReopenRequest, lambda asked: ordering.undo(asked.who, asked.line)),
-        _post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.read())),
+        _post("/api/agreement", Who, lambda _: agreed(session.pool, session.store.lines())),
         *([] if looking is None else _looking(looking)),
         _post("/api/known", Who, lambda asked: Known(words=session.known(asked.who))),
     ]

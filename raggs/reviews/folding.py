@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
-from typing import Literal
+from typing import Literal, Protocol, TypeVar
 
-from raggs.reviews.models import GradeReview, Key, OrderReview, Review, Withdrawal
+from raggs.reviews.models import GradeReview, Key, OrderReview, Review
 
 How = Literal["one", "agreed", "settled", "median"]
 
@@ -100,10 +100,10 @@ class Reviewed:
 def fold(reviews: Iterable[Review]) -> Reviewed:
     """What holds after all lines, in their order."""
     found, named = Reviewed(), [(line.id, line) for line in reviews]
-    for review in _standing([each for each in named if each[1].blind], []):
+    for review in holding([each for each in named if each[1].blind], []):
         if isinstance(review, GradeReview) and not review.settles:
             _note_word(found.blind, review)
-    for review in _standing(named, found.unmatched):
+    for review in holding(named, found.unmatched):
         if isinstance(review, GradeReview):
             _note_grade(found, review)
         elif isinstance(review, OrderReview):
@@ -114,26 +114,43 @@ def fold(reviews: Iterable[Review]) -> Reviewed:
 
 def standing(reviews: Iterable[Review]) -> Iterator[Review]:
     """Grades and orders that nobody took back, and whose place none such took; in their order."""
-    yield from _standing([(line.id, line) for line in reviews], [])
+    yield from holding([(line.id, line) for line in reviews], [])
 
 
-def _standing(lines: Sequence[tuple[str, Review]], unmatched: list[str]) -> Iterator[Review]:
+class Spoken(Protocol):
+    """What of a line decides whether it, and others, hold."""
+
+    @property
+    def who(self) -> str:
+        """The reviewer."""
+
+    @property
+    def replaces(self) -> str | None:
+        """The line whose place it takes, or that it takes back."""
+
+    @property
+    def takes_back(self) -> bool:
+        """Whether it does nothing else."""
+
+
+S = TypeVar("S", bound=Spoken)
+
+
+def holding(lines: Sequence[tuple[str, S]], unmatched: list[str]) -> Iterator[S]:
     """As `standing`, of lines with their ids; `unmatched` gets what is named and is no earlier line of the same one."""
     places = dict[str, int]()
     names = dict[int, int]()  # by line, the line that it names
     for number, (name, line) in enumerate(lines):
         if line.replaces is not None:
             old = places.get(line.replaces)
-            if old is None or lines[old][1].who != line.who or isinstance(lines[old][1], Withdrawal):
+            if old is None or lines[old][1].who != line.who or lines[old][1].takes_back:
                 unmatched.append(line.replaces)
             else:
                 names[number] = old
         places[name] = number
-    gone = {old for number, old in names.items() if isinstance(lines[number][1], Withdrawal)}
+    gone = {old for number, old in names.items() if lines[number][1].takes_back}
     gone |= {old for number, old in names.items() if number not in gone}
-    yield from (
-        line for number, (_, line) in enumerate(lines) if number not in gone and not isinstance(line, Withdrawal)
-    )
+    yield from (line for number, (_, line) in enumerate(lines) if number not in gone and not line.takes_back)
 
 
 def _note_grade(found: Reviewed, review: GradeReview) -> None:

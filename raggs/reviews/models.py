@@ -59,6 +59,11 @@ class _Line(Frozen):
     replaces: str | None = Field(None, description="id of the reviewer's line that this one takes the place of")
 
     @property
+    def takes_back(self) -> bool:
+        """Whether it says nothing but that another line holds no longer."""
+        return False
+
+    @property
     def id(self) -> str:
         """What other lines name this one by: 16 hex digits over all of it."""
         return hash_value(self.model_dump(mode="json"))[:16]
@@ -107,6 +112,11 @@ class Withdrawal(_Line):
 
     kind: Literal["withdrawal"] = "withdrawal"
     replaces: str = Field(description="id of the line")
+
+    @property
+    def takes_back(self) -> bool:
+        """It does."""
+        return True
 
 
 Review = GradeReview | OrderReview | Withdrawal

@@ -45,6 +45,14 @@ class ReviewStore:
         """
         return [line.root for line in read_torn(self.path, ReviewLine, REMEDY)]
 
+    def lines(self) -> Iterator[Review]:
+        """The same one by one, for whoever keeps little of them.
+
+        Raises:
+            DataError: as `read`.
+        """
+        return (line for line, _ in self.since(0))
+
     def held(self) -> Reviewed:
         """What holds now, folded again only after a line was added; nobody may change it.
 

@@ -177,6 +177,7 @@ def test_who_is_lenient_and_who_drifts(tmp_path: Path) -> None:
     ada, bo = agreed(at.session.pool, at.session.store.read()).people
     assert (ada.graded, ada.again, ada.same, ada.drift) == (12, 4, 3, 0.25)
     assert (bo.lenient, bo.again, bo.drift) == (0.88, 0, None)
+    assert agreed(at.session.pool, at.session.store.lines()).people == (ada, bo)  # one line at a time
     assert ada.lenient == -0.88
 
 

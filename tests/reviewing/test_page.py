@@ -274,6 +274,9 @@ def test_people_who_differ_are_settled(browser: Any, tmp_path: Path) -> None:
         first = bo.page.inner_text("#view .text")
         bo.press("s")
         sync_api.expect(bo.page.locator("#view .text")).not_to_have_text(first)
+        second = bo.page.inner_text("#view .text")
+        bo.page.reload()
+        sync_api.expect(bo.page.locator("#view .text")).to_have_text(second)  # what was put off is still put off
         bo.page.get_by_role("button", name="Person / model").click()
         sync_api.expect(counts).to_have_text("Person / model (1)")
         sync_api.expect(bo.page.locator(".voices .model")).to_contain_text("litellm")

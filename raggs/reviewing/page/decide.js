@@ -1,10 +1,18 @@
 // Where grades differ: people among themselves, or people and a model; side by side, one at a time.
 import { el, keyed, meanings, voice } from "./el.js";
 
+function putOff(place) {
+  try {
+    const found = JSON.parse(sessionStorage.getItem(place) || "[]");
+    return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];
+  } catch { return []; }
+}
+
 export async function decide(at) {
   const said = at.words();
   const decided = []; // lines of one's own decisions here, the latest last
-  const later = []; // items that were put off
+  const place = `raggs.later.${at.me().who}`;
+  const later = putOff(place); // items that were put off, in this tab; a reload does not bring them back
   const note = el("textarea", { id: "why-so", rows: 2, maxLength: 10000 });
   let wanted = "all", busy = false;
   const choice = () => ({ ...at.me(), wanted, later });
@@ -91,6 +99,7 @@ export async function decide(at) {
     if (busy || !found.first) return;
     later.push(found.first.view.item);
     if (later.length > 500) later.shift();
+    try { sessionStorage.setItem(place, JSON.stringify(later)); } catch { /* a browser that keeps nothing */ }
     step("/api/differences", {});
   }
 
