@@ -6,30 +6,35 @@ import json
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, median
 
 import pytest
-from support.cli import call, invoke
+from support.cli import call
 from support.project import Project, make_project
 
 
-@pytest.fixture
-def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    """A finished run whose inputs, caches and configuration are gone, on a machine without a network."""
-    project = make_project(tmp_path, queries=3, corpus=24)
-    assert invoke("run", "--config", project.config, "--quiet").exit_code == 0
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A finished run whose inputs, caches and configuration are gone."""
+    project = make_project(tmp_path_factory.mktemp("bare"), queries=3, corpus=24)
+    call("run", "--config", project.config, "--quiet")
     for path in project.folder.iterdir():
         if path.name != "runs":
             shutil.rmtree(path) if path.is_dir() else path.unlink()
     shutil.rmtree(project.folder / "runs" / ".cache")
+    return project
+
+
+@pytest.fixture
+def alone(bare: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A copy of it on a machine without a network."""
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("the network was asked")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    yield project
+    return bare.copied(tmp_path / "alone")
 
 
 READING = {

@@ -30,8 +30,7 @@ def pooled(tmp_path_factory: pytest.TempPathFactory) -> Project:
 @pytest.fixture
 def project(pooled: Project, tmp_path: Path) -> Project:
     """The same, with ada's grade for the first passage of each question, which is what the label is not."""
-    made = Project(tmp_path / "project")
-    shutil.copytree(pooled.folder, made.folder)
+    made = pooled.copied(tmp_path / "project")
     words = [grade(query, passages[0], "ada", 5, note="read it") for query, passages in pools(made.run).values()]
     kept(made.folder / "reviews", *words)
     return made

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,8 +37,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def broken(finished: Project, tmp_path: Path) -> Project:
-    shutil.copytree(finished.folder, tmp_path / "copy")
-    return Project(tmp_path / "copy")
+    return finished.copied(tmp_path / "copy")
 
 
 def each_command(project: Project, *, found: bool = True) -> None:

@@ -42,8 +42,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def lied(finished: Project, tmp_path: Path) -> Project:
-    shutil.copytree(finished.folder, tmp_path / "copy")
-    return Project(tmp_path / "copy")
+    return finished.copied(tmp_path / "copy")
 
 
 def told(project: Project) -> list[str]:

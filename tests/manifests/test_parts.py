@@ -3,43 +3,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.cli import call, invoke
-from support.llm_server import LLMServer
+from support.llm_server import KEY, LLMServer
 from support.project import Project, make_project
 
 from raggs.app.audit import audit
 
 
-@pytest.fixture
-def project(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
+@pytest.fixture(scope="module")
+def parted(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Stopped in judge, gone on with in part; ranked with two settings."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
-    with LLMServer() as server:
-        made = make_project(tmp_path, queries=6, corpus=24)
+    with pytest.MonkeyPatch.context() as patch, LLMServer() as server:
+        patch.setenv("OPENAI_API_KEY", KEY)
+        made = make_project(tmp_path_factory.mktemp("parted"), queries=6, corpus=24)
         llm = {"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}}
         made.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
         call("run", "--config", made.config, "--quiet", "--set", "budget.max_calls=70", code=7)
         call("run", "--config", made.config, "--quiet", "--partial", "--set", "rank.seed=3")
         call("run", "--config", made.config, "--quiet", "--partial")
-        yield made
+    return made
 
 
 @pytest.fixture
-def cascade(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Project]:
+def project(parted: Project, tmp_path: Path) -> Project:
+    return parted.copied(tmp_path / "project")
+
+
+@pytest.fixture
+def cascade(server: LLMServer, tmp_path: Path) -> Project:
     """Stopped in judge, where two models are a cascade."""
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test-0123456789abcdef")
     prices = {f"openai/{name}": {"input": 1.0, "output": 2.0} for name in ("small", "big")}
     judges = [{"type": "litellm", "model": model} for model in prices]
-    with LLMServer() as server:
-        made = make_project(tmp_path, queries=4, corpus=24)
-        made.change(judge={"judge": {"type": "cascade", "judges": judges, "ask_from": 4, "audit": 0}})
-        made.change(llm={"api_base": server.url, "concurrency": 4, "prices": prices})
-        call("run", "--config", made.config, "--quiet", "--set", "budget.max_calls=60", code=7)
-        yield made
+    made = make_project(tmp_path, queries=4, corpus=24)
+    made.change(judge={"judge": {"type": "cascade", "judges": judges, "ask_from": 4, "audit": 0}})
+    made.change(llm={"api_base": server.url, "concurrency": 4, "prices": prices})
+    call("run", "--config", made.config, "--quiet", "--set", "budget.max_calls=60", code=7)
+    return made
 
 
 def told(project: Project) -> list[str]:

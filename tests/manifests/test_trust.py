@@ -28,8 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def project(finished: Project, tmp_path: Path) -> Project:
-    shutil.copytree(finished.folder, tmp_path / "copy")
-    return Project(tmp_path / "copy")
+    return finished.copied(tmp_path / "copy")
 
 
 # --- the lock -------------------------------------------------------------------------------------------------

@@ -40,11 +40,12 @@ def test_as_if_each_label_were_changed_and_all_measured_again(judged: Labels, on
     systems = [dict.fromkeys(judged, one[:4]), dict.fromkeys(judged, other[:4])]
     found = effects_of(judged, systems)
     rows = [(qid, doc) for qid in sorted(judged) for doc in judged[qid]]
+    before = {(qid, number): values(judged, lists, qid) for qid in judged for number, lists in enumerate(systems)}
     for row, (qid, doc) in enumerate(rows):
         for grade in range(1, 6):
             flipped = {**judged, qid: {**judged[qid], doc: grade}}
             for number, lists in enumerate(systems):
-                expected = values(flipped, lists, qid) - values(judged, lists, qid)
+                expected = values(flipped, lists, qid) - before[qid, number]
                 assert found[row, grade - 1, number] == pytest.approx(expected, abs=1e-12)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -77,6 +78,10 @@ class Project:
             else:
                 settings[name] = value
         self.config.write_text(yaml.safe_dump(settings, sort_keys=False))
+
+    def copied(self, folder: Path) -> Project:
+        """The same in another folder, run and caches with it."""
+        return Project(shutil.copytree(self.folder, folder))
 
     def artifacts(self) -> dict[str, bytes]:
         return {name: (self.run / f"{name}.jsonl").read_bytes() for name in ARTIFACTS}
