@@ -15,6 +15,7 @@ from pathlib import Path
 
 from raggs.adapter import AdapterConfig
 from raggs.app.catalog import REGISTRIES, measure_entries
+from raggs.app.prompts import prompt_pages
 from raggs.config.keys import Key, keys_of, run_keys, sections
 from raggs.config.models import RunConfig
 from raggs.errors import NotFoundError, PrerequisiteError, UsageError
@@ -48,7 +49,7 @@ def explain_word(word: str) -> tuple[Meaning, ...]:
         NotFoundError: nothing has that name; the nearest word is named.
     """
     known = meanings()
-    said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)))
+    said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)), *_prompts(word))
     found = tuple(dict.fromkeys(filter(None, said))) or tuple(_settings_of_parts(_plain(word)))
     if not found:
         names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())})
@@ -89,14 +90,15 @@ def _measure(word: str) -> Meaning | None:
 
 
 def _settings(word: str) -> Iterator[Meaning]:
-    """The section of that name; else the key, or all keys that end so."""
-    keys = list(run_keys())
-    if word in sections():
-        about = " ".join((inspect.getdoc(sections()[word]) or "").split())
+    """The section of that name; else the key, or all keys of a run that end so."""
+    of_sweeps = [key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields]
+    runs, named = list(run_keys()), sections(SweepConfig) | sections()
+    keys = [*runs, *of_sweeps]
+    if word in named:
+        about = " ".join((inspect.getdoc(named[word]) or "").split())
         yield Meaning((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
         return
-    of_sweeps = (key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields)
-    for key in [key for key in (*keys, *of_sweeps) if key.name == word] or _ending(keys, word):
+    for key in [key for key in keys if key.name == word] or _ending(runs, word):
         yield Meaning((key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name))
 
 
@@ -107,6 +109,10 @@ def _parts(word: str) -> Iterator[Meaning]:
             keys = ", ".join(key.name for key in _keys_of_part(registry.load(word)))
             text = f"{word}, one of the {registry.group}. {registry.summary(word)}"
             yield Meaning((word,), text + (f" Its settings: {keys}." if keys else ""))
+
+
+def _prompts(word: str) -> Iterator[Meaning]:
+    yield from (Meaning((word,), f"a prompt: {page.note}") for page in prompt_pages() if page.name == word)
 
 
 def _settings_of_parts(word: str) -> Iterator[Meaning]:

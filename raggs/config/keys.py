@@ -52,10 +52,9 @@ class Key:
     meaning: str
 
 
-def sections() -> dict[str, type[BaseModel]]:
-    """The sections of a run's file by name; what is no section stands at its top."""
-    fields = RunConfig.model_fields
-    return {name: model for name, field in fields.items() for _, model in _models(field.annotation)}
+def sections(file: type[BaseModel] = RunConfig) -> dict[str, type[BaseModel]]:
+    """The sections of a file by name; what is no section stands at its top."""
+    return {name: model for name, field in file.model_fields.items() for _, model in _models(field.annotation)}
 
 
 def keys_of(model: type[BaseModel], above: str = "", *, effort: bool = False) -> Iterator[Key]:

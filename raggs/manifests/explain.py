@@ -130,6 +130,6 @@ def _pruned(run: OpenedRun, qid: str) -> list[PruneRecord]:
     if not pruned:
         if any(record.qid == qid for record in run.typed("embed", EmbedRecord)):
             raise NotFoundError(f"no retriever found a passage for query {qid!r}", where=run.folder)
-        remedy = did_you_mean(qid, sorted(known), "all are in embed.jsonl")
+        remedy = did_you_mean(qid, sorted(known))
         raise NotFoundError(f"there is no query {qid!r}", where=run.folder, remedy=remedy)
     return pruned

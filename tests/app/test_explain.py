@@ -141,6 +141,9 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("inversions", "rank.options.inversions: of bayes: ends the ranking"),
         ("nuggets", "one of the judges"),
         ("ask_from", "Beside type: cascade, one of the judges: "),
+        ("axes", "a section of the configuration."),
+        ("grade@2", "a prompt: "),
+        ("prompt cache", "charge less"),
         ("axes.embedder", "In the YAML file, or --set axes.embedder=…"),
     ],
 )

@@ -49,7 +49,8 @@ def test_the_best_of_several_is_asked_about_by_the_first_measure_alone():
     )
     (ship,) = box(facts(with_comparisons(*parts))).ships
     assert ship.question == "Ship b in place of poor?"
-    assert "of the others, against poor: a +0.1000" in ship.said
+    part = parts[0]
+    assert f"of the others, against poor: a +0.1000 [{part.low:+.4f}, {part.high:+.4f}]" in ship.said
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,8 @@ def _harm(best: ComparisonPart, report: Report) -> Iterator[str]:
 
 def _others(rest: Sequence[ComparisonPart], best: ComparisonPart) -> Iterator[str]:
     if rest:
-        listed = ", ".join(f"{part.system} {signed(part.difference)}" for part in rest)
+        moved = (f"{signed(part.difference)} [{signed(part.low)}, {signed(part.high)}]" for part in rest)
+        listed = ", ".join(f"{part.system} {move}" for part, move in zip(rest, moved, strict=True))
         yield f"of the others, against {best.baseline}: {listed}"
 
 
