@@ -5,9 +5,11 @@
 
 Pools and truth are those of `ranking.py` (ranking_worlds.py). Judges differ in how their care falls along a list; none
 of them has the form that the engine fits: care falls by a hyperbola, or a judge orders four and leaves the rest as it
-was shown. Each world of a judge has a pilot of its own: twelve questions
+was shown; two favour the first passages of a list, and one has one outcome for each pair, so that it errs the same way
+whenever it meets the pair again. Each world of a judge has a pilot of its own: twelve questions
 of the half, whose first lists teach the profile that all rankings of that world then believe. What the pilot reads is
-not counted, since in a run it is the first round of its own questions.
+not counted, since in a run it is the first round of its own questions. With `--ways alone` questions share all but the
+favour of places, which each learns by itself.
 
 A mean is taken over queries, each the mean of its worlds; +- is its standard error, and the difference is paired.
 """
@@ -21,14 +23,25 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: the processes share the cores
 
 import numpy as np
-from ranking_worlds import Ints, Query, World, load_queries, make_world, measures, synthetic_queries, true_places
+from ranking_worlds import (
+    Ints,
+    Judge,
+    Query,
+    World,
+    load_queries,
+    make_judge,
+    make_world,
+    measures,
+    synthetic_queries,
+    true_places,
+)
 
 from raggs.ranking import Profile, Ranker, make_ranker
 from raggs.ranking.profile import learn
@@ -37,17 +50,28 @@ from raggs.seeds import generator
 TOP = 20
 PILOTS = 12
 READS = (100, 200)
+WAYS = ("5", "auto", "alone")
 Care = Callable[[int, int], float]  # of the pick, from 0, and the length of the list
 SHOWN = ("tau", "tau20", "ov20", "ov10")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A judge: its sharpness at the first pick, how its care falls, and from which pick on it copies the list."""
+    """A judge.
+
+    Attributes:
+        beta: its sharpness at the first pick.
+        care: how that falls.
+        copies: from which pick on it leaves the list as it was shown.
+        position: what the first of a list gains over the last, in grades.
+        fixed: whether each pair has one outcome, as `ranking_worlds.Judge` has it; care and position play no part.
+    """
 
     beta: float
     care: Care
     copies: int = 99
+    position: float = 0.0
+    fixed: bool = False
 
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
@@ -59,6 +83,9 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "tires much": Kind(3.0, lambda pick, _length: 1 / (1 + 0.4 * pick)),
         "copies the tail": Kind(3.0, lambda _pick, _length: 1.0, copies=4),
         "dull on long lists": Kind(3.0, lambda pick, length: (5 / length) ** 0.5 / (1 + 0.1 * pick)),
+        "favours the first": Kind(3.0, lambda _pick, _length: 1.0, position=1.2),
+        "favours it a little": Kind(3.0, lambda _pick, _length: 1.0, position=0.4),
+        "repeats its errors": Kind(3.0, lambda _pick, _length: 1.0, fixed=True),
     }
 )
 
@@ -66,15 +93,19 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 def judge_of(kind: Kind, world: World, seed: int, *names: object) -> Callable[[Ints], Ints]:
     """Picks the best of those left, one after the other."""
     rng = generator(seed, "economy", world.qid, *names)
+    fixed = make_judge(Judge(kind.beta, fixed=True), world, seed) if kind.fixed else None
 
     def order(shown: Ints) -> Ints:
+        if fixed is not None and (settled := fixed(shown)) is not None:
+            return settled
         left, found = list(range(shown.size)), list[int]()
+        seen = world.utility[shown] + kind.position * np.linspace(1.0, 0.0, shown.size)
         while left:
             if len(found) >= kind.copies:
                 found += left
                 break
             care = kind.beta * kind.care(len(found), shown.size)
-            found.append(left.pop(int(np.argmax(care * world.utility[shown[left]] + rng.gumbel(size=len(left))))))
+            found.append(left.pop(int(np.argmax(care * seen[left] + rng.gumbel(size=len(left))))))
         return np.asarray(shown[found])
 
     return order
@@ -93,8 +124,8 @@ def ranker_of(world: World, seed: int, size: int | None, calls: int) -> Ranker:
     )
 
 
-def profile_of(kind: Kind, queries: Sequence[Query], seed: int) -> Profile:
-    """What the pilot of a world teaches."""
+def profile_of(kind: Kind, queries: Sequence[Query], seed: int, *, favour: bool = True) -> Profile:
+    """What the pilot of a world teaches, with the favour of places or without."""
     drawn = generator(seed, "pilots").permutation(len(queries))[:PILOTS]
     pilots = []
     for query in (queries[at] for at in drawn):
@@ -102,7 +133,7 @@ def profile_of(kind: Kind, queries: Sequence[Query], seed: int) -> Profile:
         ranker, order = ranker_of(world, seed, None, 80), judge_of(kind, world, seed, "pilot")
         answer(ranker, world, ranker.pilot_batches(), order)
         pilots.append(ranker.pilot())
-    return learn(pilots)
+    return learn([replace(pilot, biased=favour) for pilot in pilots])
 
 
 def answer(ranker: Ranker, world: World, batches: Sequence[Sequence[str]], order: Callable[[Ints], Ints]) -> float:
@@ -161,22 +192,27 @@ def _played(task: Task) -> Values:
     return play(KINDS[kind], query, seed, reads, profile)
 
 
-def _taught(task: tuple[str, Sequence[Query], int]) -> Profile:
-    kind, queries, seed = task
-    return profile_of(KINDS[kind], queries, seed)
+def _taught(task: tuple[str, Sequence[Query], int, str]) -> Profile | None:
+    kind, queries, seed, way = task
+    return None if way == "5" else profile_of(KINDS[kind], queries, seed, favour=way == "auto")
 
 
 def compared(
-    kind: str, queries: Sequence[Query], worlds: Sequence[int], reads_allowed: Sequence[int], pool: ProcessPoolExecutor
+    kind: str,
+    queries: Sequence[Query],
+    worlds: Sequence[int],
+    reads_allowed: Sequence[int],
+    ways: Sequence[str],
+    pool: ProcessPoolExecutor,
 ) -> Iterator[tuple[int, str, list[Values]]]:
     """By reads and way, the values of each query: means over its worlds."""
-    profiles = list(pool.map(_taught, [(kind, queries, seed) for seed in worlds]))
+    profiles = {way: list(pool.map(_taught, [(kind, queries, seed, way) for seed in worlds])) for way in ways}
     for reads in reads_allowed:
-        for way in ("5", "auto"):
+        for way in ways:
             tasks: list[Task] = [
-                (kind, query, seed, reads, profile if way == "auto" else None)
+                (kind, query, seed, reads, profile)
                 for query in queries
-                for seed, profile in zip(worlds, profiles, strict=True)
+                for seed, profile in zip(worlds, profiles[way], strict=True)
             ]
             played = list(pool.map(_played, tasks, chunksize=4))
             each = [played[at : at + len(worlds)] for at in range(0, len(played), len(worlds))]
@@ -184,12 +220,14 @@ def compared(
 
 
 def table(kind: str, found: Sequence[tuple[int, str, list[Values]]]) -> Iterator[str]:
-    """Rows of one judge, with the paired difference of tau20 to lists of five."""
-    five = {reads: rows for reads, way, rows in found if way == "5"}
+    """Rows of one judge, with the paired difference of tau20 to the first way."""
+    first: dict[int, list[Values]] = {}
+    for reads, _, rows in found:
+        first.setdefault(reads, rows)
     for reads, way, rows in found:
         cells = [f"{mean(rows, name):.3f} ±{error([row[name] for row in rows]):.3f}" for name in SHOWN]
-        gains = [row["tau20"] - other["tau20"] for row, other in zip(rows, five[reads], strict=True)]
-        gain = f"{np.mean(gains):+.3f} ±{error(gains):.3f}" if way == "auto" else ""
+        gains = [row["tau20"] - other["tau20"] for row, other in zip(rows, first[reads], strict=True)]
+        gain = f"{np.mean(gains):+.3f} ±{error(gains):.3f}" if rows is not first[reads] else ""
         calm = f"{mean(rows, 'expected') / mean(rows, 'wrong'):.2f}"
         false = f"{mean(rows, 'false') / max(mean(rows, 'locks'), 1e-9):.2%}"
         tail = [gain, calm, false, f"{mean(rows, 'mean length'):.1f}", f"{mean(rows, 'ms'):.1f}"]
@@ -210,7 +248,7 @@ HEAD = (
     "read",
     "lists",
     *SHOWN,
-    "tau20 more than 5",
+    "tau20 more",
     "expected / actual",
     "wrong locks",
     "length",
@@ -225,6 +263,7 @@ def main() -> int:
     parser.add_argument("--parity", choices=("odd", "even"), default="odd", help="which half of the queries")
     parser.add_argument("--worlds", type=int, default=4)
     parser.add_argument("--reads", nargs="*", type=int, default=READS, help="passages read to order a pool")
+    parser.add_argument("--ways", nargs="*", default=WAYS[:2], choices=WAYS, help="the first is compared with")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--out", type=Path, help="where the table goes, too")
@@ -237,7 +276,7 @@ def main() -> int:
     print("\n".join(lines), flush=True)
     with ProcessPoolExecutor(given.processes) as pool:
         for kind in given.kinds:
-            rows = list(table(kind, list(compared(kind, queries, worlds, given.reads, pool))))
+            rows = list(table(kind, list(compared(kind, queries, worlds, given.reads, given.ways, pool))))
             print("\n".join(rows), flush=True)
             lines += rows
     if given.out:

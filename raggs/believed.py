@@ -32,3 +32,6 @@ class JudgeProfile(Frozen):
     favour_doubt: float | None = Field(
         None, gt=0, exclude_if=not_, description="standard error of each of these; null: nothing was learned of them"
     )
+    echo: float = Field(
+        0.0, ge=0, le=0.9, exclude_if=not_, description="correlation of its errors when it meets a pair again"
+    )

@@ -17,8 +17,9 @@ def care_words(profile: JudgeProfile) -> str:
     care = ", ".join(f"{left:.0%} from pick {pick}" for pick, left in falls)
     tires = f"of its care is left {care}" if care else "its care lasts to the end of a list"
     strain = f", and long lists cost it care (strain {profile.strain:g})" if profile.strain else ""
+    repeats = f"; it errs the same way when asked again: echo {profile.echo:.1f}" if profile.echo else ""
     learned = f"of the judge, learned from {plural(profile.questions, 'question')}"
-    return f"{learned}: {sharp}; {tires}{strain}{_favour(profile)}"
+    return f"{learned}: {sharp}; {tires}{strain}{_favour(profile)}{repeats}"
 
 
 def _favour(profile: JudgeProfile) -> str:

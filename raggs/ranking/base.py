@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 TYPICAL_LENGTH = 5  # of a list, for which sharpness is stated, and which costs a call
 PILOT_SIZES = (20, 5, 10, 5, 5, 10, 5) * 2  # half of them would tell a quarter: care shows where utilities are known
+PILOT_AGAIN = {10: 1, 11: 3, 13: 4}  # of these: the list that shows the passages of an earlier one again
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,7 @@ class Profile:
         slip: chance that a given grade is one off the deserved one.
         favour: what places from the first of a list to the last add to the log-odds of being picked; empty for none.
         favour_doubt: standard error of each of these; None where nothing was learned of favour.
+        echo: correlation of its errors when it meets a pair again, 0 to 0.9.
     """
 
     sharpness: float
@@ -126,6 +128,7 @@ class Profile:
     slip: float = 0.25
     favour: tuple[float, ...] = ()
     favour_doubt: float | None = None
+    echo: float = 0.0
 
 
 class Ranker(ABC):

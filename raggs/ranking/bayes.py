@@ -17,7 +17,7 @@ import numpy as np
 from raggs.arrays import Floats, Ints
 from raggs.ranking import confidence, echoes
 from raggs.ranking.acquisition import Planner
-from raggs.ranking.base import PILOT_SIZES, TYPICAL_LENGTH, Pilot, Profile, Ranking
+from raggs.ranking.base import PILOT_AGAIN, PILOT_SIZES, TYPICAL_LENGTH, Pilot, Profile, Ranking
 from raggs.ranking.grades import grade_prior
 from raggs.ranking.likelihood import Judged, JudgedLists, KnownPicks, Manner
 from raggs.ranking.mixture import SETTLE, fit_mixture
@@ -89,7 +89,7 @@ class BayesRanker(RoundRanker):
         self.stability, self.repeats = stability, repeats
         self._biased = favour
         self.echo = 0.0 if echo is None else echo
-        self._echo_known = echo
+        self._echo_known, self._echo_believed = echo, 0.0
         self.inversions = inversions * math.comb(min(top, FULL_TOP, len(self.ids)), 2) / math.comb(FULL_TOP, 2)
         self._given = given(self.ids, dict(zip(ids, grades, strict=True)))
         self._mixture = grade_prior(self.prior, self._given, sigma, slip)
@@ -114,12 +114,13 @@ class BayesRanker(RoundRanker):
         if self.done:
             return ()
         planner = self._planner()
-        left, chosen = self.max_calls * PILOT_SHARE, list[Ints]()
-        for size in PILOT_SIZES:
+        left, chosen = self.max_calls * PILOT_SHARE, dict[int, Ints]()
+        for at, size in enumerate(PILOT_SIZES):
             if (price := self._price(min(size, self.size))) <= left and len(chosen) < self._unshown():
-                chosen.append(planner.pick(min(size, self.size)))
+                before = chosen.get(PILOT_AGAIN.get(at, -1))
+                chosen[at] = planner.pick(min(size, self.size)) if before is None else before
                 left -= price
-        return self._open(chosen) if chosen else ()
+        return self._open(list(chosen.values())) if chosen else ()
 
     def pilot(self) -> Pilot:
         """See `Ranker.pilot`."""
@@ -131,6 +132,8 @@ class BayesRanker(RoundRanker):
         if self._waiting:
             raise ValueError("a round is open")
         self._manner = believed(profile, self._manner)
+        if self._echo_known is None:
+            self._echo_believed = self.echo = max(self.echo, profile.echo)
         self.overhead = profile.overhead
         self._mixture = grade_prior(self.prior, self._given, profile.sigma, profile.slip)
         nearest = min(SHARPNESS, key=lambda each: abs(math.log(each / profile.sharpness)))
@@ -225,6 +228,7 @@ class BayesRanker(RoundRanker):
         if self.calls and self.calls % STUDY_EVERY == 0:
             told = study(self._mixture, judged, self._posterior, self._echo_known, biased=self._biased)
             self._manner, self._posterior, self.echo = told
+            self.echo = max(self.echo, self._echo_believed)
 
     def _judged(self) -> Judged:
         lengths = sorted({order.size for order in self._orders})

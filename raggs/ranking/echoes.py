@@ -10,15 +10,20 @@ errors pays next to nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 
 from raggs.arrays import Floats, Ints
+from raggs.ranking.base import TYPICAL_LENGTH
 from raggs.ranking.likelihood import Judged, JudgedLists, upset_chances
 from raggs.ranking.posterior import Posterior
 
 HIGHEST_ECHO = 0.9
 FOLLOWED = 2.75  # the fit follows part of the errors that it is compared with: the bare moments find a third to a half
 TOLD = 1.0  # an excess within so many standard errors of 0 is no echo; larger ones shrink towards 0 accordingly
+TOLD_BY_ALL = 2.0  # the same for all pilots together, which every question believes
 DOUBT = 3.0  # pulls the estimate to 0 where few pairs were repeated, in units of expected pair variance
 
 
@@ -40,14 +45,33 @@ def worth(shown: Ints, echo: float) -> Floats:
 
 def estimate(judged: Judged, posterior: Posterior) -> float:
     """The echo, 0 to 0.9, of answers that the posterior was fitted to; near 0 without repeated pairs."""
+    return _echo(*_moments(judged, posterior), TOLD)
+
+
+def jointly(fits: Sequence[tuple[Judged, Posterior]]) -> float:
+    """What several questions' short lists tell of one judge; in long ones errors that repeat look like utility."""
+    moments = [
+        _moments(replace(judged, lists=short), posterior)
+        for judged, posterior in fits
+        if (short := tuple(lists for lists in judged.lists if lists.length <= TYPICAL_LENGTH))
+    ]
+    excess, chancy, most = (sum(each) for each in zip(*moments, strict=True)) if moments else (0.0, 0.0, 0.0)
+    return _echo(excess, chancy, most, TOLD_BY_ALL)
+
+
+def _echo(excess: float, chancy: float, most: float, surely: float) -> float:
+    """Shrunk as an excess within so many standard errors of 0 is none."""
+    told = max(0.0, 1.0 - surely**2 * chancy / excess**2) if excess > 0 else 0.0
+    found = told * FOLLOWED * excess / (most + DOUBT)
+    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
+
+
+def _moments(judged: Judged, posterior: Posterior) -> tuple[float, float, float]:
+    """Of repeated pairs: what departs beyond chance, its variance were the errors independent, and the most of it."""
     n, surprise, variance, fourth, followed, spread = _repeated_pairs(judged, posterior)
     fitted = (followed * posterior.sharpness) ** 2 * spread
     excess = float((surprise**2 - variance + fitted).sum())
-    chancy = float((2 * variance**2 + fourth).sum())  # the variance of such squares, were the errors independent
-    told = max(0.0, 1.0 - TOLD**2 * chancy / excess**2) if excess > 0 else 0.0
-    most = float(((n - 1) * variance).sum())
-    found = told * FOLLOWED * excess / (most + DOUBT)
-    return min(found, HIGHEST_ECHO) if found > 0 else 0.0  # never -0.0, which would be written so
+    return excess, float((2 * variance**2 + fourth).sum()), float(((n - 1) * variance).sum())
 
 
 def _repeated_pairs(judged: Judged, posterior: Posterior) -> tuple[Floats, ...]:

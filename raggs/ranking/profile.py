@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from raggs.arrays import Floats
+from raggs.ranking import echoes
 from raggs.ranking.base import TYPICAL_LENGTH, Pilot, Profile
 from raggs.ranking.favour import jointly
 from raggs.ranking.grades import grade_prior
@@ -65,7 +66,7 @@ def learn(pilots: Sequence[Pilot], overhead: float = 0.0) -> Profile:
     sigma, slip = SIGMAS[best[SIGMA]], SLIPS[best[SLIP]]
     told = tuple(favour.tolist()) if favour.any() else ()
     left, strain = _left(best), STRAINS[best[STRAIN]]
-    return Profile(sharpness, doubt, left, strain, overhead, sigma, slip, told, favour_doubt)
+    return Profile(sharpness, doubt, left, strain, overhead, sigma, slip, told, favour_doubt, land.echo(best))
 
 
 def _climbed(land: _Land, best: Point) -> Point:
@@ -131,6 +132,11 @@ class _Land:
             made = [grade_prior(each.grades, each.graded, sigma, slip) for each in self._pilots]
             self._mixtures[point[SIGMA:]] = made
         return self._mixtures[point[SIGMA:]]
+
+    def echo(self, point: Point) -> float:
+        """Of its errors, joint of all pilots, where the judge is as the point has it."""
+        fits = zip(self._priors(point), self._judged, self._begun, strict=True)
+        return echoes.jointly([(_mannered(each[1], point), _fitted(*each, point)) for each in fits])
 
     def favour(self, point: Point) -> tuple[Floats, float]:
         """Of places, joint of all pilots, where the judge is otherwise as the point has it; and its doubt."""

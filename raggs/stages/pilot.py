@@ -59,6 +59,7 @@ def learned(pilots: Sequence[Pilot], price: float) -> JudgeProfile:
         slip=found.slip,
         favour=tuple(round(each, 3) for each in found.favour),
         favour_doubt=None if found.favour_doubt is None else round(found.favour_doubt, 3),
+        echo=round(found.echo, 3),
     )
 
 

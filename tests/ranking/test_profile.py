@@ -79,6 +79,7 @@ def test_a_sharpness_that_a_strain_could_stand_for_is_not_taken_for_sure():
 
 def test_a_favour_of_places_is_learned_where_there_is_one(profiles):
     assert profiles["careful"].favour == profiles["copies"].favour == ()
+    assert {profile.echo for profile in profiles.values()} == {0.0}
     favours = profiles["favours"]
     gains = np.array(favours.favour) / favours.sharpness
     assert 0.8 < gains[0] - gains[-1] < 1.2 and all(gains[:-1] > gains[1:])
@@ -102,6 +103,33 @@ def test_a_favour_that_is_believed_is_taken_out_of_the_first_answer(profiles):
     fair = open_ranker(world, favour=False)
     fair.believe(taught(CAREFUL, questions=1, bonus=1.0, favour=False))
     assert not any(fair.ranking().favour)
+
+
+def test_errors_that_come_again_are_learned_and_what_somebody_knows_of_them_stays():
+    """A judge with one outcome for each pair: of the passages of a list, those that win most come first."""
+    pilots = []
+    for seed in range(4):
+        world, rng = make_world(seed), generator(seed, "stubborn")
+        ranker, noise = open_ranker(world), rng.logistic(size=(40, 40))
+        number = {name: at for at, name in enumerate(world.ids)}
+
+        def beats(first: str, second: str, world=world, noise=noise, number=number) -> bool:
+            error = noise[number[first], number[second]] - noise[number[second], number[first]]
+            return 4.0 * (world.utility[first] - world.utility[second]) + error > 0
+
+        for batch in ranker.pilot_batches():
+            wins = {first: sum(beats(first, second) for second in batch if second != first) for first in batch}
+            ranker.observe(sorted(batch, key=lambda name, wins=wins: (-wins[name], name)))
+        pilots.append(ranker.pilot())
+    profile = learn(pilots)
+    assert profile.echo > 0.5
+    world = make_world(9)
+    believing, knowing = open_ranker(world), open_ranker(world, echo=0.2)
+    for ranker in (believing, knowing):
+        ranker.believe(profile)
+        for batch in ranker.next_batches(4):
+            ranker.observe(world.judge(3.0)(batch))
+    assert believing.ranking().echo >= profile.echo and knowing.ranking().echo == 0.2
 
 
 def test_how_far_utilities_spread_around_grades_is_learned_and_believed():

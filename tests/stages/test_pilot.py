@@ -155,18 +155,22 @@ def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
     before = ranker.ranking().favour
     course.believe(profile_entry(BLANK, course.upcoming, profile))
     assert ranker.ranking().favour == before and before[0] > before[-1], "a judge that leaves all as it was shown"
-    told = profile.model_copy(update={"favour": (1.2, 0.6, 0.0, -0.6, -1.2), "favour_doubt": 0.1})
-    assert care_words(told).endswith("; the first of a list gains 0.8 grades over the last")
+    told = profile.model_copy(update={"favour": (1.2, 0.6, 0.0, -0.6, -1.2), "favour_doubt": 0.1, "echo": 0.4})
+    gains = "; the first of a list gains 0.8 grades over the last; it errs the same way when asked again: echo 0.4"
+    assert care_words(told).endswith(gains)
     course.believe(profile_entry(BLANK, course.upcoming, told))
-    assert ranker.ranking().favour == pytest.approx(told.favour)
+    assert ranker.ranking().favour == pytest.approx(told.favour) and ranker.ranking().echo == 0.4
 
 
 def test_an_audit_tells_a_profile_that_the_pilots_answers_do_not_teach(ranked: Project, tmp_path: Path) -> None:
     """The same false word in every journal: all rankings follow from it, but it does not follow from the answers."""
     copy = files_copied(ranked.run, tmp_path / "copy")
-    edit_file(copy, "rank.journal.jsonl", lambda data: data.replace(b'"doubt":', b'"doubt":1'), reseal=True)
-    said = "\n".join(finding.message for finding in audit(copy).findings)
-    assert "doubt of the judge is 1" in said and "its pilot's answers teach 0." in said
+    for old, new, wrong in (
+        (b'"favour_doubt":', b'"echo":0.5,"favour_doubt":', "echo of the judge is 0.5, its pilot's answers teach 0.0"),
+        (b'"favour_doubt":', b'"favour":[1.0,-1.0],"favour_doubt":', "favour of the judge is (1.0, -1.0), its pilot's"),
+    ):
+        edit_file(copy, "rank.journal.jsonl", lambda data, old=old, new=new: data.replace(old, new), reseal=True)
+        assert wrong in "\n".join(finding.message for finding in audit(copy).findings)
 
 
 def test_an_engine_that_cannot_choose_is_told_before_anything_is_done(tmp_path: Path) -> None:
