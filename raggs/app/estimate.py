@@ -14,6 +14,7 @@ from functools import cached_property, partial
 from itertools import chain
 
 from raggs.app.answerlengths import Answers, learned
+from raggs.app.regrouped import guess
 from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
 from raggs.app.room import require_room
 from raggs.app.sentfor import bounded
@@ -65,6 +66,13 @@ class _Known:
         dense = any(each.needs_vectors(each.config) for each in self.services.retrievers.values())
         paid = self.services.embedder and self.services.embedder.models
         return rehearse_passages(self.services) if self.looks and dense and paid else None
+
+    @property
+    def anew(self) -> str:
+        """What is asked again of those who were asked in groups (see `raggs.app.regrouped`)."""
+        if self.rehearsed is not None:
+            return self.rehearsed.anew
+        return guess(self.services, self.standing.store) if self.looks and self.services.judge.models else ""
 
     @cached_property
     def rehearsed(self) -> Rehearsed | None:
@@ -214,6 +222,7 @@ def _judge(known: _Known, passage: int, question: int) -> Iterator[Estimate]:
             )
     else:
         lines = _counted(known, found)
+    lines = (line.model_copy(update={"anew": known.anew}) for line in lines)
     return map(partial(_by_batches, config.batch.price), lines) if config.mode == "batch" else lines
 
 
@@ -241,8 +250,7 @@ def _by_batches(share: float, line: Estimate) -> Estimate:
     """The line of a model at the price of its batches; a judge that nobody pays sends none."""
     if line.usd is not None and not line.input_tokens:
         return line
-    usd = None if line.usd is None else line.usd * share
-    less = line.discount_usd * share
+    usd, less = None if line.usd is None else line.usd * share, line.discount_usd * share
     return line.model_copy(update={"usd": usd, "discount_usd": less, "who": f"{line.who}, by batches"})
 
 

@@ -1,7 +1,8 @@
 """Paid results that a run would replace, because a setting of who is asked, or how, is another one now.
 
 What was asked before stays cached, so nothing is lost for good; but the same questions would be paid for again. Not
-meant are retries, more questions, deeper pools or more samples, which keep what they can use.
+meant are retries, more questions, deeper pools or more samples, which keep what they can use (see also
+`raggs.app.regrouped`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from raggs.pipeline.runner import Runner
 COURSE = ("engine", "batch_size", "parallel", "seed", "options")  # settings on which each batch of a ranking depends
 # What of a stage's causes decides what its judge is asked, by the beginning of its name.
 ASKING: Mapping[str, tuple[str, ...]] = {
-    "judge": ("judge", "config.judge"),
+    "judge": ("judge", "config.judge", "config.group"),
     "rank": (
         "judge",
         "engine",

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from raggs.app.regrouped import Before, grades_before
 from raggs.app.services import RunServices
 from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, Query
 from raggs.errors import ProviderError
@@ -41,11 +42,18 @@ class Rehearsed:
         llm: has counted what was asked of each model.
         journal: batches of rankings that the journal answers.
         beyond: calls that may come after those that were counted, at most; None: no pool is known.
+        before: the last run's grades and how many of them are lost, where passages are graded together.
     """
 
     llm: Rehearsal
     journal: int = 0
     beyond: int | None = None
+    before: Before | None = None
+
+    @property
+    def anew(self) -> str:
+        """What of the last run is asked again, as passages are graded in other company."""
+        return "" if self.before is None else self.before.sentence
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,7 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
     Raises:
         RaggsError: inputs, artifacts or the cache cannot be read.
     """
-    found = Rehearsed(services.workshop.rehearsal(), beyond=0)
+    found = Rehearsed(services.workshop.rehearsal(), beyond=0, before=grades_before(services, store))
     prompts, config = services.prompts, services.config
     judge = services.workshop.judge(
         config.judge.judge, prompts["grade"], prompts["order"], found.llm, grades=prompts.get("grades")
@@ -134,6 +142,8 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
         for qid, pool in pools():
             before = found.llm.missing
             graded = await JUDGE.pool(pool, config.judge, grading)
+            if found.before is not None:
+                found.before.see(qid, graded)
             if found.llm.missing > before:
                 beyond += config.rank.max_calls if config.rank and not config.rank.budget else 0
             else:

@@ -66,13 +66,14 @@ class Forecast:
 
     @property
     def advice(self) -> Iterator[str]:
-        """Sentences on what is cached, and on an order that costs more than the grades do."""
+        """Sentences on what is cached and what is not, and on an order that costs more than the grades do."""
         from raggs.app.sentfor import sent_for_advice  # late: most runs are not asked
 
         rank, judge = (_sum(line.usd for line in self.running if line.stage == stage) for stage in ("rank", "judge"))
         if rank and judge and rank > judge:
             yield f"rank is dearer than judge: {DEARER}"
         yield from sent_for_advice(self.running)
+        yield from dict.fromkeys(line.anew for line in self.running if line.anew and line.calls)
         if any(line.cached for line in self.running):
             yield "cached: answers that are paid for already and cost nothing"
 

@@ -28,6 +28,7 @@ from raggs.llm import BudgetSettings
 from raggs.manifests.models import versions
 from raggs.registry import installed
 from raggs.stages import GOLDEN
+from raggs.stages.base import nobody
 from raggs.workshop import Workshop, judge_prompts
 
 if TYPE_CHECKING:
@@ -143,10 +144,16 @@ def run_shard(text: str, number: int) -> None:
     services.channel = channel
     journal = ShardJournal(channel, channel.hello(number, stage.JOURNAL is not None))
     config = services.config.stage_configs()[job.stage]
-    records = stage.run(shard_work(job, stage.READS, number, journal), config, services)
+    progress = partial(_tell, channel, number) if job.asks is not None else nobody
+    records = stage.run(shard_work(job, stage.READS, number, journal, progress), config, services)
     write_routed({model: job.output(name, number) for name, model in stage.artifacts().items()}, records)
     if stage.JOURNAL:
         write_records(job.output(stage.JOURNAL, number), journal.settled())
+
+
+def _tell(channel: WorkerChannel, number: int, done: int, _total: int, _calls: int = 0, _expected: int = 0) -> None:
+    """That so many queries of a shard, by their ids, ask no more."""
+    channel.tell(shard=number, done=done)
 
 
 def _is_wanted(worker: Worker, key: str) -> bool:

@@ -29,6 +29,7 @@ from raggs.execution.base import Execution
 from raggs.execution.cluster import check_address, connect, distributed, local_cluster, quiet
 from raggs.execution.judgeserver import JudgeServer
 from raggs.execution.shards import Pools, ShardJob, Shards, merged, shard_folder, split
+from raggs.execution.turns import Turns
 from raggs.judges.base import Task
 from raggs.manifests.models import versions
 from raggs.plugins import loaded
@@ -65,7 +66,9 @@ class DaskExecution(Execution):
             job = self._job(stage, services, place)
             shards = split(job, stage.READS, work, services.queries.values(), self.config.shards)
             with quiet("distributed", "tornado"):
-                services.loop.run(self._work(client, job, shards, work, services))
+                walks = stage.walks(config, services)
+                turns = None if walks is None else Turns(walks)
+                services.loop.run(self._work(client, job, shards, work, services, turns))
             for artifact, model in stage.artifacts().items():
                 yield from merged(job, artifact, model, shards.members)
             if stage.JOURNAL:
@@ -100,10 +103,12 @@ class DaskExecution(Execution):
             versions={**versions(), **loaded()},
         )
 
-    async def _work(self, client: Any, job: ShardJob, shards: Shards, work: Work, services: Services) -> None:
+    async def _work(
+        self, client: Any, job: ShardJob, shards: Shards, work: Work, services: Services, turns: Turns | None
+    ) -> None:
         """See all shards through; the first error ends the stage on all workers."""
         members = shards.members
-        server = JudgeServer(services, work, shards, Pools(job, shards), partial(_say, client))
+        server = JudgeServer(services, work, shards, Pools(job, shards), turns, partial(_say, client))
         client.subscribe_topic(job.topic, server.hear)
         text, done = job.model_dump_json(), 0
         futures = {

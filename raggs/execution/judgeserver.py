@@ -1,7 +1,8 @@
 """Where the client answers its workers: the one place of a run that asks judges, spends, and writes the journal.
 
 Messages arrive in dask's thread and are worked on in the run's own event loop, where the judge, its budget, its rate
-limits and its cache live. A judge's error that must stop the run stops it here; workers never see it.
+limits and its cache live. A judge's error that must stop the run stops it here; workers never see it. Where the money
+might end, queries take turns here, as they do in one process.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from typing import Any
 
 from raggs.artifacts import JournalRecord
 from raggs.execution.shards import Pools, Shards
+from raggs.execution.turns import Turns
 from raggs.stages.base import Services, Work
 
 BEAT_S = 30.0
+STILL_S = 2.0  # without a question on its way, until those that hold up others are taken for lost
 
 
 class JudgeServer:
@@ -26,16 +29,25 @@ class JudgeServer:
         work: of the stage, with its journal.
         shards: the queries of each shard.
         pools: the texts that the judge is shown.
+        turns: which queries may be graded now; None: all.
         say: sends a message down to a mailbox; may block, so it is called from other threads.
     """
 
     def __init__(
-        self, services: Services, work: Work, shards: Shards, pools: Pools, say: Callable[[str, dict[str, Any]], None]
+        self,
+        services: Services,
+        work: Work,
+        shards: Shards,
+        pools: Pools,
+        turns: Turns | None,
+        say: Callable[[str, dict[str, Any]], None],
     ) -> None:
         self._services = services
         self._work = work
         self._members = shards.members
         self._pools = pools
+        self._turns = turns
+        self._asking = self._asked = 0
         self._say = say
         self._mailboxes: set[str] = set()
         self._inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -49,10 +61,15 @@ class JudgeServer:
         """Answer until cancelled, or until an error must stop the run."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
+            if self._turns is not None:
+                group.create_task(self._go_on_without_the_lost(self._turns))
             while True:
                 message = await self._inbox.get()
                 if (note := message.get("note")) is not None:
                     self._work.journal.append(JournalRecord.model_validate_json(note))
+                elif (done := message.get("done")) is not None:
+                    if self._turns is not None:
+                        self._turns.end(self._members[message["shard"]][:done])
                 else:
                     self._mailboxes.add(message["mailbox"])
                     group.create_task(self._reply(message))
@@ -71,6 +88,15 @@ class JudgeServer:
             qids = self._members[message["shard"]] if message["journal"] else ()
             return [entry.model_dump_json() for qid in qids for entry in self._work.journal.entries(qid)]
         qid = message["qid"]
+        if self._turns is not None:
+            await self._turns.begin(qid, self._pools.all(qid))
+        self._asking, self._asked = self._asking + 1, self._asked + 1
+        try:
+            return await self._judged(qid, message)
+        finally:
+            self._asking -= 1
+
+    async def _judged(self, qid: str, message: Mapping[str, Any]) -> Any:
         query, passages = self._services.queries[qid], self._pools.get(qid, message["passages"])
         if message["ask"] == "grade":
             return asdict(await self._services.judge.grade(query, passages[0], sample=message["sample"]))
@@ -80,6 +106,14 @@ class JudgeServer:
         if message["ask"] == "known":
             return [asdict(order) for order in await self._services.judge.known(query, passages)]
         return asdict(await self._services.judge.order(query, passages))
+
+    async def _go_on_without_the_lost(self, turns: Turns) -> None:
+        """A worker that died may hold up all others, and its shard waits for one of them to be free."""
+        while True:
+            before = self._asked
+            await asyncio.sleep(STILL_S)
+            if not self._asking and self._asked == before:
+                turns.let_one_in()
 
     async def _beat(self) -> None:
         while True:

@@ -22,7 +22,7 @@ from raggs.frozen import Frozen
 from raggs.hashing import hash_bytes
 from raggs.jsonl import dump_line, read_records, write_records
 from raggs.stages import GOLDEN
-from raggs.stages.base import Journal, Work
+from raggs.stages.base import Journal, Told, Work, nobody
 
 R = TypeVar("R", bound=Record)
 
@@ -124,6 +124,10 @@ class Pools:
         pool = self._pool(qid)
         return [pool[doc_id] for doc_id in doc_ids]
 
+    def all(self, qid: str) -> list[Passage]:
+        """The query's whole pool."""
+        return [*self._pool(qid).values()]
+
     def _read(self, qid: str) -> dict[str, Passage]:
         number, start, end = self._places[qid]
         with self._job.input(POOL, number).open("rb") as file:
@@ -132,14 +136,16 @@ class Pools:
             return {record.doc_id: record.passage for record in records}
 
 
-def shard_work(job: ShardJob, reads: Iterable[str], number: int, journal: Journal | None = None) -> Work:
+def shard_work(
+    job: ShardJob, reads: Iterable[str], number: int, journal: Journal | None = None, progress: Told = nobody
+) -> Work:
     """What a shard works on, for the worker; an artifact without any record of its queries has no file."""
 
     def reader(artifact: str) -> Iterator[Record]:
         path = job.input(artifact, number)
         return read_records(path, GOLDEN.record(artifact)) if path.exists() else iter(())
 
-    return Work({artifact: partial(reader, artifact) for artifact in reads}, journal)
+    return Work({artifact: partial(reader, artifact) for artifact in reads}, journal, progress)
 
 
 def merged(job: ShardJob, artifact: str, model: type[R], shards: Iterable[int]) -> Iterator[R]:

@@ -96,6 +96,7 @@ class Estimate(Frozen):
         None, exclude_if=_none, description="calls of such a model by what this run has measured"
     )
     who: str = Field(description="the model, or the judge that nobody pays")
+    anew: str = Field("", exclude_if=not_, description="what of the last run's results is asked for again, and why")
 
     def usd_for(self, calls: int) -> float | None:
         """What so many of its calls cost."""

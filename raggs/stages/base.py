@@ -19,6 +19,7 @@ from raggs.judges.base import Judge, Judgment, Task
 from raggs.retrievers.base import Retriever
 from raggs.rewriters.base import Rewriter
 from raggs.settings import Causes, Settings
+from raggs.stages.frugal import Walks
 from raggs.stages.ordered import Looped
 from raggs.stages.statistics import Statistics
 
@@ -183,6 +184,10 @@ class StageOf(ABC, Generic[C, V]):
     def by_query(self, config: C) -> bool:
         """Whether queries may be parted among processes: the records of each depend on its own inputs alone."""
         return True
+
+    def walks(self, config: C, services: V) -> Walks | None:
+        """How many queries may be in the middle of their work, where the money may end; None: all."""
+        return None
 
     def prepare(self, work: Work, services: V) -> None:
         """Put on the disk what many processes will read, before they all find it missing."""

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from raggs.artifacts import MergeRecord
-
 
 class Walks:
     """The calls of the queries that are graded.
@@ -32,7 +30,7 @@ class Walks:
         self._affords = affords
         self._most = 0.0  # calls of a query, of those that were begun
 
-    def at_once(self, item: tuple[str, Sequence[MergeRecord]]) -> int:
+    def at_once(self, item: tuple[str, Sequence[object]]) -> int:
         """How many calls a query that begins asks for at once; a walk comes down to a few."""
         self._most = max(self._most, self._calls(len(item[1])) * self._members)
         return self._calls(min(len(item[1]), self._stop_after or len(item[1])))

@@ -151,9 +151,7 @@ class JudgeStage(Stage[JudgeConfig]):
             yield from records
             work.progress(done, total)
 
-    @staticmethod
-    def walks(config: JudgeConfig, services: Services) -> Walks:
-        """The calls of the queries of a run."""
+    def walks(self, config: JudgeConfig, services: Services) -> Walks:
         judge = services.judge
         calls = judge.calls("grades" if config.group > 1 else "grade").items()
         members = sum(each.most * (config.group if model in judge.alone else 1) for model, each in calls)
