@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from itertools import chain
 
 from raggs.app.answerlengths import Answers, learned
-from raggs.app.regrouped import guess
 from raggs.app.rehearse import Rehearsed, rehearse, rehearse_passages, rehearse_questions
 from raggs.app.room import require_room
 from raggs.app.sentfor import bounded
@@ -72,7 +71,11 @@ class _Known:
         """What is asked again of those who were asked in groups (see `raggs.app.regrouped`)."""
         if self.rehearsed is not None:
             return self.rehearsed.anew
-        return guess(self.services, self.standing.store) if self.looks and self.services.judge.models else ""
+        if not (self.looks and self.services.judge.models and self.standing.store.exists):
+            return ""
+        from raggs.app.regrouped import guess  # late: a first run has nothing to lose
+
+        return guess(self.services, self.standing.store)
 
     @cached_property
     def rehearsed(self) -> Rehearsed | None:
@@ -91,16 +94,15 @@ def estimate(services: RunServices, standing: Standing, *, looks: bool = False) 
         ConfigError: lists that are to be ordered do not fit into what the judge's model reads.
     """
     known = _Known(services, standing, looks)
-    passage = _mean_tokens(services)
-    total = sum(estimate_tokens(query.text) for query in services.queries.values())
-    question = max(1, total // len(services.queries))
-    if services.config.rank is not None:
-        require_room(services, services.config.rank, question, passage)
+    passage, config = _mean_tokens(services), services.config.rank
+    question = max(1, sum(estimate_tokens(query.text) for query in services.queries.values()) // len(services.queries))
+    if config is not None:
+        require_room(services, config, question, passage)
     yield from _embeddings(known, question, passage)
     yield from _rewrites(known, question)
     yield from _searches(services, question, passage)
     yield from _judge(known, passage, question)
-    if (config := services.config.rank) is not None:
+    if config is not None:
         yield from _rank(known, config, passage * config.list_length + question)
 
 
@@ -135,9 +137,8 @@ def _remembered(services: RunServices, model: str, task: str) -> int:
 
 
 def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
-    services = known.services
+    services, found = known.services, known.questions
     count = len(services.queries)
-    found = known.questions
     for model in services.rewriter.models:
         if found is None:
             yield _line(known, "embed", "rewrite", model, (count, count * (question + PROMPT)), 0, True)
@@ -148,8 +149,7 @@ def _rewrites(known: _Known, question: int) -> Iterator[Estimate]:
 
 def _embeddings(known: _Known, question: int, passage: int) -> Iterator[Estimate]:
     """Questions, and for dense retrieval the whole corpus. A text stands for a rewrite that nobody has made yet."""
-    services = known.services
-    embedder = services.embedder
+    services, embedder = known.services, known.services.embedder
     if embedder is None:
         return
     dense = any(each.needs_vectors(each.config) for each in services.retrievers.values())

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import TYPE_CHECKING
 
-from raggs.app.regrouped import Before, grades_before
 from raggs.app.services import RunServices
 from raggs.artifacts import JournalRecord, JudgeRecord, MergeRecord, Query
 from raggs.errors import ProviderError
@@ -32,6 +32,9 @@ from raggs.stages.prune import STAGE as PRUNE
 from raggs.stages.replay import Answers, KeptPool, kept_pool, rounds
 from raggs.text import clean_unicode, one_line
 from raggs.workshop import Judge, Ordering
+
+if TYPE_CHECKING:
+    from raggs.app.regrouped import Before
 
 
 @dataclass
@@ -119,6 +122,8 @@ def rehearse(services: RunServices, store: RunStore) -> Rehearsed:
     Raises:
         RaggsError: inputs, artifacts or the cache cannot be read.
     """
+    from raggs.app.regrouped import grades_before  # late: a first run has none
+
     found = Rehearsed(services.workshop.rehearsal(), beyond=0, before=grades_before(services, store))
     prompts, config = services.prompts, services.config
     judge = services.workshop.judge(

@@ -10,7 +10,7 @@ from raggs.app.status import StageStatus
 from raggs.artifacts import MergeRecord
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
-from raggs.cli.standing import unlooked
+from raggs.cli.standing import say_unlooked
 from raggs.manifests.explain import Explanation
 from raggs.manifests.opened import OpenedRun
 from raggs.manifests.orderwords import PLACES, against_next, order_lines
@@ -36,7 +36,7 @@ def rerun(found: StageStatus, as_json: bool) -> None:
     else:
         console.print(f"{found.stage} would not run again by what its run's directory tells.", soft_wrap=True)
     if not found.status.compared:
-        console.print(unlooked(found.status), soft_wrap=True)
+        say_unlooked(console, found.status)
     if lock is not None:
         console.print(f"its result of {lock.ended:%Y-%m-%d %H:%M} UTC was made from")
         console.print(dump_json(lock.components), soft_wrap=True)

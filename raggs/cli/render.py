@@ -16,7 +16,7 @@ from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
 from raggs.cli.again import Asked
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
-from raggs.cli.standing import rows_of, standing, unlooked
+from raggs.cli.standing import rows_of, say_unlooked, standing
 from raggs.manifests.gate import FALLEN, fallen
 from raggs.manifests.models import RunManifest, StageLock
 from raggs.manifests.opened import OpenedRun
@@ -179,9 +179,9 @@ def _next(folder: Path, manifest: RunManifest, again: str, failed: int, nothing:
 
 
 def _say_next(console: Console, command: str, *others: str) -> None:
-    console.print(f"next: {command}", soft_wrap=True)
-    for other in others:
-        console.print(f"  or: {other}", soft_wrap=True)
+    for head, words in (("next: ", command), *(("  or: ", other) for other in others)):
+        narrow = console.is_terminal and len(head + words) > console.width  # a shell reads on after &&
+        console.print(head + (words.replace(" && ", f" &&\n{' ' * len(head)}") if narrow else words), soft_wrap=True)
 
 
 # --- raggs run --dry-run --------------------------------------------------------------------------------------
@@ -287,7 +287,7 @@ def status(found: Status, as_json: bool) -> None:
         asked = replace(asked, run_id=manifest.name)
     again = asked.command()
     if not found.compared:
-        console.print(unlooked(found), soft_wrap=True)
+        say_unlooked(console, found)
     golden = manifest.pipeline == GOLDEN.name
     done = _next(folder, manifest, again, failed, found.ungraded) if golden else (replace(asked, verb="run").command(),)
     _say_next(console, *((again,) if any(plan.values()) else done))

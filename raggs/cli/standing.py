@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.table import Table
 
 from raggs.cli.screen import table
@@ -40,9 +41,12 @@ def standing(found: Status) -> Table:
     return rows
 
 
-def unlooked(found: Status) -> str:
-    """What was not compared, and how to do it."""
+def say_unlooked(console: Console, found: Status) -> None:
+    """What was not compared, and how to do it; a command is never broken."""
+    told = "corpus, questions and settings were not looked at; to compare them:"
     if found.unread:
-        return f"not compared with {found.config}: {found.unread}"
-    command = shlex.join(["raggs", "status", str(found.run.folder), "--config", found.manifest.config_file or "CONFIG"])
-    return f"corpus, questions and settings were not looked at; to compare them:\n{command}"
+        told = f"not compared with {found.config}: {found.unread}"
+    console.print(told, soft_wrap=not console.is_terminal)
+    if not found.unread:
+        words = ["raggs", "status", str(found.run.folder), "--config", found.manifest.config_file or "CONFIG"]
+        console.print(shlex.join(words), soft_wrap=True)

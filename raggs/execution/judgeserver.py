@@ -80,7 +80,11 @@ class JudgeServer:
             await asyncio.to_thread(self._say, mailbox, {"closed": topic})
 
     async def _reply(self, message: Mapping[str, Any]) -> None:
+        if self._turns is not None and message["ask"] != "hello":
+            await self._turns.begin(message["qid"], self._pools.all(message["qid"]))
+        self._asking, self._asked = self._asking + 1, self._asked + 1
         answer = await self._answer(message)
+        self._asking -= 1  # an error ends the stage
         await asyncio.to_thread(self._say, message["mailbox"], {"id": message["id"], "answer": answer})
 
     async def _answer(self, message: Mapping[str, Any]) -> Any:
@@ -88,15 +92,6 @@ class JudgeServer:
             qids = self._members[message["shard"]] if message["journal"] else ()
             return [entry.model_dump_json() for qid in qids for entry in self._work.journal.entries(qid)]
         qid = message["qid"]
-        if self._turns is not None:
-            await self._turns.begin(qid, self._pools.all(qid))
-        self._asking, self._asked = self._asking + 1, self._asked + 1
-        try:
-            return await self._judged(qid, message)
-        finally:
-            self._asking -= 1
-
-    async def _judged(self, qid: str, message: Mapping[str, Any]) -> Any:
         query, passages = self._services.queries[qid], self._pools.get(qid, message["passages"])
         if message["ask"] == "grade":
             return asdict(await self._services.judge.grade(query, passages[0], sample=message["sample"]))
