@@ -144,10 +144,13 @@ def _explain(error: ValidationError, source: Source) -> ConfigError:
 
 
 def _standing(place: Place, values: object) -> Place:
-    """How much of a place is keys; where several forms may stand, pydantic names the form after them."""
+    """How much of a place is keys; where several forms may stand, pydantic names the form after them.
+
+    A number leads into what was given: a list, or one value in place of a list of one.
+    """
     for depth, step in enumerate(place):
         if not isinstance(values, Mapping | list | tuple):
-            return place[:depth]
+            return place if isinstance(step, int) else place[:depth]
         found = dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
         if step not in found:
             return place
