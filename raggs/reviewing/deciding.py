@@ -14,7 +14,7 @@ from typing import Literal
 from raggs.artifacts import MAX_GRADE, MIN_GRADE
 from raggs.errors import UsageError
 from raggs.frozen import Frozen
-from raggs.reviewing.disputes import Dispute, Kind, Pull, Sorted, Weigh, by_size, disputes
+from raggs.reviewing.disputes import Dispute, Kind, Pull, Weigh, Weighed, by_size, disputes
 from raggs.reviewing.machine import Machine, Voice
 from raggs.reviewing.session import Session
 from raggs.reviewing.views import ItemView, view_of
@@ -60,7 +60,7 @@ class Deciding:
     def __init__(self, session: Session, machine: Machine, weigh: Weigh = by_size) -> None:
         self._session, self._machine = session, machine
         self._pool, self._store = session.pool, session.store
-        self._sorted, self._lock = Sorted(weigh), RLock()
+        self._weighed, self._lock = Weighed(weigh), RLock()
 
     def upcoming(
         self,
@@ -84,19 +84,23 @@ class Deciding:
             ProviderError: the disk refuses to note what is shown.
         """
         with self._lock:
-            found = self._sorted.sort(disputes(self._pool, self._session.undecided(), self._machine))
+            found = self._weighed.weighed(disputes(self._pool, self._session.undecided(), self._machine))
             closed = self._session.closed_to(who, [each.number for each in found])
             open_ = [each for each, shut in zip(found, closed, strict=True) if shut]
             asked = [each for each in open_ if wanted in ("all", each.kind)]
-            asked.sort(key=lambda each: (each.key != first, "".join(each.key) in later))
+            put_off = {*later}
+            place = self._weighed.place
+            next_ = min(
+                asked, key=lambda each: (each.key != first, "".join(each.key) in put_off, place(each)), default=None
+            )
             return Differences(
                 line=line,
                 people=sum(each.kind == "people" for each in open_),
                 model=sum(each.kind == "model" for each in open_),
                 waiting=len(found) - len(open_),
-                impact=self._sorted.weights.impact,
-                told=self._sorted.weights.told,
-                first=self._shown(who, asked[0]) if asked else None,
+                impact=self._weighed.weights.impact,
+                told=self._weighed.weights.told,
+                first=None if next_ is None else self._shown(who, next_),
             )
 
     def settle(self, who: str, item: str, grade: int | None, note: str) -> str:
@@ -155,5 +159,5 @@ class Deciding:
             kind=dispute.kind,
             view=view_of(self._pool, dispute.number),
             words=(*said, *self._machine.voices(dispute.number)),
-            why=self._sorted.weights.why.get(dispute.key),
+            why=self._weighed.weights.why.get(dispute.key),
         )

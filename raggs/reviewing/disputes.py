@@ -76,8 +76,9 @@ Weigh = Callable[[tuple[Dispute, ...]], Weights]
 
 def disputes(pool: Pool, undecided: Mapping[int, Sequence[int]], machine: Machine) -> Iterator[Dispute]:
     """Every item on which somebody differs, among those on which nobody has decided, with people's grades."""
+    judged = machine.all_grades()
     for number, people in undecided.items():
-        grades = (*people, *machine.grades(number))
+        grades = (*people, *(grade for row in judged if (grade := row[number])))
         if len({*grades}) > 1:
             kind: Kind = "people" if len({*people}) > 1 else "model"
             yield Dispute(number, pool.items[number].key, kind, grades)
@@ -88,8 +89,8 @@ def by_size(_: tuple[Dispute, ...]) -> Weights:
     return Weights("no systems are compared")
 
 
-class Sorted:
-    """Disputes in the order of their worth; weighed again only when there are others than before.
+class Weighed:
+    """Disputes by their worth; weighed again only when there are others than before.
 
     Deciding one leaves the others' worth nearly as it was, and weighing a large run takes seconds.
     """
@@ -98,11 +99,14 @@ class Sorted:
         self._weigh, self._known = weigh, frozenset[Key]()
         self.weights = Weights("")
 
-    def sort(self, found: Iterable[Dispute]) -> list[Dispute]:
-        """The most important first, then the farthest apart."""
+    def weighed(self, found: Iterable[Dispute]) -> tuple[Dispute, ...]:
+        """All of them, weighed where that is needed; in no order."""
         all_of = tuple(found)
         keys = frozenset(each.key for each in all_of)
         if not keys <= self._known or not self.weights.told:
             self._known, self.weights = keys, self._weigh(all_of)
-        worth = self.weights.worth
-        return sorted(all_of, key=lambda each: (-worth.get(each.key, 0.0), -each.apart, each.number))
+        return all_of
+
+    def place(self, each: Dispute) -> tuple[float, int, int]:
+        """Where one stands among the others, smaller first: by its worth, then the farthest apart."""
+        return -self.weights.worth.get(each.key, 0.0), -each.apart, each.number

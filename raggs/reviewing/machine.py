@@ -50,13 +50,13 @@ class Machine:
         self._runs, self._pool, self._lock = runs, pool, RLock()
         self._graded: list[_Graded] | None = None
 
-    def grades(self, number: int) -> tuple[int, ...]:
-        """The grades of an item, one for each run that has one.
+    def all_grades(self) -> list[list[int]]:
+        """For each run with a judge, the grade of each item; 0 where it has none.
 
         Raises:
             DataError: a run's file cannot be right.
         """
-        return tuple(grade for graded in self._rows() if (grade := int(graded.grades[number])))
+        return [graded.grades.tolist() for graded in self._rows()]
 
     def voices(self, number: int) -> tuple[Voice, ...]:
         """What was said of an item, with reasons.

@@ -13,7 +13,7 @@ from support.reviewpage import differing
 from raggs.app.weighing import weigher
 from raggs.errors import NotFoundError, UsageError
 from raggs.manifests.opened import open_run
-from raggs.reviewing.disputes import Sorted
+from raggs.reviewing.disputes import Weighed
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +31,8 @@ def test_what_could_turn_a_verdict_comes_first(made: Project, tmp_path: Path) ->
     run = open_run(made.run)
     found = differing(run, tmp_path)
     assert {each.kind for each in found} == {"model"}
-    ordered = Sorted(weigher([run], tmp_path))
-    first = ordered.sort(found)
+    ordered = Weighed(weigher([run], tmp_path))
+    first = sorted(ordered.weighed(found), key=ordered.place)
     weights = ordered.weights
     assert weights.impact
     assert weights.told.endswith(" · ra_nwg@10, ndcg@10, recall@10")
@@ -52,8 +52,8 @@ def test_why_verdicts_cannot_be_weighed_is_said(made: Project, tmp_path: Path) -
     found = differing(run, tmp_path)
     (made.run / "judge.jsonl").rename(made.run / "elsewhere")
     try:
-        ordered = Sorted(weigher([run], tmp_path))
-        first = ordered.sort(found)
+        ordered = Weighed(weigher([run], tmp_path))
+        first = sorted(ordered.weighed(found), key=ordered.place)
     finally:
         (made.run / "elsewhere").rename(made.run / "judge.jsonl")
     assert (ordered.weights.impact, ordered.weights.told) == (False, "stage judge has not run")
@@ -66,8 +66,8 @@ def test_systems_of_ones_own_and_what_is_none_is_told_at_once(made: Project, tmp
     run = open_run(made.run)
     lists = (f"{each.qid} Q0 {each.doc_id} {each.rank} {each.rank} mine\n" for _, each, _ in graded_pool(made.run))
     (tmp_path / "mine.trec").write_text("".join(lists))
-    ordered = Sorted(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
-    ordered.sort(differing(run, tmp_path))
+    ordered = Weighed(weigher([run], tmp_path, [str(made.run), f"mine={tmp_path / 'mine.trec'}"], ["ndcg@5"]))
+    ordered.weighed(differing(run, tmp_path))
     assert ordered.weights.told.endswith("mine · ndcg@5")
     with pytest.raises(NotFoundError):
         weigher([run], tmp_path, ["nowhere.trec"])

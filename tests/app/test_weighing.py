@@ -16,7 +16,7 @@ from raggs.app.weighing import Aside, weigher
 from raggs.artifacts import RetrieveRecord
 from raggs.jsonl import write_records
 from raggs.manifests.opened import OpenedRun, open_run
-from raggs.reviewing.disputes import Dispute, Sorted
+from raggs.reviewing.disputes import Dispute, Weighed
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +39,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpenedRun, Path, lis
 
 def test_a_process_of_its_own_gives_the_same_order_and_reasons(made: tuple[OpenedRun, Path, list[Dispute]]) -> None:
     run, reviews, found = made
-    here, there = Sorted(weigher([run], reviews)), Sorted(weigher([run], reviews, aside=Aside()))
-    assert here.sort(found) == there.sort(found)
+    here, there = Weighed(weigher([run], reviews)), Weighed(weigher([run], reviews, aside=Aside()))
+    assert here.weighed(found) == there.weighed(found)
     assert here.weights.impact
     assert any(here.weights.worth.values())
     assert here.weights.why
@@ -60,8 +60,8 @@ def test_a_process_that_fails_leaves_the_farthest_apart_first(
 ) -> None:
     run, reviews, found = made
     monkeypatch.setattr(weighing, "CHILD", child)
-    ordered = Sorted(weigher([run], reviews, aside=Aside()))
-    apart = [each.apart for each in ordered.sort(found)]
+    ordered = Weighed(weigher([run], reviews, aside=Aside()))
+    apart = [each.apart for each in sorted(ordered.weighed(found), key=ordered.place)]
     assert (ordered.weights.impact, ordered.weights.told) == (False, told)
     assert apart == sorted(apart, reverse=True)
 
@@ -70,16 +70,16 @@ def test_it_ends_with_the_server(made: tuple[OpenedRun, Path, list[Dispute]], mo
     run, reviews, found = made
     monkeypatch.setattr(weighing, "CHILD", "import time; time.sleep(600)")
     aside = Aside()
-    ordered = Sorted(weigher([run], reviews, aside=aside))
-    waiting = threading.Thread(target=ordered.sort, args=[found])
+    ordered = Weighed(weigher([run], reviews, aside=aside))
+    waiting = threading.Thread(target=ordered.weighed, args=[found])
     waiting.start()
     while aside._process is None:
         waiting.join(0.01)
     aside.close()
     waiting.join(20)
     assert ordered.weights.told == "the process that weighs them ended with code -9"
-    again = Sorted(weigher([run], reviews, aside=aside))
-    again.sort(found)
+    again = Weighed(weigher([run], reviews, aside=aside))
+    again.weighed(found)
     assert again.weights.told == "the server stops"
 
 
