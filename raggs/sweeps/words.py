@@ -157,7 +157,9 @@ def _range(low: float, high: float | None, said: Callable[[float], str], whole: 
     last = _rounded(high, whole, math.floor)
     if first < last:
         return f"{said(first)} to {said(last)}"
-    return said(first) if first < high else f"{low:.6g} to {high:.6g}"
+    if first < high:
+        return said(first)
+    return f"${low:.6g} to ${high:.6g}" if said is usd else f"{low:.6g} to {high:.6g} ms"
 
 
 def _rounded(value: float, whole: tuple[float, float], way: Callable[[float], int]) -> float:

@@ -32,6 +32,14 @@ def test_a_limit_that_is_typed_as_printed_gives_what_was_said(axis: str, limits:
         assert sentence.endswith(f"and no other limit: {point.winner}")
 
 
+def test_limits_that_two_digits_do_not_part_keep_their_unit() -> None:
+    points = [Turn(0.316946, "a"), Turn(0.319732, "b")]
+    assert turns(points, ("b",), "cost", 2.0) == [
+        "With at most $0.316946 to $0.319732 per 1,000 questions and the other limit as it is: a"
+    ]
+    assert "at most 0.316946 to 0.319732 ms and" in turns(points, ("b",), "latency", 2.0)[0]
+
+
 def test_figures_keep_two_digits_where_they_are_small() -> None:
     assert (ms(0.3), ms(0.0432), ms(9.96), ms(1234.5)) == ("0.3 ms", "0.043 ms", "10 ms", "1,234 ms")
     assert (usd(0), usd(0.00037), usd(2.5)) == ("$0.00", "$0.00037", "$2.50")
