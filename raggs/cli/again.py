@@ -46,3 +46,10 @@ def enough(cap: Cap, left: float | None) -> str:
     """A cap that suffices for what was spent and is left to do, in USD or calls; twice as much where nobody knows."""
     most = 2 * cap.limit if left is None else cap.spent + left
     return f"{math.ceil(100 * most) / 100 or 0.01:.2f}" if cap.money else str(math.ceil(most))
+
+
+def typed(path: Path) -> str:
+    """A path as it can be typed here: from the working directory on where it lies below, else as it is."""
+    here = Path.cwd()
+    near = str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
+    return shlex.quote(str(path) if near.startswith("-") else near)

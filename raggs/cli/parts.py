@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
-from raggs.cli.again import Asked
+from raggs.cli.again import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console
 from raggs.llm import BudgetSpent
@@ -33,7 +32,7 @@ def part_summary(part: Part, asked: Asked, *, as_json: bool, quiet: bool) -> Non
         return
     if quiet:
         return
-    console, run = open_console(), shlex.quote(str(folder))
+    console, run = open_console(), typed(folder)
     done = " and ".join(part.stages)
     console.print(f"{done}: the queries that {part.stopped.stage} has done; {lacks}", soft_wrap=True)
     console.print(f"run: {folder}")

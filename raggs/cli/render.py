@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
@@ -13,7 +12,7 @@ from rich.console import Console
 
 from raggs.app.labelmix import mix_json, mix_words
 from raggs.artifacts import EmbedRecord, JournalRecord, JudgeRecord, MergeRecord
-from raggs.cli.again import Asked
+from raggs.cli.again import Asked, typed
 from raggs.cli.plain import say_json
 from raggs.cli.screen import open_console, table
 from raggs.cli.standing import rows_of, say_unlooked, standing
@@ -174,7 +173,7 @@ def _next(folder: Path, manifest: RunManifest, again: str, failed: int, nothing:
         return (f"{again}   (tries the failed judgments again)",)
     if nothing is not None:
         return (nothing.remedy,)
-    run = shlex.quote(str(folder))
+    run = typed(folder)
     return (f"raggs eval -g {run} -r {run}", f"raggs audit {run} && raggs export {run} --format beir --out golden")
 
 

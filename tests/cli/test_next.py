@@ -34,6 +34,16 @@ def test_the_next_command_repeats_configuration_run_and_settings(tmp_path: Path)
     assert shown(checked) == ["raggs", "run", "--config", str(project.config), *settings]
 
 
+def test_a_run_below_the_working_directory_is_named_from_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = make_project(tmp_path / "mine", queries=2, corpus=12)
+    away = shown(call("run", "--config", project.config).stdout)
+    monkeypatch.chdir(tmp_path)
+    near = shown(call("run", "--config", project.config).stdout)
+    assert away == ["raggs", "eval", "-g", str(project.run), "-r", str(project.run)]
+    assert near == ["raggs", "eval", "-g", "mine/runs/demo", "-r", "mine/runs/demo"]
+    call(*near[1:])
+
+
 def test_a_negative_number_of_queries_is_refused(tmp_path: Path) -> None:
     project = make_project(tmp_path, queries=2, corpus=12)
     call("run", "--config", project.config, "--show", "-5", code=2)
