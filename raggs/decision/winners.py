@@ -19,6 +19,7 @@ from raggs.decision.front import JITTER_MS, Candidate, checked, find_front, roun
 from raggs.decision.resamples import DRAWS, checked_values, resampled_means
 
 CONFIDENCE = 0.95
+FEWEST = 10  # queries; below, resamples of them are too alike to bear a claim
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,23 @@ class Winners:
         return next((each.share for each in self.shares if each.name == name), 0.0)
 
     @property
+    def _asked(self) -> str:
+        return "one query alone" if self.queries == 1 else f"the {self.queries:,} queries"
+
+    @property
     def sentence(self) -> str:
         """What may be said of it."""
         return self.told()
 
     def told(self, *, equals: bool = False) -> str:
         """The same where others are equal to the first on every query, and it wins in their place."""
-        drawn = f"of {self.draws:,} resamples of the {self.queries:,} queries"
+        drawn = f"of {self.draws:,} resamples of {self._asked}"
         if not self.shares:
             return f"No system holds the limits in any {drawn}."
         best = self.shares[0]
         if self.told_apart:
-            return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}."
+            hint = "" if self.queries >= FEWEST else f": a hint, since a claim takes {FEWEST}"
+            return f"{best.name} {'and its equals win' if equals else 'wins'} {best.share:.0%} {drawn}{hint}."
         listed = ", ".join(f"{each.name} {each.share:.0%}" for each in self.shares[:3])
         rest = len(self.rivals) - 3
         more = f" and {rest} more" if rest > 0 else ""

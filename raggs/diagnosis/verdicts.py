@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from raggs.decision.winners import FEWEST as FEWEST
 from raggs.diagnosis.base import Diagnosis, P
 from raggs.text import plural
 
-FEWEST = 10  # questions, or whatever is resampled: below, an interval is too short to bear a claim
 NAMED = 2  # of many things alike, that a verdict names
 
 

@@ -49,9 +49,9 @@ def test_a_sweeps_choice_is_sure_only_where_it_stands_when_questions_are_drawn_a
     (sweep,) = facts.sweeps
     part = Sweeps().data(facts)
     assert part is not None and len(part.sweeps[0].figures) == 4
-    for share, answer in ((0.96, "yes"), (0.94, "cannot tell")):
+    for share, count, answer in ((0.96, 10, "yes"), (0.94, 10, "cannot tell"), (0.96, 9, "cannot tell")):
         wins = (sweep.wins[0].model_copy(update={"system": sweep.choice.winner, "share": share}),)
-        told = sweep.model_copy(update={"wins": wins})
+        told = sweep.model_copy(update={"wins": wins, "questions": count})
         box = Decision().data(replace(facts, sweeps=(told,)))
         assert box.ships[0].answer == answer
         assert box.ships[0].said[0] == sweep.choice.sentence

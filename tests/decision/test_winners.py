@@ -147,3 +147,14 @@ def test_equal_input_gives_equal_results():
 def test_impossible_input_is_refused(values, options, message):
     with pytest.raises(ValueError, match=message):
         find_winners(systems(np.zeros((3, 5))), values, seed=1, **options)
+
+
+def test_a_winner_by_few_queries_is_a_hint() -> None:
+    pair = [Candidate("a", 1.0, 100.0, (0.9,), 10, 200.0), Candidate("b", 1.0, 100.0, (0.1,), 10, 200.0)]
+    for count, told in (
+        (1, "a wins 100% of 50 resamples of one query alone: a hint, since a claim takes 10."),
+        (9, "a wins 100% of 50 resamples of the 9 queries: a hint, since a claim takes 10."),
+        (10, "a wins 100% of 50 resamples of the 10 queries."),
+    ):
+        values = np.array([[0.9] * count, [0.1] * count])
+        assert find_winners(pair, values, seed=0, draws=50).sentence == told

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from raggs.decision.winners import FEWEST
 from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.evaluation.words import score, signed, told
 from raggs.jsontypes import Number
@@ -106,7 +107,7 @@ def _of_sweep(sweep: SweepReport) -> Ship:
     if chosen is None:
         return Ship(question=f"Ship any of sweep {sweep.name}?", answer="no", said=said)
     share = next((part.share for part in sweep.wins if part.system == chosen), None)
-    sure = share is None or share >= sweep.confidence
+    sure = (share is None or share >= sweep.confidence) and sweep.questions >= FEWEST
     return Ship(
         question=f"Ship {chosen}, of sweep {sweep.name}?",
         answer="yes" if sure else "cannot tell",
@@ -216,7 +217,8 @@ def _cost(facts: Facts) -> Iterator[str]:
 
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
     for sweep in sweeps:
-        yield f"sweep {sweep.name}: its choice is sure if it stands in {sweep.confidence:.0%} of questions drawn anew"
+        share = f"{sweep.confidence:.0%} of questions drawn anew, of {FEWEST} or more"
+        yield f"sweep {sweep.name}: its choice is sure if it stands in {share}"
 
 
 def _thresholds(report: Report | None) -> Iterator[str]:
