@@ -8,8 +8,11 @@ of them has the form that the engine fits: care falls by a hyperbola, or a judge
 was shown; two favour the first passages of a list, and one has one outcome for each pair, so that it errs the same way
 whenever it meets the pair again. Each world of a judge has a pilot of its own: twelve questions
 of the half, whose first lists teach the profile that all rankings of that world then believe. What the pilot reads is
-not counted, since in a run it is the first round of its own questions. With `--ways alone` questions share all but the
-favour of places, which each learns by itself.
+not counted, since in a run it is the first round of its own questions.
+
+With `--ways alone` questions share all but the favour of places, which each learns by itself. With `--ways auto told`
+a ranker is told which passages are the true top and reads nothing else: one that has to find them cannot be asked for
+more.
 
 A mean is taken over queries, each the mean of its worlds; +- is its standard error, and the difference is paired.
 """
@@ -50,7 +53,7 @@ from raggs.seeds import generator
 TOP = 20
 PILOTS = 12
 READS = (100, 200)
-WAYS = ("5", "auto", "alone")
+WAYS = ("5", "auto", "alone", "told")
 Care = Callable[[int, int], float]  # of the pick, from 0, and the length of the list
 SHOWN = ("tau", "tau20", "ov20", "ov10")
 
@@ -151,9 +154,15 @@ def answer(ranker: Ranker, world: World, batches: Sequence[Sequence[str]], order
 Values = dict[str, float]
 
 
-def play(kind: Kind, query: Query, seed: int, reads: int, profile: Profile | None) -> Values:
+def top_alone(world: World) -> World:
+    """The pool without what is below the true top."""
+    top = np.flatnonzero(true_places(world) < TOP)
+    ids = tuple(world.ids[at] for at in top)
+    return World(world.qid, ids, world.human[top], world.utility[top], world.grades[top])
+
+
+def play(kind: Kind, world: World, seed: int, reads: int, profile: Profile | None) -> Values:
     """One ranking: with lists of five, or with a profile and lists of open length."""
-    world = make_world(query, seed)
     ranker = ranker_of(world, seed, None if profile else 5, reads // 5)
     order = judge_of(kind, world, seed, "auto" if profile else "five", reads)
     began, lengths = time.process_time(), Counter[int]()
@@ -184,17 +193,18 @@ def play(kind: Kind, query: Query, seed: int, reads: int, profile: Profile | Non
     }
 
 
-Task = tuple[str, Query, int, int, Profile | None]
+Task = tuple[str, Query, int, int, str, Profile | None]
 
 
 def _played(task: Task) -> Values:
-    kind, query, seed, reads, profile = task
-    return play(KINDS[kind], query, seed, reads, profile)
+    kind, query, seed, reads, way, profile = task
+    world = make_world(query, seed)
+    return play(KINDS[kind], top_alone(world) if way == "told" else world, seed, reads, profile)
 
 
 def _taught(task: tuple[str, Sequence[Query], int, str]) -> Profile | None:
     kind, queries, seed, way = task
-    return None if way == "5" else profile_of(KINDS[kind], queries, seed, favour=way == "auto")
+    return None if way == "5" else profile_of(KINDS[kind], queries, seed, favour=way != "alone")
 
 
 def compared(
@@ -210,7 +220,7 @@ def compared(
     for reads in reads_allowed:
         for way in ways:
             tasks: list[Task] = [
-                (kind, query, seed, reads, profile)
+                (kind, query, seed, reads, way, profile)
                 for query in queries
                 for seed, profile in zip(worlds, profiles[way], strict=True)
             ]

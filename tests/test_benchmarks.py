@@ -328,3 +328,10 @@ def test_grades_leak_only_where_the_judge_does_and_price_follows_the_prompts():
     assert grouping.price(together, 100) < grouping.price(alone, 100)
     assert [grouping.pays(together, need) for need in (1.0, 3.0)] == ["any", "none"]
     assert re.fullmatch(r"below [\d,]+", grouping.pays(together, 1.1))
+
+
+def test_the_top_alone_keeps_what_is_known_of_its_passages():
+    whole = world_of([1.0, *range(30, 5, -1)])
+    found = economy.top_alone(whole)
+    assert found.ids == whole.ids[1:21]
+    assert found.utility.tolist() == found.human.tolist() == found.grades.tolist() == list(range(30, 10, -1))
