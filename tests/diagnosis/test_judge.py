@@ -149,7 +149,8 @@ def test_a_judge_that_answers_by_rule_turns_nothing_and_has_no_sharpness_to_tell
     part = found(made, **SMALL)
     assert part.single.otherwise.mean == part.ranked.otherwise.mean == 0
     assert part.sharpness.mean is part.favour.single.mean is None
-    assert "alike each time, however shown: nothing to buy" in part.verdict
+    alone = found(made, **SMALL | {"pools": 1})  # one pool has no interval
+    assert all("alike each time, however shown: nothing to buy" in each.verdict for each in (part, alone))
 
 
 def test_pools_are_those_of_the_run_where_it_judged_and_searched_for_before(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from raggs.arrays import Flags, Floats
 from raggs.diagnosis.depth.measuring import column
 from raggs.diagnosis.depth.models import HalfPart, PolicyPart, QuestionRow, SignalPart, TakesRow
+from raggs.diagnosis.verdicts import said
 from raggs.evaluation.models import ScorePart
 from raggs.evaluation.report import score_part
 from raggs.probes.depth import Report, Step, Worth, escalated, fit, judge, oracle_path, path, thresholds
@@ -172,7 +173,7 @@ def _none(half: HalfPart, far: str, depths: tuple[int, int]) -> str:
         return f"Routing does not pay: {deep} candidates change {far} of no question, so {base} for all will do."
     for_all = f"{deep} for all changes {far} by {-less.mean:+.4f} [{-less.high:+.4f}, {-less.low:+.4f}]"
     why = "no signal tells who gains" if not half.thresholds else "the signals send none of the other half deep"
-    return f"Routing does not pay: {why}; {for_all}."
+    return said(f"Routing does not pay: {why}; {for_all}", f"First search all {deep} deep" if less.high < 0 else "")
 
 
 def _told(part: ScorePart) -> str:

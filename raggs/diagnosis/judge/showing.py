@@ -20,7 +20,7 @@ def verdict(found: JudgeFound) -> str:
     if single.otherwise.mean is None and single.again.mean is None:
         told = f"{found.judge} gave {NONE} to compare, {single.failed} of {single.asked} asked for came back without"
         return said(told, "First look at why: the table says what it answered")
-    if all(part.mean == part.high == 0 for part in (single.again, single.otherwise, ranked.otherwise)):
+    if all(part.mean == 0 and not part.high for part in (single.again, single.otherwise, ranked.otherwise)):
         return said(f"{found.judge} orders the same {found.size} alike each time, however shown: nothing to buy")
     shown, turned = "shown otherwise", single.otherwise
     if turned.mean is None:
