@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 @pytest.hookimpl
 def pytest_configure(config: pytest.Config) -> None:
-    """Neighbours go to the same worker, which makes what a module's tests share once."""
+    """Neighbours go to the same worker, which makes what a module's tests share once.
+
+    What a shell starts in the background ignores interrupts, and so would the commands that the tests start.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("dist", None) == "load":
         config.option.dist = "worksteal"
 

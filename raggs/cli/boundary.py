@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from raggs.cli.github import annotate
 from raggs.cli.plain import say
 from raggs.cli.stopping import INTERRUPTED, Stop, forget, stopping
 from raggs.cli.values import take_plainly
@@ -57,6 +56,8 @@ class BoundaryGroup(TyperGroup):
                 return super().invoke(ctx)
             except RaggsError as error:
                 _say(error, f"raggs: {error}")
+                from raggs.cli.github import annotate  # late: most commands end well
+
                 annotate(error)
                 raise typer.Exit(error.exit_code) from error
             except KeyboardInterrupt as error:

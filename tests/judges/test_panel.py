@@ -48,11 +48,14 @@ def test_of_two_the_lower_counts_unless_weights_say_more(tmp_path: Path) -> None
     assert graded(weighted, QUERY, PASSAGES[0]).grade == 4
 
 
-def test_the_words_are_those_of_the_member_nearest_to_the_grade(tmp_path: Path) -> None:
-    rows = [{"doc_id": "d0", "grade": grade, "reason": f"says {grade}"} for grade in (1, 5, 5)]
+@pytest.mark.parametrize(("given", "reason"), [((1, 4, 5), "says 4"), ((1, 5, 5), "says 1")])
+def test_the_words_are_those_of_the_member_nearest_to_the_grade(
+    tmp_path: Path, given: tuple[int, ...], reason: str
+) -> None:
+    rows = [{"doc_id": "d0", "grade": grade, "reason": f"says {grade}"} for grade in given]
     members = [member(tmp_path, f"m{number}", row) for number, row in enumerate(rows)]
     found = graded(judge("panel", judges=members, rule="weighted", weights=[1, 1, 0.5]), QUERY, PASSAGES[0])
-    assert (found.grade, found.reason) == (3, "says 1")
+    assert (found.grade, found.reason) == (3, reason)
 
 
 def test_half_of_the_members_decide_and_fewer_do_not(tmp_path: Path) -> None:

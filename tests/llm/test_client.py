@@ -8,7 +8,7 @@ import logging
 import time
 
 import pytest
-from support.llm_bench import MODEL, question
+from support.llm_bench import MODEL, question, until
 from support.llm_server import KEY, LLMServer
 
 from raggs.errors import AuthenticationError, BudgetError, ConfigError, ProviderError
@@ -138,17 +138,18 @@ def test_the_same_question_at_once_is_sent_once(bench):
 
 
 def test_a_call_whose_asker_is_cancelled_goes_on_and_serves_the_next(bench):
-    async def work(llm):
-        first = asyncio.ensure_future(llm.ask(question()))
-        await asyncio.sleep(0.05)
-        second = asyncio.ensure_future(llm.ask(question()))
-        await asyncio.sleep(0.05)
-        first.cancel()
-        reply = await second
-        assert first.cancelled()
-        return reply
+    with bench(delay_s=1.0) as b:
 
-    with bench(delay_s=0.3) as b:
+        async def work(llm):
+            first = asyncio.ensure_future(llm.ask(question()))
+            await until(lambda: b.server.count == 1)
+            second = asyncio.ensure_future(llm.ask(question()))
+            await asyncio.sleep(0.05)
+            first.cancel()
+            reply = await second
+            assert first.cancelled()
+            return reply
+
         assert b.run(work).error is None
         assert b.server.count == 1
 
@@ -158,31 +159,34 @@ def started(llm, *texts):
 
 
 def test_another_asker_takes_over_when_the_first_is_cancelled_before_its_turn(bench):
-    async def work(llm):
-        ahead, first, second = started(llm, "ahead", "q", "q")
-        await asyncio.sleep(0.05)
-        first.cancel()
-        await ahead
-        return await second
+    with bench(delay_s=1.0) as b:
 
-    with bench(delay_s=0.2) as b:
+        async def work(llm):
+            ahead, first, second = started(llm, "ahead", "q", "q")
+            await until(lambda: b.server.count == 1)
+            first.cancel()
+            await ahead
+            return await second
+
         assert b.run(work, concurrency=1).error is None
         assert b.server.count == 2
 
 
 @pytest.mark.parametrize("waiting_for", ["a slot", "the rate", "a repair", "a retry"])
 def test_closing_starts_no_more_calls(bench, waiting_for):
-    async def work(llm):
-        started(llm, *(f"q{number}" for number in range(12)))
-        await asyncio.sleep(0.1)
-
     faults = {"a repair": "prose", "a retry": "500"}
     settings = {"the rate": {"requests_per_minute": 1}, "a slot": {"concurrency": 2}}.get(waiting_for, {})
-    with bench(delay_s=0.3, fault_for=lambda *_: faults.get(waiting_for)) as b:
+    begun = {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
+    with bench(delay_s=1.0, fault_for=lambda *_: faults.get(waiting_for)) as b:
+
+        async def work(llm):
+            started(llm, *(f"q{number}" for number in range(12)))
+            await until(lambda: b.server.count == begun)
+
         llm = b.llm(max_usd=None, **{"concurrency": 12, **settings})
         began = time.monotonic()
         b.run(work, llm)
-        assert b.server.count == llm.spent.calls == {"the rate": 1, "a slot": 2}.get(waiting_for, 12)
+        assert b.server.count == llm.spent.calls == begun
         assert time.monotonic() - began < 30, "a turn of the rate comes after a minute"
 
 
@@ -682,10 +686,10 @@ def test_under_a_cap_the_first_call_goes_alone_and_each_end_lets_two_more_go(ben
 
 
 def test_a_call_that_times_out_is_booked_at_its_likely_price_each_time(bench, tmp_path):
-    with bench(faults=["slow:5", "slow:5"]) as b:
+    with bench(faults=["slow:60", "slow:60"]) as b:
         ledger = CallLedger(tmp_path / "ledger.jsonl", "judge")
         settings = LLMSettings(
-            api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, timeout_s=0.3, backoff_s=0.001
+            api_base=b.server.url, prices={MODEL: Price(input=1, output=1)}, timeout_s=2, backoff_s=0.001
         )
         llm = LLM(settings, BudgetSettings(), None, ledger)
         assert b.run(lambda llm: llm.ask(question()), llm).error is None
@@ -699,14 +703,16 @@ def test_a_call_that_times_out_is_booked_at_its_likely_price_each_time(bench, tm
 def test_a_call_that_is_stopped_while_it_connects_is_not_booked(bench, busy_port, monkeypatch):
     monkeypatch.setattr("raggs.llm.client.GRACE_S", 0.05)
 
-    async def stop(llm):
-        asker = asyncio.ensure_future(llm.ask(question()))
-        await asyncio.sleep(0.3)
-        await llm.close()
-        await asyncio.gather(asker, return_exceptions=True)
-
     for address, calls in ((f"http://127.0.0.1:{busy_port}/v1", 0), (None, 1)):
-        with bench(faults=["slow:2"]) as b:
+        with bench(faults=["slow:60"]) as b:
+
+            async def stop(llm, server=b.server, sent=calls):
+                asker = asyncio.ensure_future(llm.ask(question()))
+                await asyncio.sleep(0.3)
+                await until(lambda: server.count == sent)
+                await llm.close()
+                await asyncio.gather(asker, return_exceptions=True)
+
             settings = LLMSettings(api_base=address or b.server.url, prices={MODEL: Price(input=1, output=1)})
             llm = LLM(settings, BudgetSettings(), None)
             b.run(stop, llm)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from support.llm_bench import MODEL, question
+from support.llm_bench import MODEL, question, until
 from support.llm_server import LLMServer
 
 from raggs.llm import http
@@ -77,6 +77,7 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
     async def stop(address):
         asker = asyncio.ensure_future(http.Server(MODEL, address, 30).ask("chat/completions", {}))
         await asyncio.sleep(0.3)
+        await until(lambda: server.count == sent)
         asker.cancel()
         try:
             await asker
@@ -85,7 +86,7 @@ def test_who_is_stopped_while_connecting_has_sent_nothing(sent, busy_port, monke
         finally:
             await http.close()
 
-    with LLMServer(faults=["slow:2"]) as server:
+    with LLMServer(faults=["slow:60"]) as server:
         told = asyncio.run(stop(server.url if sent else f"http://127.0.0.1:{busy_port}/v1"))
     assert told is (asyncio.CancelledError if sent else http.StoppedUnsent)
 

@@ -108,10 +108,10 @@ def test_an_answer_that_cannot_be_is_asked_for_again(bench, fault):
         assert b.server.count == 2
 
 
-@pytest.mark.parametrize("fault", ["slow:5", "trickle"])
+@pytest.mark.parametrize("fault", ["slow:60", "trickle"])
 def test_an_answer_that_does_not_come_is_asked_for_again(bench, fault):
     with bench(faults=[fault]) as b:
-        assert rerank(b, passages(4), layer(b, timeout_s=0.3)).scores == wanted(passages(4))
+        assert rerank(b, passages(4), layer(b, timeout_s=2)).scores == wanted(passages(4))
         assert b.server.count == 2
 
 

@@ -163,6 +163,16 @@ def test_what_is_no_key_is_a_sentence(project: Project, tmp_path: Path) -> None:
     pytest.importorskip("cryptography")
     (tmp_path / "x").write_bytes(b"\xff\x00")
     call("keygen", tmp_path / "k")
+    from cryptography.hazmat.primitives import serialization as pem
+    from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+    other = X25519PrivateKey.generate()
+    form = (pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())
+    (tmp_path / "x25519").write_bytes(other.private_bytes(*form))
+    public = other.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
+    (tmp_path / "x25519.pub").write_bytes(public)
+    for option, name in (("--sign", "x25519"), ("--verify", "x25519.pub")):
+        assert "ed25519 key" in call("audit", project.run, option, tmp_path / name, code=5).output
     for option in ("--sign", "--verify"):
         assert "ed25519 key" in call("audit", project.run, option, tmp_path / "x", code=5).output
         assert "there is no such key" in call("audit", project.run, option, tmp_path / "none", code=4).output

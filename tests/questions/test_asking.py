@@ -17,6 +17,7 @@ from support.asking import make_config, misplaced, read_questions, rows
 from support.llm_asking import INVENTED, SPOILT, earlier_of, windows_of
 from support.llm_server import KEY, LLMServer
 from support.project import environment, raggs
+from support.stopping import booked
 
 MODEL = "openai/asker"
 STAGES = ("sample", "ask", "verify", "filter")
@@ -122,7 +123,7 @@ def test_a_killed_run_pays_nothing_twice_and_ends_with_the_same_bytes(tmp_path: 
         deadline = time.monotonic() + 60
         while server.count <= held and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(0.3)  # what was answered reaches the cache
+        time.sleep(1.0)  # what was answered reaches the cache
         child.kill()
         child.wait()
         server.fault_for = None
@@ -219,9 +220,8 @@ def test_after_an_interrupt_what_was_asked_can_be_used_without_asking_more(tmp_p
         command = [sys.executable, "-m", "raggs", "questions", "--config", str(config)]
         child = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY), stderr=subprocess.PIPE)
         deadline = time.monotonic() + 60
-        while server.count <= 12 and time.monotonic() < deadline:
+        while (server.count <= 12 or booked(tmp_path) < 12) and time.monotonic() < deadline:
             time.sleep(0.01)
-        time.sleep(0.5)
         child.send_signal(signal.SIGINT)
         time.sleep(0.5)
         child.send_signal(signal.SIGINT)  # waits for no answer

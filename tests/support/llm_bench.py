@@ -33,6 +33,13 @@ def question(text: str = "what?", passage: str = "this", **changes: Any) -> Chat
     return ChatRequest(**{**defaults, **changes})
 
 
+async def until(holds: Callable[[], bool], limit_s: float = 60.0) -> None:
+    """Wait for what a busy machine may bring late."""
+    async with asyncio.timeout(limit_s):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
 class Bench:
     """A server and layers that ask it; `run` runs one coroutine and closes the layer."""
 

@@ -15,6 +15,7 @@ from support.llm_server import KEY, LLMServer
 from support.paidsweeps import booked, calls, paid_sweep, usd
 from support.paying import paying
 from support.project import environment
+from support.stopping import booked as booked_calls
 from support.sweeping import SweepProject, make_sweep
 
 from raggs.app.audit import audit
@@ -101,10 +102,10 @@ def test_a_kill_while_holes_are_judged_costs_nothing(server: LLMServer, judged: 
     asked: list[object] = []
     server.fault_for = lambda number, body: asked.append(body) or (None if len(asked) <= answered else "slow:600")
     command = [sys.executable, "-m", "raggs", "sweep", "--config", str(judged.config), "--judge-holes", "--quiet"]
+    before = booked_calls(tmp_path)
     process = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY))
-    while server.count <= answered and process.poll() is None:
-        time.sleep(0.01)
-    time.sleep(0.3)
+    while booked_calls(tmp_path) < before + answered and process.poll() is None:
+        time.sleep(0.02)
     process.kill()
     process.wait()
     waiting, server.fault_for = len(asked) - answered, None
