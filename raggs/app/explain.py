@@ -26,6 +26,7 @@ from raggs.text import did_you_mean
 WORDS = Path(__file__).with_name("words.md")
 ENTRY = re.compile(r"^- ((?:\*\*[^*]+\*\*(?:, )?)+): (.+(?:\n  .+)*)", re.MULTILINE)
 WORD = re.compile(r"\*\*([^*]+)\*\*")
+SIGNS = {"p", "k", "at", "[ ]", "{ }", "#"}  # of tables; nobody who types a word means one of them
 LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 
 
@@ -52,7 +53,7 @@ def explain_word(word: str) -> tuple[Meaning, ...]:
     said = (known.get(_plain(word)), _measure(word), *_settings(_plain(word)), *_parts(_plain(word)), *_prompts(word))
     found = tuple(dict.fromkeys(filter(None, said))) or tuple(_settings_of_parts(_plain(word)))
     if not found:
-        names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())})
+        names = sorted({*known, *measure_entries(), *(key.name for key in run_keys())} - SIGNS)
         remedy = did_you_mean(_plain(word), names, "see: raggs explain")
         raise NotFoundError(f"{word!r} is no word of the glossary, no measure and no setting", remedy=remedy)
     return found

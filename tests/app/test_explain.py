@@ -156,3 +156,9 @@ def test_every_setting_is_met_by_the_name_that_set_takes() -> None:
     assert all(explain_word(name)[0].text for name in ("rank.options.z", "embed", "judge.batch.price", "queries"))
     with pytest.raises(NotFoundError, match=r"did you mean 'rank\.floor'"):
         explain_word("rank.flor")
+
+
+def test_a_command_is_named_besides_what_else_bears_its_name() -> None:
+    assert invoke("explain", "sweep").output == "a command: raggs sweep --help\n"
+    judge = invoke("explain", "judge").output.splitlines()
+    assert len(judge) > 1 and judge[-1] == "a command: raggs judge --help"
