@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from raggs.adapter import AdapterConfig
 from raggs.artifacts import JudgeRecord, MergeRecord, Passage, Query
+from raggs.health import PEOPLE, source_of
 from raggs.judges.base import Judgment
 from raggs.judges.exactness import may_abstain
 from raggs.loops import open_loop
@@ -38,6 +39,8 @@ class RecordedJudge:
 
     async def grade(self, query: Query, passage: Passage, *, sample: int = 0) -> Judgment:
         record = self._records.get(passage.doc_id)
+        if record is not None and source_of(record.judge) == PEOPLE:
+            sample = 0  # they say the same to each, and are noted once
         silent = record is not None and self._abstains and not (record.skipped or "").startswith(BEYOND)
         if record is None or sample >= len(record.grades):
             return Judgment(None, silent=record.skipped or "abstained") if record and silent else UNKNOWN

@@ -29,7 +29,6 @@ from raggs.llm import BatchSettings
 from raggs.settings import AnchoredPath, Causes, Effort, Later, PromptName, Settings
 from raggs.stages.base import GradeServices, Services, Stage, Work
 from raggs.stages.canaries import ask_cases, make_cases
-from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.frugal import Walks
 from raggs.stages.grouping import Walk, grade_together
 from raggs.stages.judgehealth import BEYOND, JudgeStatistics, cascade_statistics
@@ -161,8 +160,11 @@ class JudgeStage(Stage[JudgeConfig]):
         return isinstance(record, JudgeRecord) and record.failed
 
     def statistics(self, config: JudgeConfig) -> JudgeStatistics:
-        grouped = config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge)
-        company = CompanyMoves(config.samples, config.stop_after, config.group, LOW) if grouped else None
+        company = None
+        if config.group > 1 and judges.REGISTRY.of(config.judge).groups(config.judge):
+            from raggs.stages.companymoves import CompanyMoves  # late: most grade one by one
+
+            company = CompanyMoves(config.samples, config.stop_after, config.group, LOW)
         return JudgeStatistics(config.samples, config.stop_after, cascade_statistics(config.judge), company)
 
     def probe(self, work: Work, config: JudgeConfig, services: Services) -> Canaries | None:

@@ -11,12 +11,12 @@ from raggs.adapter import AdapterConfig
 from raggs.agreement import count_pairs
 from raggs.artifacts import JudgeRecord, Record
 from raggs.health import PEOPLE, Depth, JudgeHealth, Member, PairAgreement, Panel, Samples, rounded, source_of
-from raggs.stages.companymoves import CompanyMoves
 from raggs.stages.statistics import Statistics
 from raggs.text import REPLACED
 
 if TYPE_CHECKING:
     from raggs.stages.cascades import CascadeStatistics
+    from raggs.stages.companymoves import CompanyMoves
 
 BEYOND = "not judged, after"  # begins the reason why the end of a pool was not looked at
 SILENT = 0.05  # a larger share of failures is worth a warning

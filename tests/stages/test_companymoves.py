@@ -27,11 +27,13 @@ class Leaky:
     """Sees the grade in the text with a new error each time, drawn by `leak` of the way to the mean of the others."""
 
     name = "leaky"
-    models = ()
     alone = frozenset[str]()
 
     def __init__(self, leak: float, first: float) -> None:
         self.leak, self.first = leak, first
+
+    def calls(self, task: str) -> dict[str, Any]:
+        return {}
 
     def apart(self, question: Any, one: Any, other: Any) -> bool:
         return False

@@ -20,13 +20,15 @@ class Listed:
     """Grades each passage as its text says ("-" fails), after as many turns of the loop as its title says."""
 
     name = "listed"
-    models = ()
     alone = frozenset[str]()
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, int]] = []
         self.together: list[tuple[int, tuple[str, ...]]] = []
         self.running = self.most = 0
+
+    def calls(self, task: str) -> dict[str, Any]:
+        return {}
 
     def apart(self, question: Any, one: Any, other: Any) -> bool:
         return "apart" in other.text
