@@ -8,7 +8,6 @@ from typing import Literal
 
 from pydantic import Field
 
-from raggs.decision.winners import FEWEST
 from raggs.evaluation.models import ComparisonPart, Part, Report
 from raggs.evaluation.words import score, signed, told
 from raggs.jsontypes import Number
@@ -103,6 +102,8 @@ def _ships(facts: Facts) -> Iterator[Ship]:
 
 def _of_sweep(sweep: SweepReport) -> Ship:
     """The choice, which is sure where it would be the choice of nearly all questions drawn anew."""
+    from raggs.decision.winners import FEWEST  # late: most reports are of no sweep
+
     chosen, said = sweep.choice.winner, (sweep.choice.sentence, *sweep.choice.unknown)
     if chosen is None:
         return Ship(question=f"Ship any of sweep {sweep.name}?", answer="no", said=said)
@@ -216,6 +217,10 @@ def _cost(facts: Facts) -> Iterator[str]:
 
 
 def _of_choices(sweeps: Sequence[SweepReport]) -> Iterator[str]:
+    if not sweeps:
+        return
+    from raggs.decision.winners import FEWEST  # late, as above
+
     for sweep in sweeps:
         share = f"{sweep.confidence:.0%} of questions drawn anew, of {FEWEST} or more"
         yield f"sweep {sweep.name}: its choice is sure if it stands in {share}"
