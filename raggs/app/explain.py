@@ -92,8 +92,7 @@ def _measure(word: str) -> Meaning | None:
 
 def _settings(word: str) -> Iterator[Meaning]:
     """The section of that name; else the key, or all keys of a run that end so."""
-    of_sweeps = [key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields]
-    runs, named = list(run_keys()), sections(SweepConfig) | sections()
+    (runs, of_sweeps), named = _all_keys(), sections(SweepConfig) | sections()
     keys = [*runs, *of_sweeps]
     if word in named:
         about = " ".join((inspect.getdoc(named[word]) or "").split())
@@ -101,6 +100,13 @@ def _settings(word: str) -> Iterator[Meaning]:
         return
     for key in [key for key in keys if key.name == word] or _ending(runs, word):
         yield Meaning((key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name))
+
+
+@cache
+def _all_keys() -> tuple[tuple[Key, ...], tuple[Key, ...]]:
+    """Of a run, and what a sweep has besides."""
+    of_sweeps = (key for key in keys_of(SweepConfig) if key.name.partition(".")[0] not in RunConfig.model_fields)
+    return tuple(run_keys()), tuple(of_sweeps)
 
 
 def _parts(word: str) -> Iterator[Meaning]:

@@ -106,6 +106,7 @@ def test_a_kill_while_holes_are_judged_costs_nothing(server: LLMServer, judged: 
     process = subprocess.Popen(command, env=environment(OPENAI_API_KEY=KEY))
     while booked_calls(tmp_path) < before + answered and process.poll() is None:
         time.sleep(0.02)
+    time.sleep(0.3)  # those that wait have reached the server
     process.kill()
     process.wait()
     waiting, server.fault_for = len(asked) - answered, None
