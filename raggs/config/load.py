@@ -184,6 +184,13 @@ def _sentence(detail: ErrorDetails, name: str, context: Mapping[str, Any]) -> tu
             return f"{name}: needs a `type`", f"for example {{type: {given}}}; see: raggs list"
         case "model_type" | "dict_type":
             return f"{name}: a mapping belongs here", f"{_as_given(detail['input'])}; see: raggs explain {name}"
+        case "tuple_type" | "list_type":
+            return f"{name}: a list belongs here", f"{_as_given(detail['input'])}; for example [a, b]"
+        case "path_type":
+            return f"{name}: a path belongs here", _as_given(detail["input"])
+        case "too_short":
+            few, given = context["min_length"], context["actual_length"]
+            return f"{name}: needs at least {few}, and there {'is' if given == 1 else 'are'} {given}", "add to the list"
         case "missing":
             return f"{name} is missing", "give it in the file"
         case "literal_error":

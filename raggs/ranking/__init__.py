@@ -23,7 +23,17 @@ from collections.abc import Sequence
 from raggs.ranking.base import Lock, Pilot, Profile, Ranker, Ranking
 from raggs.registry import Registry
 
-__all__ = ["REGISTRY", "Lock", "Pilot", "Profile", "Ranker", "Ranking", "engine_options", "make_ranker"]
+__all__ = [
+    "REGISTRY",
+    "Lock",
+    "Pilot",
+    "Profile",
+    "Ranker",
+    "Ranking",
+    "engine_options",
+    "engine_switches",
+    "make_ranker",
+]
 
 REGISTRY: Registry[Ranker] = Registry(
     "engine",
@@ -41,6 +51,16 @@ def engine_options(engine: str) -> list[str]:
     """
     common = inspect.signature(make_ranker).parameters
     return [name for name in inspect.signature(REGISTRY.load(engine)).parameters if name not in common]
+
+
+def engine_switches(engine: str) -> list[str]:
+    """Those of an engine's options that are true or false.
+
+    Raises:
+        UsageError: no such engine.
+    """
+    known = inspect.signature(REGISTRY.load(engine)).parameters
+    return [name for name in engine_options(engine) if isinstance(known[name].default, bool)]
 
 
 def make_ranker(

@@ -11,7 +11,7 @@ from raggs import ranking
 from raggs.adapter import NameOf
 from raggs.hashing import hash_value
 from raggs.judges.base import KnownOrder
-from raggs.ranking import Ranker, engine_options, make_ranker
+from raggs.ranking import Ranker, engine_options, engine_switches, make_ranker
 from raggs.ranking.base import TYPICAL_LENGTH
 from raggs.seeds import derive_seed
 from raggs.settings import Later, PromptName, Settings, causes_of
@@ -56,7 +56,7 @@ class RankConfig(Settings):
     )
     prompt: PromptName = Field("order@1", description="a prompt's name, or the path of a Markdown file")
     seed: int = Field(7, ge=0, description="of all random numbers of this stage")
-    options: Mapping[str, int | float] = Field(default_factory=dict, description="of the engine, by name")
+    options: Mapping[str, int | float | bool] = Field(default_factory=dict, description="of the engine, by name")
 
     @model_validator(mode="before")
     @classmethod
@@ -74,6 +74,10 @@ class RankConfig(Settings):
             unknown = sorted(self.options.keys() - known)
             if unknown:
                 raise ValueError(f"engine {self.engine} has no option {unknown[0]!r}; known: {', '.join(known)}")
+            switches = engine_switches(self.engine)
+            for name, value in self.options.items():
+                if isinstance(value, bool) and name not in switches:
+                    raise ValueError(f"options.{name}: a number belongs here, not true or false")
             self.ranker(("a", "b"), (1, 2), self.seed)  # says what is wrong with a value
         return self
 
