@@ -9,6 +9,7 @@ from typing import Any
 from zlib import crc32
 
 import pytest
+from pydantic import ValidationError
 from support.cli import call, invoke
 from support.forging import edit_file
 from support.llm_server import KEY, LLMServer
@@ -148,6 +149,11 @@ def test_a_word_on_the_judge_of_before_reads_and_writes_as_it_was() -> None:
     line = '{"questions":2,"sharpness":3.0,"doubt":0.2,"left":[],"strain":0.0,"overhead":0.5,"sigma":0.5,"slip":0.25}'
     profile = JudgeProfile.model_validate_json(line)
     assert profile.model_dump_json() == line and "favours" not in care_words(profile)
+    with pytest.raises(ValidationError, match="doubt"):  # whatever the answers say could not shake it
+        JudgeProfile.model_validate_json(line.replace("0.2", "0.0"))
+    for beyond in ({"strain": 1e308}, {"favour_doubt": 1e-300}, {"sharpness": 1e308}):
+        with pytest.raises(ValidationError, match=next(iter(beyond))):
+            JudgeProfile.model_validate({**profile.model_dump(), **beyond})
     ids = tuple(f"d{number}" for number in range(12))
     ranker = make_ranker("bayes", ids, [3] * 12, top=3, batch_size=None, max_calls=60)
     course = Course(ranker, 4, parted([(doc_id, 3) for doc_id in ids], 1), 3)
