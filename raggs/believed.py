@@ -11,7 +11,6 @@ from pydantic import Field
 
 from raggs.frozen import Frozen
 
-
 LEAST = 0.001  # doubt: with less, no answer could shake what is believed
 
 
