@@ -98,8 +98,16 @@ def _settings(word: str) -> Iterator[Meaning]:
         about = " ".join((inspect.getdoc(named[word]) or "").split())
         yield Meaning((word,), f"{word}, a section of the configuration. {about}{_listed(keys, word)}")
         return
-    for key in [key for key in keys if key.name == word] or _ending(runs, word):
+    for key in [key for key in keys if _is(word, key.name)] or _ending(runs, word):
         yield Meaning((key.name,), _setting(key, f"In the YAML file, or --set {key.name}=…") + _listed(keys, key.name))
+    above = dict.fromkeys(key.name.rpartition(".")[0] for key in keys)
+    for place in (place for place in above if place.endswith(">") and _is(word, place)):
+        yield Meaning((place,), f"{place}: <name> is a name of yours.{_listed(keys, place)}")
+
+
+def _is(word: str, name: str) -> bool:
+    """Whether a key is meant; its `<name>` is any name."""
+    return re.fullmatch(".+".join(map(re.escape, re.split("<.+?>", name))), word) is not None
 
 
 @cache
@@ -148,6 +156,8 @@ def _setting(key: Key, how: str) -> str:
 
 
 def _listed(keys: Iterable[Key], above: str) -> str:
-    """The keys one step below."""
-    below = dict.fromkeys(key.name for key in keys if key.name.rpartition(".")[0] == above)
+    """The keys one step below; below names of the user's, those of one of them."""
+    below = dict.fromkeys(
+        key.name for key in keys if above in (place := key.name.rpartition(".")[0], place.removesuffix(".<name>"))
+    )
     return f" Its settings: {', '.join(below)}." if below else ""

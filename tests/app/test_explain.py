@@ -139,6 +139,8 @@ def test_a_word_is_explained_offline_and_a_measure_says_itself() -> None:
         ("rank.budget", "Its settings: rank.budget.calls, rank.budget.usd."),
         ("budget.max_usd", "5.0 if not given; no stage runs again for it."),
         ("inversions", "rank.options.inversions: of bayes: ends the ranking"),
+        ("llm.prices.openai/gpt-4.1", "Its settings: llm.prices.<name>.input, "),
+        ("llm.prices.openai/gpt-4.1.input", "USD per 1M tokens of what is sent."),
         ("nuggets", "one of the judges"),
         ("ask_from", "Beside type: cascade, one of the judges: "),
         ("axes", "a section of the configuration."),
