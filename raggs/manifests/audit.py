@@ -70,6 +70,9 @@ def notes(run: OpenedRun) -> Iterator[str]:
     """What there is to say of a run that is no lie."""
     if run.manifest.seal is None:
         yield UNSEALED
+    for name in run.pipeline.order:
+        if name in run.manifest.stages and run.store.marker(name).is_file():
+            yield f"stage {name} was begun anew and has not finished: its result here is that of before"
     with suppress(RaggsError):  # a part that cannot be read is a finding
         if run.lacks:
             yield run.lacks

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass, field
+from itertools import islice
 
 from pydantic import ValidationError
 
@@ -83,7 +84,7 @@ class _Reading:
     def __init__(self, run: OpenedRun, lock: StageLock, artifact: str, output: Output) -> None:
         self._run, self._lock, self._output = run, lock, output
         self._path, self._file = run.store.path(artifact), artifact_file(artifact)
-        self._model = run.pipeline.record(artifact)
+        self._model, self._believed = run.pipeline.record(artifact), run.believed_lines(artifact)
         self._sums = run.store.line_sums(artifact) or b""
         self._exact = lock.booked is not None  # earlier versions wrote records of other forms
         self._previous: tuple[object, ...] | None = None
@@ -100,7 +101,7 @@ class _Reading:
             tally.damaged.add(self._file)
             return [self._at(None, "the file is missing")]
         with self._path.open("rb") as stream:
-            for line in stream:
+            for line in islice(stream, self._believed):
                 self._line(line, stage, tally)
         return self._verdict(tally)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from shlex import join
 
-from raggs.artifacts import JudgeRecord, PruneRecord, RankRecord, Record
+from raggs.artifacts import JudgeRecord, PruneRecord, RankRecord, Record, artifact_file
 from raggs.errors import NotFoundError
 from raggs.jsonl import M, read_records
 from raggs.llm.budget import Cap
@@ -100,7 +100,19 @@ class OpenedRun:
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
             raise NotFoundError(f"stage {stage} has not run", where=path, remedy=self.command)
-        return read_records(path, model)
+        return islice(read_records(path, model), self.believed_lines(artifact))
+
+    def believed_lines(self, artifact: str) -> int | None:
+        """How many lines of an artifact belong to the result; None where all do.
+
+        A stage that is begun anew appends to its journal, and its lock knows nothing of that until it has finished.
+        """
+        name = self.pipeline.writer(artifact)
+        lock, stage = self.manifest.stages.get(name), self.pipeline.stage(name)
+        if lock is None or artifact != stage.JOURNAL or not self.store.marker(name).is_file():
+            return None
+        output = lock.outputs.get(artifact_file(artifact))
+        return output.rows if output else None
 
     def file(self, artifact: str) -> Path:
         """Where an artifact is; where its stage was never done, what the stage has done so far, if there is any."""

@@ -125,3 +125,26 @@ def test_later_settings_are_not_those_of_results_that_did_not_run_again(tmp_path
     call("run", "--config", project.config, "--quiet")
     assert not audit(project.run).findings
     assert project.manifest()["config"]["rank"]["max_calls"] == 3
+
+
+def test_a_result_whose_stage_was_begun_anew_is_no_lie(server: LLMServer, tmp_path: Path) -> None:
+    """What it asked since stands in the journal, behind what its lock knows; the result is the one before."""
+    made = make_project(tmp_path, queries=4, corpus=24)
+    llm = {"api_base": server.url, "concurrency": 4, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}}
+    made.change(judge={"judge": {"type": "litellm", "model": "openai/judge"}}, llm=llm)
+    call("run", "--config", made.config, "--quiet")
+    journal = made.run / "rank.journal.jsonl"
+    whole = journal.read_bytes()
+    calls = len((made.run / "llm.ledger.jsonl").read_text().splitlines())
+    anew = ("run", "--config", made.config, "--quiet", "--yes", "--set", "rank.seed=3")
+    call(*anew, "--set", f"budget.max_calls={calls + 7}", code=7)
+    assert journal.read_bytes().startswith(whole) and len(journal.read_bytes()) > len(whole)
+    found = audit(made.run)
+    assert not found.findings
+    assert any("stage rank was begun anew and has not finished" in note for note in found.notes)
+    behind = journal.read_bytes()[len(whole) :]
+    journal.write_bytes(whole[: whole.rindex(b"{")] + behind)  # the last line that the lock knows is gone
+    assert any("rank.journal.jsonl" in lie for lie in told(made))
+    journal.write_bytes(whole + behind)
+    call(*anew)
+    assert not audit(made.run).findings and not list(audit(made.run).notes)

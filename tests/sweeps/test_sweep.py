@@ -167,7 +167,7 @@ def test_the_plan_names_systems_and_asks_nobody(tmp_path: Path) -> None:
         ({"corpus": {"type": "jsonl", "path": "foreign.jsonl"}}, DataError, "is about another corpus"),
         ({"axes": {"mode": "denes"}}, ConfigError, "'denes' is no mode"),
         ({"axes": {"embedder": "wordlama"}}, ConfigError, "unknown type 'wordlama'"),
-        ({"axes": {"k": []}}, ConfigError, "at least 1 item"),
+        ({"axes": {"k": []}}, ConfigError, "axes.k: needs at least 1, and there are 0"),
         ({"axes": {"k": [0]}}, ConfigError, "greater than or equal to 1"),
         ({"quality": ["ndgc@5"]}, RaggsError, "did you mean 'ndcg'"),
         ({"axis": {}}, ConfigError, "unknown key 'axis'"),
