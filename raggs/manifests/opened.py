@@ -90,7 +90,7 @@ class OpenedRun:
 
         Raises:
             UsageError: no such artifact.
-            NotFoundError: its stage has not run.
+            NotFoundError: its stage has not run, or was stopped before it had done a whole query.
         """
         return self.typed(artifact, self.pipeline.record(artifact))
 
@@ -99,8 +99,14 @@ class OpenedRun:
         path = self.file(artifact)
         if not path.is_file():
             stage = self.pipeline.writer(artifact)
-            raise NotFoundError(f"stage {stage} has not run", where=path, remedy=self.command)
+            raise NotFoundError(f"stage {stage} {self._why_nothing(stage)}", where=path, remedy=self.command)
         return islice(read_records(path, model), self.believed_lines(artifact))
+
+    def _why_nothing(self, stage: str) -> str:
+        """Why a stage has neither a result nor a part of one."""
+        if cap := self.store.spent(stage):
+            return f"has done no whole query, as the budget ended ({cap})"
+        return "was stopped before it had done a whole query" if self.store.begun(stage) else "has not run"
 
     def believed_lines(self, artifact: str) -> int | None:
         """How many lines of an artifact belong to the result; None where all do.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from support.cli import call
+from support.llm_server import LLMServer
 from support.project import make_project, write_lines
 
 NOTHING = [{"qid": "q00", "text": "zzqx wwvk"}, {"qid": "q01", "text": "vvrt"}]
@@ -44,3 +45,13 @@ def test_it_is_told_why_no_passage_has_a_grade(
     assert why in said("export", project.run, "--format", "trec", "--out", tmp_path / "out")
     stood = said("status", project.run)
     assert why in stood and f"next: {helps}" in stood
+
+
+def test_a_budget_that_ended_before_the_first_whole_query_is_named(server: LLMServer, tmp_path: Path) -> None:
+    judge = {"judge": {"type": "litellm", "model": "openai/judge"}}
+    llm = {"api_base": server.url, "prices": {"openai/judge": {"input": 1.0, "output": 2.0}}}
+    project = make_project(tmp_path, queries=2, corpus=12, judge=judge, llm=llm)
+    call("run", "--config", project.config, "--set", "budget.max_calls=2", code=7)
+    (tmp_path / "mine.trec").write_text("q00 Q0 p000 1 1.0 mine\n")
+    told = said("eval", "--golden", project.run, "--run", tmp_path / "mine.trec", code=4)
+    assert "stage judge has done no whole query, as the budget ended (budget.max_calls 2)" in told
