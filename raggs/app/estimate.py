@@ -66,7 +66,7 @@ class _Known:
         paid = self.services.embedder and self.services.embedder.models
         return rehearse_passages(self.services) if self.looks and dense and paid else None
 
-    @property
+    @cached_property
     def anew(self) -> str:
         """What is asked again of those who were asked in groups (see `raggs.app.regrouped`)."""
         if self.rehearsed is not None:

@@ -114,8 +114,8 @@ class OpenedRun:
         A stage that is begun anew appends to its journal, and its lock knows nothing of that until it has finished.
         """
         name = self.pipeline.writer(artifact)
-        lock, stage = self.manifest.stages.get(name), self.pipeline.stage(name)
-        if lock is None or artifact != stage.JOURNAL or not self.store.marker(name).is_file():
+        lock = self.manifest.stages.get(name) if self.store.marker(name).is_file() else None
+        if lock is None or artifact != self.pipeline.stage(name).JOURNAL:
             return None
         output = lock.outputs.get(artifact_file(artifact))
         return output.rows if output else None
